@@ -106,6 +106,7 @@ tags! {
     NEW_PASSWORD = 925, "NewPassword";
     APPL_VER_ID = 1128, "ApplVerID";
     CSTM_APPL_VER_ID = 1129, "CstmApplVerID";
+    APPL_EXT_ID = 1156, "ApplExtID";
     DEFAULT_APPL_VER_ID = 1137, "DefaultApplVerID";
     DEFAULT_CSTM_APPL_VER_ID = 1408, "DefaultCstmApplVerID";
 }

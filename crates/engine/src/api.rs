@@ -14,3 +14,4 @@ pub(crate) mod logon;
 mod operate;
 pub(crate) mod owner;
 pub(crate) mod reload;
+pub(crate) mod version;

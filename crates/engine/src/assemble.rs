@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Tag};
-use transfix_session::{Config, Offer, Outbox, Role, Session, Verdict};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Rules, Tag};
+use transfix_session::{Config, Offer, Outbox, ProtocolConfig, Role, Session, Verdict};
 use transfix_store::{Store, StoreError};
 
 use crate::clock::Ticks;
@@ -27,12 +27,13 @@ use crate::link::callbacks::Callbacks;
 use crate::link::core::{BatchLimits, Core, LinkOptions};
 use crate::link::desk::Desk;
 use crate::link::failed_logons::is_failed_logon;
+use crate::link::gate::Gate;
 use crate::link::journal::Keeps;
 use crate::link::judging::{self, Answer, Judgement};
 use crate::link::points::Source;
 use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
-use crate::link::rule_book::{RuleBook, SessionRules};
+use crate::link::rule_book::{RuleBook, SessionRules, Wanted};
 use crate::link::{Link, REST_AFTER_NS};
 use crate::observe::protocol_log::Tap;
 use crate::schedule::{Hours, Schedule};
@@ -208,8 +209,12 @@ pub(crate) fn assemble(
     parts: Parts,
     registry: &Arc<Registry>,
 ) -> Result<Shared, StoreError> {
-    let Parts { config, data_fields, hours, store, is_at_backup, log, application } = parts;
+    let Parts { config, data_fields, hours, store, is_at_backup, log, mut application } = parts;
     let (id, precision) = (config.id.clone(), config.precision());
+    let gate = Gate::of(settings, application.before_send(), &data_fields, &registry.io);
+    if let Some(gate) = &gate {
+        application.set_gate(Arc::clone(gate));
+    }
     let options = link_options(settings, (hours, data_fields), registry);
     let rules = session_rules(settings, registry);
     let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
@@ -226,6 +231,9 @@ pub(crate) fn assemble(
     let desk = owner.1.clone();
     let mut core = Core::new(config, store, owner, rules, options);
     core.log = log;
+    if let Some(gate) = &gate {
+        core.set_gate(registry.io.now(), Arc::clone(gate));
+    }
     core.restore_queued(registry.io.now())?;
     core.note_state(registry.io.now());
     let published = Arc::clone(&core.published);
@@ -236,6 +244,7 @@ pub(crate) fn assemble(
         link: Mutex::new(Link::new(core)),
         wishes: AtomicUsize::new(0),
         queue,
+        gate,
         send_mode: settings.threads.send,
         queue_when_full: settings.queue.queue_when_full,
         queue_wait_ns: u64::from(settings.queue.queue_wait_ms) * 1_000_000,
@@ -336,16 +345,47 @@ pub(crate) fn check_rules(
     settings: &SessionSettings,
     book: &RuleBook,
 ) -> Result<Vec<(Tag, Tag)>, EngineError> {
-    let source = settings.validation.dictionary.as_ref();
-    let version = settings.protocol.default_appl_ver_id;
+    let (version, validation) = (settings.protocol.default_appl_ver_id, &settings.validation);
     let wrong = |key| move |error| EngineError::Settings(says(settings, key, error));
-    let rules = book.rules(settings.begin_string, version, source);
-    let mut data_fields = rules.map_err(wrong("dictionary"))?.data_fields().to_vec();
-    for source in settings.validation.appl_versions.values() {
-        let rules = book.rules(settings.begin_string, None, Some(source));
-        data_fields.extend_from_slice(rules.map_err(wrong("appl_versions"))?.data_fields());
+    if let Some(source) = &validation.session_dictionary {
+        source.load().map_err(wrong("session_dictionary"))?;
+    }
+    let wanted = Wanted::of_session(settings.begin_string, version, validation);
+    let rules = book.rules(&wanted).map_err(wrong("dictionary"))?;
+    let added = added_fields(&settings.protocol, &rules, validation.validate);
+    added.map_err(|(key, what)| wrong(key)(what))?;
+    let mut data_fields = rules.data_fields().to_vec();
+    for source in validation.appl_versions.values() {
+        let rules = book.rules(&wanted.listed(source)).map_err(wrong("appl_versions"))?;
+        data_fields.extend_from_slice(rules.data_fields());
     }
     Ok(data_fields)
+}
+
+/// Whether the dictionary has a place for the fields that messages of ours get: in the header, or
+/// in the body of some message.
+fn added_fields(
+    protocol: &ProtocolConfig,
+    rules: &Rules,
+    validates: bool,
+) -> Result<(), (&'static str, String)> {
+    let tags = |fields: &[(Tag, String)]| -> Vec<Tag> { fields.iter().map(|f| f.0).collect() };
+    for tag in tags(&protocol.header_fields).into_iter().filter(|_| validates) {
+        if !rules.is_header_field(tag) {
+            let what = format!(
+                "tag {tag} is no field of the standard header by the dictionary: the counterparty \
+                 would reject each message; fields of the body are body_fields"
+            );
+            return Err(("header_fields", what));
+        }
+    }
+    for tag in tags(&protocol.body_fields) {
+        if !rules.has_body_field(tag) {
+            let what = format!("tag {tag} stands in the body of no message of the dictionary");
+            return Err(("body_fields", what));
+        }
+    }
+    Ok(())
 }
 
 /// What is wrong with this key, and where it stands.
@@ -357,17 +397,18 @@ fn says(settings: &SessionSettings, key: &str, what: impl fmt::Display) -> Strin
 /// Tells of dictionaries that are of another version: at the start alone, as strangers can have
 /// sessions made from templates again and again.
 pub(crate) fn tell_doubts(settings: &SessionSettings, registry: &Registry) {
-    let doubt = |key, version, source| {
-        if let Some(doubt) = registry.rule_book.doubt(settings.begin_string, version, source) {
+    let doubt = |key, wanted: &Wanted, version| {
+        if let Some(doubt) = registry.rule_book.doubt(wanted, version) {
             let why = says(settings, key, doubt);
             tracing::warn!(session = %settings.id(), why, "the dictionary is of another version");
         }
     };
     let version = settings.protocol.default_appl_ver_id;
-    doubt("dictionary", version, settings.validation.dictionary.as_ref());
+    let wanted = Wanted::of_session(settings.begin_string, version, &settings.validation);
+    doubt("dictionary", &wanted, version);
     for (named, source) in &settings.validation.appl_versions {
         let version = named.parse().ok().map(transfix_session::ApplVerId);
-        doubt("appl_versions", version, Some(source));
+        doubt("appl_versions", &wanted.listed(source), version);
     }
 }
 

@@ -73,10 +73,12 @@ pub use api::builder::EngineBuilder;
 pub use api::handle::SessionHandle;
 pub use api::logon::{LogonAnswer, LogonAttempt};
 pub use api::reload::{Changes, Reloaded};
+pub use api::version::MessageVersion;
 pub use drive::outcome::{Outcome, SessionOutcome};
 pub use engine::Engine;
 pub use error::EngineError;
 pub use link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
+pub use link::before_send::{BeforeSend, OutgoingMessage, Veto};
 pub use link::sent::Sent;
 pub use link::told::{Disconnection, Rejected, RejectedBy, Undone, Unsendable};
 pub use observe::counters::Counters;
@@ -93,7 +95,8 @@ pub use settings::{
     EngineSettings, FailoverOrder, FailoverSettings, GarbledPolicy, Mode, Offline, ProxyKind,
     ProxySettings, QueueSettings, QueueWhenFull, SendMode, SessionSettings, Settings, SlowConsumer,
     SocketSettings, StoreSettings, ThreadLost, ThreadSettings, TlsSettings, TlsVersion,
-    Unavailable, UnavailableAction, Unsent, ValidationSettings, WhenFull, hash_password,
+    Unavailable, UnavailableAction, Unsent, ValidateOut, ValidationSettings, WhenFull,
+    hash_password,
 };
 
 pub use transfix_codec as codec;
@@ -134,3 +137,8 @@ pub use transfix_store as store;
 #[cfg(doctest)]
 #[doc = include_str!("../../../book/src/coming-from-quickfix.md")]
 pub struct ComingFromQuickFix;
+
+/// A page of the book, so that its snippets are run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../book/src/before-send.md")]
+pub struct BeforeAMessageIsSent;

@@ -10,6 +10,7 @@
 //! sends.
 
 pub(crate) mod answers;
+pub(crate) mod before_send;
 pub(crate) mod callbacks;
 pub(crate) mod core;
 pub(crate) mod delivery;
@@ -17,6 +18,7 @@ pub(crate) mod desk;
 pub(crate) mod down;
 pub(crate) mod events;
 pub(crate) mod failed_logons;
+pub(crate) mod gate;
 mod inbox;
 pub(crate) mod journal;
 pub(crate) mod judging;

@@ -25,6 +25,7 @@
 
 use std::path::Path;
 
+mod added;
 pub(crate) mod allow_from;
 pub(crate) mod application;
 pub(crate) mod check;
@@ -61,7 +62,7 @@ pub use socket::{Backoff, SocketSettings};
 pub use store::{Durability, StoreSettings};
 pub use threads::{AfterPanic, Mode, SendMode, ThreadSettings};
 pub use tls::{CertificateFiles, ClientCertificate, TlsSettings, TlsVersion};
-pub use validation::{GarbledPolicy, ValidationSettings};
+pub use validation::{GarbledPolicy, ValidateOut, ValidationSettings};
 
 use crate::settings::file::SettingsError;
 

@@ -173,9 +173,19 @@ impl SimulatedSession {
         msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        let (mut link, queue) = (self.link(), &self.shared.queue);
-        let sent = link.send_or_queue(now, queue, msg_type.as_ref(), fill);
-        drop(link);
+        let (shared, msg_type) = (&self.shared, msg_type.as_ref());
+        let send = |fill: &mut dyn FnMut(&mut Body<'_>)| {
+            shared.lock().send_or_queue(now, &shared.queue, msg_type, fill)
+        };
+        let sent = match &shared.gate {
+            Some(gate) => gate.through(msg_type, fill, |body| {
+                send(&mut |whole| _ = whole.fields_unchecked(body))
+            }),
+            None => {
+                let mut fill = Some(fill);
+                send(&mut |body| fill.take().into_iter().for_each(|fill| fill(body)))
+            }
+        };
         self.turns(now);
         sent
     }

@@ -381,7 +381,7 @@ fn a_dictionary_that_differs_much_is_kept_and_one_that_is_none_is_said() {
 }
 
 #[test]
-fn what_a_transport_dictionary_has_beyond_ours_is_said() {
+fn what_a_transport_dictionary_has_beyond_ours_is_carried_over() {
     let dir = TempDir::new();
     let cfg = dir.path().join("desk.cfg");
     let text = DESK.replace("FIX.4.4", "FIXT.1.1");
@@ -395,9 +395,9 @@ fn what_a_transport_dictionary_has_beyond_ours_is_said() {
         (
             ours.replacen("   <value ", &format!("{code}   <value "), 1),
             "1 difference",
-            Fate::NotCarriedOver,
+            Fate::Honoured,
         ),
-        (ours.replacen(" </fields>", field, 1), "VenueKey(9002) added", Fate::NotCarriedOver),
+        (ours.replacen(" </fields>", field, 1), "VenueKey(9002) added", Fate::Honoured),
         (less(&ours), "which takes more", Fate::Mapped),
     ] {
         fs::write(dir.path().join("session.xml"), text).unwrap();
@@ -405,6 +405,10 @@ fn what_a_transport_dictionary_has_beyond_ours_is_said() {
         let told = migration.findings().iter().find(|f| f.key == "TransportDataDictionary");
         let told = told.unwrap();
         assert!(told.says.contains(expected) && told.fate == fate, "{told}");
+        let is_carried_over = migration.toml().contains("session_dictionary = ");
+        assert_eq!(is_carried_over, told.becomes.contains("session_dictionary"), "{told}");
+        assert_eq!(is_carried_over, expected.contains("difference") || expected.contains("added"));
+        assert!(migration.settings().is_ok(), "{}", migration.report());
     }
 }
 

@@ -11,7 +11,7 @@ mod throttle;
 mod timing;
 
 use serde::Deserialize;
-use transfix_codec::{Precision, Timestamp};
+use transfix_codec::{Precision, Tag, Timestamp, tag};
 
 pub use identity::{ApplVerId, BeginString, SessionId, SubIds};
 pub use logon::{LogonConfig, Secret};
@@ -86,5 +86,22 @@ impl Config {
     #[must_use]
     pub fn precision(&self) -> Precision {
         self.protocol.precision.unwrap_or_else(|| self.id.begin_string.precision())
+    }
+
+    /// What the header of each message of ours has besides the CompIDs: SubIDs and LocationIDs, as
+    /// far as there are any and the version has them, and the fields of the settings.
+    #[must_use]
+    pub fn own_header(&self) -> String {
+        let (version, ids) = (self.id.begin_string, &self.id.sub_ids);
+        let known = |tag: &Tag| tag.0 < 142 || version.has_location_ids();
+        let ids = [
+            (tag::SENDER_SUB_ID, &ids.sender_sub_id),
+            (tag::SENDER_LOCATION_ID, &ids.sender_location_id),
+            (tag::TARGET_SUB_ID, &ids.target_sub_id),
+            (tag::TARGET_LOCATION_ID, &ids.target_location_id),
+        ];
+        let ids = ids.into_iter().filter(|(tag, value)| known(tag) && !value.is_empty());
+        let further = self.protocol.header_fields.iter().map(|(tag, value)| (*tag, value));
+        ids.chain(further).map(|(tag, value)| format!("{tag}={value}\x01")).collect()
     }
 }

@@ -366,8 +366,8 @@ impl Session {
         if let Some(field) = message.longer_than(self.config.protocol.field_bytes_max) {
             return Err(refused(Reject::new(RejectReason::ValueOutOfRange, field.tag)));
         }
-        let Some(rules) = &self.rules else { return Ok(()) };
-        rules.check(message, &self.checks.logon, &mut Scratch::default()).map_err(refused)
+        let Some(rules) = &self.rules.own else { return Ok(()) };
+        rules.check(message, &self.rules.checks.logon, &mut Scratch::default()).map_err(refused)
     }
 
     fn heart_bt_int_s(&self, message: &Message<'_>) -> Result<u32, Refusal> {

@@ -1,16 +1,16 @@
 //! Takes in received messages: MsgSeqNum(34) first, then header and dictionary, then MsgType(35).
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
-use transfix_codec::{Message, Reject, RejectReason, Rules, tag, value};
+use transfix_codec::{Message, Reject, RejectReason, tag};
 
-use crate::config::{ApplVerId, BeginString, MSG_SEQ_NUM_MAX, Now, ThrottleAction, TooLow};
+use crate::config::{BeginString, MSG_SEQ_NUM_MAX, Now, ThrottleAction, TooLow};
 use crate::gap::Sign;
 use crate::header::echo;
 use crate::outbox::Outbox;
 use crate::received::{Class, Received};
-use crate::session::{Checks, Session};
+use crate::rule_set::{Agreed, Checks};
+use crate::session::Session;
 use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
 
@@ -152,24 +152,20 @@ impl Session {
         if let Some(field) = message.longer_than(self.config.protocol.field_bytes_max) {
             return Err(Reject::new(RejectReason::ValueOutOfRange, field.tag));
         }
-        let Some(own) = &self.rules else { return Ok(()) };
-        let Checks { session, application, .. } = &self.checks;
+        let begin_string = self.config.id.begin_string;
         let of_session = message.class != Class::Application;
-        if of_session || self.config.id.begin_string != BeginString::Fixt11 {
+        if of_session || begin_string != BeginString::Fixt11 {
+            let Some(own) = &self.rules.own else { return Ok(()) };
+            let Checks { session, application, .. } = &self.rules.checks;
             let switches = if of_session { session } else { application };
             return own.check(message, switches, &mut self.scratch);
         }
-        let versions = Versions {
-            listed: &self.version_rules,
-            own: self.appl_ver_id,
-            own_custom: self.cstm_appl_ver_id.as_deref(),
+        let agreed = Agreed {
+            begin_string,
+            appl_ver_id: self.appl_ver_id,
+            cstm_appl_ver_id: self.cstm_appl_ver_id.as_deref(),
         };
-        let rules = match versions.named(message) {
-            Ok(named) => named.unwrap_or(own),
-            Err(reject) if application.codes => return Err(reject),
-            Err(_) => own,
-        };
-        rules.check(message, application, &mut self.scratch)
+        self.rules.check_application(message, agreed, &mut self.scratch)
     }
 
     /// A good message of the application with the expected number.
@@ -347,7 +343,7 @@ impl Session {
     ) -> Result<(), Reject> {
         let id = match message.raw(tag::TEST_REQ_ID) {
             // A session that accepts empty values returns an empty one.
-            Some(b"") if !self.checks.session.empty_values => b"",
+            Some(b"") if !self.rules.checks.session.empty_values => b"",
             _ => message.required(tag::TEST_REQ_ID)?,
         };
         // Before the answer is written, so that its LastMsgSeqNumProcessed(369) counts the request.
@@ -385,38 +381,5 @@ fn unreadable_number(message: &Received<'_, '_>) -> Disconnect {
             Disconnect::MsgSeqNumTooHigh
         }
         _ => Disconnect::MsgSeqNumMissing,
-    }
-}
-
-/// The versions that messages of a FIXT session may have.
-struct Versions<'s> {
-    /// The rules of each version, by the value that names it; the session's own are not among them.
-    listed: &'s [(Box<[u8]>, Arc<Rules>)],
-    own: Option<ApplVerId>,
-    own_custom: Option<&'s [u8]>,
-}
-
-impl<'s> Versions<'s> {
-    /// The rules of the version that the message itself names; none if that is the session's.
-    fn named(&self, message: &Received<'_, '_>) -> Result<Option<&'s Arc<Rules>>, Reject> {
-        let named = |tag| message.raw(tag).filter(|version| !version.is_empty());
-        let listed = |version: &[u8]| {
-            self.listed.iter().find(|(known, _)| **known == *version).map(|(_, rules)| rules)
-        };
-        let unknown = |tag| Reject::new(RejectReason::UnsupportedApplVersion, tag);
-        // FIXT: CstmApplVerID(1129) says more than ApplVerID(1128), so it decides.
-        if let Some(version) = named(tag::CSTM_APPL_VER_ID) {
-            return match listed(version) {
-                None if self.own_custom != Some(version) => Err(unknown(tag::CSTM_APPL_VER_ID)),
-                rules => Ok(rules),
-            };
-        }
-        let Some(version) = named(tag::APPL_VER_ID) else { return Ok(None) };
-        match (listed(version), self.own) {
-            (None, Some(own)) if value::uint(version) != Some(own.0.into()) => {
-                Err(unknown(tag::APPL_VER_ID))
-            }
-            (rules, _) => Ok(rules),
-        }
     }
 }

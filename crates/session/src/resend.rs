@@ -113,7 +113,7 @@ impl Session {
         assert!(begin < new_seq_no && new_seq_no <= self.next_num_out, "a gap fill goes forward");
         let precision = self.precision;
         let mut frame = self.begin_old(now, (b"4", begin), out);
-        frame.raw(&self.sub_ids);
+        frame.raw(&self.own_header);
         frame.header_timestamp(tag::ORIG_SENDING_TIME, now.utc, precision);
         let body = frame.body(precision);
         body.boolean(tag::GAP_FILL_FLAG, true).uint(tag::NEW_SEQ_NO, new_seq_no);

@@ -1,20 +1,20 @@
 //! One FIX session: its numbers, its state, and what the driver calls.
 
-use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
 use transfix_codec::encode::Header;
 use transfix_codec::{
-    Body, FrameWriter, Misuse, MsgType, Precision, Rules, Scratch, Switches, Tag, Timestamp, tag,
+    Body, FrameWriter, Misuse, MsgType, Precision, Rules, Scratch, Timestamp, tag,
 };
 
-use crate::config::{ApplVerId, Config, Now, Role, SessionId};
+use crate::config::{ApplVerId, Config, Now, Role};
 use crate::gap::Gap;
 use crate::offer::Offer;
 use crate::outbox::{Entry, Kind, Outbox, ResetCause};
 use crate::renumber::Numbering;
 use crate::reset::{ResetEvent, Resets};
+use crate::rule_set::{Checks, RuleSet, StandardRules};
 use crate::state::{Event, State};
 use crate::throttle::Throttles;
 use crate::timer::Timers;
@@ -32,8 +32,9 @@ pub struct Session {
     /// SenderCompID(49) and TargetCompID(56) of the counterparty's messages: the place of each in
     /// the last message, and the whole field as it must be.
     pub(crate) their_comp_ids: [(usize, Vec<u8>); 2],
-    /// SubIDs and LocationIDs of ours, as they stand in each message.
-    pub(crate) sub_ids: Vec<u8>,
+    /// What the header of each message of ours has besides: SubIDs, LocationIDs and the fields of
+    /// the settings.
+    pub(crate) own_header: Vec<u8>,
     /// Whether each message has LastMsgSeqNumProcessed(369).
     writes_last_processed: bool,
     /// What each message of ours begins with.
@@ -56,11 +57,8 @@ pub struct Session {
     pub(crate) cstm_appl_ver_id: Option<Box<[u8]>>,
     /// Why we sent Logout(5), if it was not a wish of the application.
     pub(crate) ending: Option<Disconnect>,
-    /// The dictionary's rules, if messages are validated.
-    pub(crate) rules: Option<Arc<Rules>>,
-    /// The rules of other versions, by ApplVerID(1128) or CstmApplVerID(1129).
-    pub(crate) version_rules: Vec<(Box<[u8]>, Arc<Rules>)>,
-    pub(crate) checks: Checks,
+    /// By which messages are judged.
+    pub(crate) rules: RuleSet,
     pub(crate) scratch: Scratch,
     /// What an operator should know of the last message.
     pub(crate) remark: Option<Remark>,
@@ -87,25 +85,6 @@ pub struct HeaderChange {
     pub orig_sending_time: Option<Timestamp>,
 }
 
-/// Which checks are made of whose messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Checks {
-    /// Of messages that go to the application.
-    pub application: Switches,
-    /// Of messages that the session layer handles, but for the Logon(A).
-    pub session: Switches,
-    /// Of the Logon(A), which counterparties give fields of their own.
-    pub logon: Switches,
-}
-
-impl Checks {
-    /// The same for all messages.
-    #[must_use]
-    pub const fn all(switches: Switches) -> Self {
-        Self { application: switches, session: switches, logon: switches }
-    }
-}
-
 impl Session {
     /// A session that goes on with these numbers, as its store has them; both 1 for a new one.
     #[must_use]
@@ -113,8 +92,8 @@ impl Session {
         assert!(next_num_in > 0 && next_num_out > 0, "MsgSeqNum(34) counts from 1");
         let (id, protocol) = (&config.id, &config.protocol);
         let comp_ids = format!("49={}\x0156={}\x01", id.sender_comp_id, id.target_comp_id);
-        let sub_ids = sub_ids(id);
-        let constant = comp_ids.clone() + &sub_ids;
+        let own_header = config.own_header();
+        let constant = comp_ids.clone() + &own_header;
         let gap = Gap::new(config.resend, (protocol.held_messages_max, protocol.held_bytes_max));
         let resets = protocol.reset_on.disconnect && (next_num_in, next_num_out) != (1, 1);
         let throttles = Throttles::new(&protocol.throttles);
@@ -122,7 +101,7 @@ impl Session {
             config.numbers.send_last_processed && id.begin_string.has_last_processed();
         Self {
             header: Header::new(id.begin_string.as_str().as_bytes(), constant.as_bytes()),
-            sub_ids: sub_ids.into_bytes(),
+            own_header: own_header.into_bytes(),
             their_comp_ids: [
                 (usize::MAX, format!("49={}\x01", id.target_comp_id).into_bytes()),
                 (usize::MAX, format!("56={}\x01", id.sender_comp_id).into_bytes()),
@@ -144,9 +123,7 @@ impl Session {
             gap,
             throttles,
             ending: None,
-            rules: None,
-            version_rules: Vec::new(),
-            checks: Checks::default(),
+            rules: RuleSet::default(),
             scratch: Scratch::default(),
             remark: None,
             at_connection: (next_num_in, next_num_out),
@@ -212,22 +189,30 @@ impl Session {
     /// Validates all messages by these rules; `None` for no validation. What they reject is
     /// answered by Reject(3) and never delivered; a Logon(A) by Logout(5), and the link is closed.
     pub fn set_rules(&mut self, rules: Option<Arc<Rules>>, checks: Checks) {
-        self.rules = rules;
-        self.checks = checks;
+        self.rules.set_own(rules, checks);
     }
 
     /// Rules of the messages that name one of these versions by ApplVerID(1128) or
     /// CstmApplVerID(1129), in place of those of [`set_rules`](Self::set_rules). A message that
-    /// names another version than these and the session's own is rejected with reason 18, unless
-    /// the check `codes` is off. The rules that the counterparty's DefaultCstmApplVerID(1408) names
+    /// names another version than these, the session's own and those of
+    /// [`set_standard_rules`](Self::set_standard_rules) is rejected with reason 18, unless the
+    /// check `codes` is off. The rules that the counterparty's DefaultCstmApplVerID(1408) names
     /// hold for all messages that name no version.
     pub fn set_version_rules(&mut self, rules: Vec<(Box<[u8]>, Arc<Rules>)>) {
-        if let Some(default) =
-            rules.iter().find(|(id, _)| Some(id) == self.cstm_appl_ver_id.as_ref())
-        {
-            self.rules = Some(Arc::clone(&default.1));
-        }
-        self.version_rules = rules;
+        self.rules.set_listed(rules, self.cstm_appl_ver_id.as_deref());
+    }
+
+    /// Rules of the messages that name a standard version which is neither the session's nor one of
+    /// [`set_version_rules`](Self::set_version_rules); `None` if there are no others. They are
+    /// asked for when a message names the version for the first time.
+    pub fn set_standard_rules(&mut self, standard: Option<StandardRules>) {
+        self.rules.set_standard(standard);
+    }
+
+    /// By which rules messages are judged now.
+    #[must_use]
+    pub const fn rules(&self) -> &RuleSet {
+        &self.rules
     }
 
     /// Further fields of each Logon(A) of ours, besides those of the settings. Call it before
@@ -501,24 +486,6 @@ impl Session {
         self.timers.sent(now);
         seq
     }
-}
-
-/// SubIDs and LocationIDs, as far as there are any and the version has them.
-fn sub_ids(id: &SessionId) -> String {
-    let ids = &id.sub_ids;
-    let known = |tag: &Tag| tag.0 < 142 || id.begin_string.has_location_ids();
-    let all = [
-        (tag::SENDER_SUB_ID, &ids.sender_sub_id),
-        (tag::SENDER_LOCATION_ID, &ids.sender_location_id),
-        (tag::TARGET_SUB_ID, &ids.target_sub_id),
-        (tag::TARGET_LOCATION_ID, &ids.target_location_id),
-    ];
-    let mut text = String::new();
-    for (tag, value) in all.iter().filter(|(tag, value)| known(tag) && !value.is_empty()) {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{tag}={value}\x01");
-    }
-    text
 }
 
 /// A type that an application may send.

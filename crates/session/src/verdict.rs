@@ -319,6 +319,12 @@ pub enum SendError {
     Closed,
     /// The callback only tells or asks something: nothing is sent from it.
     NotHere,
+    /// The program's own look at what it sends has refused the message.
+    Vetoed,
+    /// The counterparty would reject it, for this reason.
+    Invalid(Reject),
+    /// Only FIXT.1.1 has versions in its messages.
+    NoApplVerId,
 }
 
 impl SendError {
@@ -336,6 +342,9 @@ impl SendError {
             Self::Failed => 206,
             Self::Closed => 207,
             Self::NotHere => 208,
+            Self::Vetoed => 209,
+            Self::Invalid(_) => 210,
+            Self::NoApplVerId => 211,
         }
     }
 }
@@ -361,6 +370,11 @@ impl fmt::Display for SendError {
             ),
             Self::Closed => f.write_str("the engine has been stopped"),
             Self::NotHere => f.write_str("this callback sends nothing; send from another one"),
+            Self::Vetoed => f.write_str("the program's own look at what it sends has refused it"),
+            Self::Invalid(reject) => write!(f, "the counterparty would reject it: {reject}"),
+            Self::NoApplVerId => f.write_str(
+                "only FIXT.1.1 has ApplVerID(1128): BeginString(8) says the version here",
+            ),
         }
     }
 }
@@ -376,6 +390,7 @@ impl std::error::Error for SendError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Misuse(misuse) => Some(misuse),
+            Self::Invalid(reject) => Some(reject),
             _ => None,
         }
     }

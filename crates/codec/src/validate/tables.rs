@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use super::Around;
 use super::codes::{FieldRule, Look};
-use crate::{Fields, Tag};
+use crate::{Fields, MsgType, Tag};
 use transfix_dictionary::{Condition, DataType, Dictionary, Flat, Member, Message};
 
 /// Everything a check looks up.
@@ -246,6 +246,12 @@ impl Tables {
         }
         let found = self.bodies.binary_search_by(|body| (*body.msg_type).cmp(msg_type));
         found.ok().map(|place| &self.bodies[place])
+    }
+
+    /// The bodies of all messages of the application.
+    pub(super) fn application_layouts(&self) -> impl Iterator<Item = &Layout> {
+        let of_application = |body: &&Body| MsgType::of(&body.msg_type).is_application();
+        self.bodies.iter().filter(of_application).map(|body| &self.layouts[body.layout])
     }
 
     /// Whether the version defines the tag at all, for messages of that owner.

@@ -1,14 +1,19 @@
 //! What users write: an [`Application`] per session, and what it may do inside a callback.
 
+use std::sync::Arc;
+
 use transfix_codec::{Body, Message};
 use transfix_session::{ApplVerId, HeaderChange, Now, SendError, SessionId, State};
 
 use crate::api::copy::copy_fields;
 use crate::api::handle::SessionHandle;
 use crate::api::logon::LogonAttempt;
+use crate::api::version::MessageVersion;
 use crate::drive::registry::Registry;
 use crate::link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
+use crate::link::before_send::BeforeSend;
 use crate::link::callbacks::Access;
+use crate::link::gate::Gate;
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
 
 /// The user's side of one session. Each session has an instance of its own, called by one thread
@@ -121,6 +126,13 @@ pub trait Application: Send {
         let _ = (times, session);
     }
 
+    /// The program's own look at each message before it is sent, in place of `toApp` of other
+    /// engines: it may change the message or say no. Asked once, at the start. It is an object of
+    /// its own, since a message may be sent while the application is called, or by another thread.
+    fn before_send(&self) -> Option<Arc<dyn BeforeSend>> {
+        None
+    }
+
     /// Whether [`Application::on_wire`] is to be called; asked once, at the start.
     fn wants_wire(&self) -> bool {
         false
@@ -156,12 +168,17 @@ pub trait Application: Send {
 /// The session inside a callback: sends without any queue or lock, where the callback may send.
 pub struct SessionRef<'a> {
     access: Access<'a>,
+    gate: Option<&'a Gate>,
     sessions: &'a Registry,
 }
 
 impl<'a> SessionRef<'a> {
-    pub(crate) const fn new(access: Access<'a>, sessions: &'a Registry) -> Self {
-        Self { access, sessions }
+    pub(crate) const fn new(
+        access: Access<'a>,
+        gate: Option<&'a Gate>,
+        sessions: &'a Registry,
+    ) -> Self {
+        Self { access, gate, sessions }
     }
 
     /// Identity of this session.
@@ -206,7 +223,31 @@ impl<'a> SessionRef<'a> {
         msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        self.access.send(msg_type, fill)
+        let Some(gate) = self.gate.filter(|_| self.access.may_act()) else {
+            return self.access.send(msg_type, fill);
+        };
+        let msg_type = msg_type.as_ref();
+        gate.through(msg_type, fill, |body| {
+            self.access.send(msg_type, |whole| _ = whole.fields_unchecked(body))
+        })
+    }
+
+    /// Sends a message of another version than the session's, as FIXT.1.1 allows: `version` says
+    /// which, and comes before all that `fill` writes. Returns its MsgSeqNum(34).
+    ///
+    /// # Errors
+    /// As [`SessionRef::send`]; [`SendError::NoApplVerId`] before FIXT.1.1.
+    pub fn send_as(
+        &mut self,
+        version: MessageVersion<'_>,
+        msg_type: impl AsRef<[u8]>,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        version.check(self.id())?;
+        self.send(msg_type, |body| {
+            version.write(body);
+            fill(body);
+        })
     }
 
     /// Sends a message that was received, of this session or another: its type and its fields byte
@@ -219,7 +260,7 @@ impl<'a> SessionRef<'a> {
     /// [`SendError`]; nothing was sent then. [`SendError::Misuse`] if the message has an empty
     /// value, or a field without a valid tag, which come in without validation alone.
     pub fn send_copy(&mut self, message: &Message<'_>) -> Result<u64, SendError> {
-        self.access.send(message.msg_type(), |body| copy_fields(message, body))
+        self.send(message.msg_type(), |body| copy_fields(message, body))
     }
 
     /// Sends an application message with another header than the next in turn. With a
@@ -234,7 +275,13 @@ impl<'a> SessionRef<'a> {
         change: HeaderChange,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        self.access.send_with(msg_type, change, fill)
+        let Some(gate) = self.gate.filter(|_| self.access.may_act()) else {
+            return self.access.send_with(msg_type, change, fill);
+        };
+        let msg_type = msg_type.as_ref();
+        gate.through(msg_type, fill, |body| {
+            self.access.send_with(msg_type, change, |whole| _ = whole.fields_unchecked(body))
+        })
     }
 
     /// Another session of the same engine, to send into it from here.

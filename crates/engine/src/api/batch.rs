@@ -60,6 +60,30 @@ impl Batch {
         self.ends.clear();
     }
 
+    /// The messages that `pass` lets through, up to the first that it refuses, and why.
+    pub(crate) fn passed(
+        &self,
+        pass: impl Fn(&[u8], &mut Vec<u8>) -> Result<(), SendError>,
+    ) -> (Self, Option<SendError>) {
+        let (mut passed, mut body) = (Self::new(self.precision), Vec::new());
+        for (msg_type, encoded) in self.messages() {
+            body.clear();
+            body.extend_from_slice(encoded);
+            if let Err(refusal) = pass(msg_type, &mut body) {
+                return (passed, Some(refusal));
+            }
+            passed.push(msg_type, &body);
+        }
+        (passed, None)
+    }
+
+    fn push(&mut self, msg_type: &[u8], body: &[u8]) {
+        self.bytes.extend_from_slice(msg_type);
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(body);
+        self.ends.push((begin, self.bytes.len()));
+    }
+
     /// MsgType(35) and body of each message.
     pub(crate) fn messages(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut begin = 0;

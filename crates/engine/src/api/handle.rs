@@ -12,6 +12,7 @@ use transfix_store::StoreError;
 
 use crate::api::batch::{Batch, BatchSent};
 use crate::api::copy::copy_fields;
+use crate::api::version::MessageVersion;
 use crate::drive::drives::drives;
 use crate::drive::shared::Shared;
 use crate::link::Link;
@@ -80,9 +81,14 @@ impl SessionHandle {
         // A thread that ends may send once more, when it has given this memory back.
         let mut body = BODY.try_with(Cell::take).unwrap_or_default();
         body.clear();
+        let msg_type = msg_type.as_ref();
         let sent = Body::detached(&mut body, self.shared.queue.precision(), fill)
             .map_err(SendError::Misuse)
-            .and_then(|()| self.hand_over(msg_type.as_ref(), &body));
+            .and_then(|()| match &self.shared.gate {
+                Some(gate) => gate.pass(msg_type, &mut body),
+                None => Ok(()),
+            })
+            .and_then(|()| self.hand_over(msg_type, &body));
         if body.capacity() <= BODY_BYTES_KEPT {
             let _ = BODY.try_with(|kept| kept.set(body));
         }
@@ -97,7 +103,29 @@ impl SessionHandle {
     pub fn send_encoded(&self, msg_type: impl AsRef<[u8]>, body: &[u8]) -> Result<Sent, SendError> {
         self.may_send()?;
         check_body(body).map_err(SendError::Misuse)?;
-        self.hand_over(msg_type.as_ref(), body)
+        let msg_type = msg_type.as_ref();
+        let Some(gate) = &self.shared.gate else { return self.hand_over(msg_type, body) };
+        let mut body = body.to_vec();
+        gate.pass(msg_type, &mut body)?;
+        self.hand_over(msg_type, &body)
+    }
+
+    /// Sends a message of another version than the session's, as FIXT.1.1 allows: `version` says
+    /// which, and comes before all that `fill` writes.
+    ///
+    /// # Errors
+    /// As [`SessionHandle::send`]; [`SendError::NoApplVerId`] before FIXT.1.1.
+    pub fn send_as(
+        &self,
+        version: MessageVersion<'_>,
+        msg_type: impl AsRef<[u8]>,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<Sent, SendError> {
+        version.check(self.id())?;
+        self.send(msg_type, |body| {
+            version.write(body);
+            fill(body);
+        })
     }
 
     /// Sends a message that another session has received, as
@@ -122,7 +150,13 @@ impl SessionHandle {
     /// between them. The session is busy for so long.
     pub fn send_batch(&self, batch: &Batch) -> BatchSent {
         let mut sent = Vec::with_capacity(batch.len());
-        let refused = self.send_all(batch, &mut sent).err();
+        let Some(gate) = &self.shared.gate else {
+            let refused = self.send_all(batch, &mut sent).err();
+            return BatchSent { sent, refused };
+        };
+        // Those before one that does not pass are sent.
+        let (passed, refusal) = batch.passed(|msg_type, body| gate.pass(msg_type, body));
+        let refused = self.send_all(&passed, &mut sent).err().or(refusal);
         BatchSent { sent, refused }
     }
 

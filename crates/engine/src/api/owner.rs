@@ -10,7 +10,9 @@ use crate::api::handle::SessionHandle;
 use crate::api::logon::LogonAttempt;
 use crate::drive::registry::Registry;
 use crate::link::answers::{BusinessReject, Direction, Resend};
+use crate::link::before_send::BeforeSend;
 use crate::link::callbacks::{Access, Callbacks};
+use crate::link::gate::Gate;
 use crate::link::judging::Judgement;
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
 use crate::observe::called::{Callback, Called};
@@ -20,6 +22,8 @@ pub(crate) struct Owner {
     application: Box<dyn Application>,
     /// For whoever looks for callbacks that do not return.
     called: Arc<Called>,
+    /// What it sends passes here, if anything is done there.
+    gate: Option<Arc<Gate>>,
     sessions: Arc<Registry>,
 }
 
@@ -31,7 +35,7 @@ impl Owner {
         sessions: &Arc<Registry>,
     ) -> Box<dyn Callbacks> {
         let called = sessions.watch.add(id);
-        Box::new(Self { application, called, sessions: Arc::clone(sessions) })
+        Box::new(Self { application, called, gate: None, sessions: Arc::clone(sessions) })
     }
 
     fn call<T>(
@@ -41,7 +45,8 @@ impl Owner {
         call: impl FnOnce(&mut dyn Application, &mut SessionRef<'_>) -> T,
     ) -> T {
         let _running = self.called.begin(callback);
-        call(&mut *self.application, &mut SessionRef::new(access, &self.sessions))
+        let gate = self.gate.as_deref();
+        call(&mut *self.application, &mut SessionRef::new(access, gate, &self.sessions))
     }
 }
 
@@ -142,6 +147,14 @@ impl Callbacks for Owner {
             app.on_slow_consumer(is_slow, session);
         };
         self.call(Callback::OnSlowConsumer, access, call);
+    }
+
+    fn before_send(&self) -> Option<Arc<dyn BeforeSend>> {
+        self.application.before_send()
+    }
+
+    fn set_gate(&mut self, gate: Arc<Gate>) {
+        self.gate = Some(gate);
     }
 
     fn pass_on(

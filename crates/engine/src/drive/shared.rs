@@ -17,6 +17,7 @@ use crate::link::Link;
 use crate::link::core::Core;
 use crate::link::desk::Desk;
 use crate::link::failed_logons::LogonRecord;
+use crate::link::gate::Gate;
 use crate::link::queue::SendQueue;
 use crate::observe::published::Published;
 use crate::settings::allow_from::Subnet;
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     /// How many wait for that lock.
     pub(crate) wishes: AtomicUsize,
     pub(crate) queue: SendQueue,
+    /// What is sent passes here first, if anything is done there.
+    pub(crate) gate: Option<Arc<Gate>>,
     pub(crate) send_mode: SendMode,
     pub(crate) bell: Arc<Bell>,
     pub(crate) offline: Offline,

@@ -1,5 +1,7 @@
 //! What a link asks of the owner of its session, which is an application behind the public face.
 
+use std::sync::Arc;
+
 use transfix_codec::{Body, Message, MsgType};
 use transfix_session::{
     ApplVerId, BeginString, Disconnect, HeaderChange, Now, Outbox, SendError, Session, SessionId,
@@ -7,6 +9,8 @@ use transfix_session::{
 };
 
 use crate::link::answers::{BusinessReject, Direction, Resend};
+use crate::link::before_send::BeforeSend;
+use crate::link::gate::Gate;
 use crate::link::judging::Judgement;
 use crate::link::points::Points;
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
@@ -37,6 +41,16 @@ pub(crate) trait Callbacks: Send {
     fn on_admin(&mut self, message: &Message<'_>, access: Access<'_>);
     fn on_state(&mut self, from: State, to: State, access: Access<'_>);
     fn on_slow_consumer(&mut self, is_slow: bool, access: Access<'_>);
+
+    /// The owner's look at what is sent, if it has one.
+    fn before_send(&self) -> Option<Arc<dyn BeforeSend>> {
+        None
+    }
+
+    /// What the owner sends passes here.
+    fn set_gate(&mut self, gate: Arc<Gate>) {
+        drop(gate);
+    }
 
     /// Gives back the memory of a burst that is over.
     fn trim(&mut self) {}

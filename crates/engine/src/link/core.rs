@@ -25,6 +25,7 @@ use crate::link::desk::Desk;
 use crate::link::down::Down;
 use crate::link::events::Events;
 use crate::link::failed_logons::LogonWatch;
+use crate::link::gate::Gate;
 use crate::link::inbox::Inbox;
 use crate::link::journal::{Journal, Keeps};
 use crate::link::judging::{Asked, Judging};
@@ -105,6 +106,8 @@ pub(crate) struct Core {
     pub(crate) delivery: Delivery,
     pub(crate) events: Events,
     rules: SessionRules,
+    /// Judges what is sent by the same rules.
+    gate: Option<Arc<Gate>>,
     replay: Replay,
     /// The last batch that was pending when the replay began.
     replay_ticket: u64,
@@ -174,6 +177,7 @@ impl Core {
             published: Arc::default(),
             log: None,
             rules,
+            gate: None,
             shown: 0,
             cut: None,
             judging: Judging::default(),
@@ -184,6 +188,13 @@ impl Core {
             trim_at_ns: None,
             panicked: false,
         }
+    }
+
+    /// What is sent passes here, before it comes to this session.
+    pub(crate) fn set_gate(&mut self, now: Now, gate: Arc<Gate>) {
+        self.gate = Some(gate);
+        // Something may be sent before the first logon.
+        self.choose_rules(now, self.session.appl_ver_id());
     }
 
     pub(crate) fn id(&self) -> &SessionId {

@@ -6,57 +6,74 @@ use std::sync::{Arc, Mutex, PoisonError};
 use transfix_codec::Switches;
 use transfix_codec::validate::Rules;
 use transfix_dictionary::{STANDARD, standard};
-use transfix_session::{ApplVerId, BeginString, Checks, Session};
+use transfix_session::{ApplVerId, BeginString, Checks, Session, StandardRules};
 
 use crate::settings::ValidationSettings;
 use crate::settings::dictionary_source::DictionarySource;
 
-/// Session layer, application version, dictionary in place of the version's own.
-type Key = (BeginString, Option<ApplVerId>, Option<DictionarySource>);
+/// Which rules are wanted: the version, and what stands in for its dictionaries.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Wanted {
+    pub(crate) begin_string: BeginString,
+    pub(crate) appl_ver_id: Option<ApplVerId>,
+    /// Stands in for the standard dictionary of the application.
+    pub(crate) application: Option<DictionarySource>,
+    /// Stands in for FIXT 1.1.
+    pub(crate) session: Option<DictionarySource>,
+}
+
+impl Wanted {
+    /// The rules of a session with these settings, and this version on FIXT.
+    pub(crate) fn of_session(
+        begin_string: BeginString,
+        appl_ver_id: Option<ApplVerId>,
+        settings: &ValidationSettings,
+    ) -> Self {
+        Self {
+            begin_string,
+            appl_ver_id,
+            application: settings.dictionary.clone(),
+            session: settings.session_dictionary.clone(),
+        }
+    }
+
+    /// The rules of messages of another version than the session's, by this dictionary.
+    pub(crate) fn listed(&self, source: &DictionarySource) -> Self {
+        Self { appl_ver_id: None, application: Some(source.clone()), ..self.clone() }
+    }
+
+    /// The rules of messages of another standard version.
+    fn standard(&self, version: ApplVerId) -> Self {
+        Self { appl_ver_id: Some(version), application: None, ..self.clone() }
+    }
+}
 
 /// Rules compiled so far, each with the name of the application's dictionary.
 #[derive(Default)]
 pub(crate) struct RuleBook {
-    compiled: Mutex<HashMap<Key, (Arc<Rules>, String)>>,
+    compiled: Mutex<HashMap<Wanted, (Arc<Rules>, String)>>,
 }
 
 impl RuleBook {
-    /// The rules of a version; `source` stands in for the standard application dictionary.
-    /// Compiling a version for the first time takes some ten milliseconds.
-    pub(crate) fn rules(
-        &self,
-        begin_string: BeginString,
-        appl_ver_id: Option<ApplVerId>,
-        source: Option<&DictionarySource>,
-    ) -> Result<Arc<Rules>, String> {
-        self.compiled(begin_string, appl_ver_id, source).map(|(rules, _)| rules)
+    /// The rules of a version. Compiling one for the first time takes some ten milliseconds.
+    pub(crate) fn rules(&self, wanted: &Wanted) -> Result<Arc<Rules>, String> {
+        self.compiled(wanted).map(|(rules, _)| rules)
     }
 
     /// What to say of a dictionary of another version than the messages that it is for.
-    pub(crate) fn doubt(
-        &self,
-        begin_string: BeginString,
-        appl_ver_id: Option<ApplVerId>,
-        source: Option<&DictionarySource>,
-    ) -> Option<String> {
-        let (_, name) = self.compiled(begin_string, appl_ver_id, source).ok()?;
-        doubt(begin_string, appl_ver_id, &name)
+    pub(crate) fn doubt(&self, wanted: &Wanted, version: Option<ApplVerId>) -> Option<String> {
+        let (_, name) = self.compiled(wanted).ok()?;
+        doubt(wanted.begin_string, version, &name)
     }
 
-    fn compiled(
-        &self,
-        begin_string: BeginString,
-        appl_ver_id: Option<ApplVerId>,
-        source: Option<&DictionarySource>,
-    ) -> Result<(Arc<Rules>, String), String> {
-        let key = (begin_string, appl_ver_id, source.cloned());
+    fn compiled(&self, wanted: &Wanted) -> Result<(Arc<Rules>, String), String> {
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = compiled.get(&key) {
+        if let Some(known) = compiled.get(wanted) {
             return Ok(known.clone());
         }
-        let (rules, name) = compile(begin_string, appl_ver_id, source)?;
+        let (rules, name) = compile(wanted)?;
         let known = (Arc::new(rules), name);
-        compiled.insert(key, known.clone());
+        compiled.insert(wanted.clone(), known.clone());
         Ok(known)
     }
 }
@@ -76,9 +93,10 @@ impl SessionRules {
         version: Option<ApplVerId>,
     ) -> Result<(), String> {
         let begin_string = session.config().id.begin_string;
-        let own = self.book.rules(begin_string, version, self.validation.dictionary.as_ref())?;
+        let wanted = Wanted::of_session(begin_string, version, &self.validation);
+        let own = self.book.rules(&wanted)?;
         let others = self.validation.appl_versions.iter().map(|(version, source)| {
-            let rules = self.book.rules(begin_string, None, Some(source))?;
+            let rules = self.book.rules(&wanted.listed(source))?;
             Ok((version.as_bytes().into(), rules))
         });
         let others = others.collect::<Result<Vec<_>, String>>()?;
@@ -89,6 +107,11 @@ impl SessionRules {
         };
         session.set_rules(Some(own), checks);
         session.set_version_rules(others);
+        session.set_standard_rules((begin_string == BeginString::Fixt11).then(|| {
+            let book = Arc::clone(&self.book);
+            // A number that is no version of the standard has no dictionary.
+            StandardRules::new(move |version| book.rules(&wanted.standard(version)).ok())
+        }));
         Ok(())
     }
 }
@@ -116,12 +139,8 @@ fn doubt(
     })
 }
 
-fn compile(
-    begin_string: BeginString,
-    appl_ver_id: Option<ApplVerId>,
-    source: Option<&DictionarySource>,
-) -> Result<(Rules, String), String> {
-    let application = match (source, begin_string, appl_ver_id) {
+fn compile(wanted: &Wanted) -> Result<(Rules, String), String> {
+    let application = match (&wanted.application, wanted.begin_string, wanted.appl_ver_id) {
         (Some(source), ..) => source.load()?,
         (None, BeginString::Fixt11, version) => {
             // Before the Logon(A) names the version, an acceptor may not know it.
@@ -136,8 +155,11 @@ fn compile(
     // FIXT 1.1 alone says what an administrative message may hold. FIX Latest has a session layer
     // in its file too, but with it each field of the application would count as defined there.
     let name = application.name().to_owned();
-    if begin_string == BeginString::Fixt11 {
-        let session = standard("FIXT11").map_err(|error| error.to_string())?;
+    if wanted.begin_string == BeginString::Fixt11 {
+        let session = match &wanted.session {
+            Some(source) => source.load()?,
+            None => standard("FIXT11").map_err(|error| error.to_string())?,
+        };
         return Ok((Rules::new(&session, &application), name));
     }
     Ok((Rules::new(&application, &application), name))

@@ -73,10 +73,12 @@ pub(crate) enum Cause {
     Slow,
     /// As much waits for the application as may.
     Full,
+    /// A message of ours would be rejected.
+    Invalid,
 }
 
 impl Cause {
-    const COUNT: usize = 20;
+    const COUNT: usize = 21;
     const ALL: [Self; Self::COUNT] = [
         Self::Garbled,
         Self::Remark,
@@ -98,6 +100,7 @@ impl Cause {
         Self::NotCompressed,
         Self::Slow,
         Self::Full,
+        Self::Invalid,
     ];
 
     const fn name(self) -> &'static str {
@@ -122,6 +125,7 @@ impl Cause {
             Self::NotCompressed => "log is not compressed",
             Self::Slow => "slow consumers",
             Self::Full => "waits for the application",
+            Self::Invalid => "the counterparty would reject it",
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::settings::failover::FailoverSettings;
 use crate::settings::log::LogSettings;
 use crate::settings::retention;
 use crate::settings::template;
-use crate::settings::{Mode, Offline, SessionSettings};
-use crate::settings::{allow_from, password_hash};
+use crate::settings::{Mode, Offline, SessionSettings, ValidateOut};
+use crate::settings::{added, allow_from, password_hash};
 
 /// The highest differentiated services code point, which has six bits.
 const DSCP_MAX: u8 = 63;
@@ -50,7 +50,7 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     }
     type Check = fn(&SessionSettings) -> Result<(), String>;
     // Each with the key that it is about, if that is one.
-    let all: [(&str, Check); 21] = [
+    let all: [(&str, Check); 23] = [
         ("", identity),
         ("address", address),
         ("allow_from", allow_from::check),
@@ -61,6 +61,8 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
         ("", versions),
         ("logon", credentials),
         ("logon", logon),
+        ("header_fields", added::header_fields),
+        ("body_fields", added::body_fields),
         ("", resets),
         ("", recovery),
         ("queue_expires_s", queue),
@@ -328,6 +330,12 @@ fn versions(session: &SessionSettings) -> Result<(), String> {
     named?;
     if !fixt && !session.validation.appl_versions.is_empty() {
         return Err("only FIXT.1.1 has appl_versions".to_owned());
+    }
+    if !fixt && session.validation.session_dictionary.is_some() {
+        return Err("only FIXT.1.1 has session_dictionary: before, dictionary says all".to_owned());
+    }
+    if session.validation.validate_out != ValidateOut::Off && !session.validation.validate {
+        return Err("validate_out needs validate = true: it looks for the same".to_owned());
     }
     if !fixt && session.logon.default_cstm_appl_ver_id.is_some() {
         return Err("only FIXT.1.1 has logon.default_cstm_appl_ver_id".to_owned());

@@ -19,6 +19,7 @@ use crate::settings::log::LogSettings;
 use crate::settings::proxy::ProxySettings;
 use crate::settings::secret;
 use crate::settings::session::{GROUPS, KeyLines, Places, SessionSettings};
+use crate::settings::validation::ValidationSettings;
 use crate::settings::words::nearest;
 
 mod error;
@@ -358,7 +359,7 @@ fn twice(session: &SessionSettings) -> String {
 }
 
 /// Tables that a session takes over as a whole or not at all; the others key by key.
-const WHOLE: [&str; 3] = ["appl_versions", "dictionary", "schedule"];
+const WHOLE: [&str; 4] = ["appl_versions", "dictionary", "session_dictionary", "schedule"];
 
 /// The keys of a session with those of `[defaults]` that it does not say itself.
 fn merged<'a>(defaults: &DeTable<'a>, mut own: DeTable<'a>) -> DeTable<'a> {
@@ -395,12 +396,10 @@ type Aliases = BTreeMap<String, DictionarySource>;
 
 /// Puts what an alias stands for in its place.
 fn resolve(session: &mut SessionSettings, aliases: &Aliases) {
-    for source in session
-        .validation
-        .dictionary
-        .iter_mut()
-        .chain(session.validation.appl_versions.values_mut())
-    {
+    let ValidationSettings { dictionary, session_dictionary, appl_versions, .. } =
+        &mut session.validation;
+    let own = dictionary.iter_mut().chain(session_dictionary);
+    for source in own.chain(appl_versions.values_mut()) {
         if let Some(alias) = source.base.to_str().and_then(|name| aliases.get(name)) {
             let own = std::mem::replace(source, alias.clone());
             source.overlays.extend(own.overlays);
@@ -414,13 +413,12 @@ fn names(session: &SessionSettings) -> Result<(), (&'static str, String)> {
     let all = |source: &DictionarySource| {
         source.check_name().map_err(|what| format!("{}: {what}", session.id()))
     };
-    session.validation.dictionary.iter().try_for_each(all).map_err(|what| ("dictionary", what))?;
-    session
-        .validation
-        .appl_versions
-        .values()
-        .try_for_each(all)
-        .map_err(|what| ("appl_versions", what))
+    let ValidationSettings { dictionary, session_dictionary, appl_versions, .. } =
+        &session.validation;
+    let wrong = |key| move |what| (key, what);
+    dictionary.iter().try_for_each(all).map_err(wrong("dictionary"))?;
+    session_dictionary.iter().try_for_each(all).map_err(wrong("session_dictionary"))?;
+    appl_versions.values().try_for_each(all).map_err(wrong("appl_versions"))
 }
 
 /// Where the last key of the way stands that is there.

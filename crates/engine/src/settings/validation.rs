@@ -16,6 +16,10 @@ settings_table! {
         /// Whether messages of the application, and the Logon(A), are validated by the dictionary;
         /// the other ones of the session layer always are.
         pub validate: bool = true,
+        /// What becomes of a message that the application sends, and that the counterparty would
+        /// reject by the same dictionary and `checks`: `off` (it is not looked at), `warn` (it is
+        /// sent, and a line of the log says what is wrong), `refuse` (the sender gets an error).
+        pub validate_out: ValidateOut = ValidateOut::Off,
         /// Which checks that makes: a table of names and `true` or `false`, such as
         /// `checks = { codes = false }`. By default all but `conditions` and `empty_groups`.
         #[serde(deserialize_with = "checks")]
@@ -35,12 +39,32 @@ settings_table! {
         pub message_bytes_max: usize = 1 << 20,
         /// The dictionary (of the application, on FIXT sessions). By default the version's own.
         pub dictionary: Option<DictionarySource> = None,
+        /// The dictionary of the session layer on a FIXT session: what header, Logon(A) and the
+        /// other messages of the session layer may have, such as
+        /// `{ base = "FIXT11", overlays = ["venue-session.xml"] }`. By default FIXT11.
+        pub session_dictionary: Option<DictionarySource> = None,
         /// Dictionaries of the messages on a FIXT session that name a version of their own, by its
-        /// ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`. A
-        /// message that names another version is rejected with reason 18, unless `checks.codes` is
-        /// off. By default all messages have the session's version.
+        /// ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`, or by
+        /// its ApplExtID(1156), an extension pack of a version: `{ "9+240" = "ep240.xml" }`. By
+        /// default a message that names a standard version has the dictionary of that version; that
+        /// of FIX 5.0 SP2 has all extension packs. A message that names any other version is
+        /// rejected with reason 18, unless `checks.codes` is off.
         pub appl_versions: BTreeMap<String, DictionarySource> = BTreeMap::new(),
     }
+}
+
+/// What becomes of a message of ours that the counterparty would reject.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ValidateOut {
+    /// It is not looked at.
+    #[default]
+    Off,
+    /// It is sent, and a line of the log says what is wrong.
+    Warn,
+    /// It is not sent: the sender gets [`SendError::Invalid`](crate::SendError::Invalid).
+    Refuse,
 }
 
 /// What becomes of a framed message that is garbled.

@@ -16,6 +16,7 @@ use crate::api::owner::Owner;
 use crate::assemble::{Parts, assemble};
 use crate::drive::driven::DrivenSession;
 use crate::drive::registry::Registry;
+use crate::link::rule_book::Wanted;
 use crate::link::sent::Sent;
 use crate::link::{Arrival, Down, Link};
 use crate::observe::counters::Counters;
@@ -101,8 +102,8 @@ impl Rig {
         rules: &Rules,
     ) -> Result<Self, String> {
         let version = settings.protocol.default_appl_ver_id;
-        let source = settings.validation.dictionary.as_ref();
-        let compiled = rules.0.rule_book.rules(settings.begin_string, version, source)?;
+        let wanted = Wanted::of_session(settings.begin_string, version, &settings.validation);
+        let compiled = rules.0.rule_book.rules(&wanted)?;
         let mut config = settings.config();
         adjust(&mut config);
         let data_fields = compiled.data_fields().to_vec();

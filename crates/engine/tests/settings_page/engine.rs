@@ -41,6 +41,18 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("send", TRADE, "queued_sends_keep_their_order"),
     ("send", TRADE, "many_threads_send_into_one_session"),
     ("unsent", OUTGOING, "what_was_not_sent_comes_back_at_the_end"),
+    ("header_fields", BEFORE_SEND, "fields_of_the_settings_stand_in_the_header_of_each_message"),
+    (
+        "body_fields",
+        BEFORE_SEND,
+        "fields_of_the_settings_stand_in_the_bodies_that_have_a_place_for_them",
+    ),
+    (
+        "validate_out",
+        BEFORE_SEND,
+        "what_the_counterparty_would_reject_is_refused_or_warned_of_or_sent",
+    ),
+    ("session_dictionary", BEFORE_SEND, "the_session_layer_of_fixt_has_fields_of_a_venues_own"),
     ("route_third_party", DELIVERY, "messages_for_third_parties_are_passed_on"),
     ("durability", TRADE, "both_sides_go_on_where_they_were_after_a_restart"),
     ("durability", "store/tests/crash.rs", "process_durability_outlives_the_process"),
@@ -185,6 +197,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
 
 const APPLICATION: &str = "engine/tests/switches/application_threads.rs";
 const BATCHES: &str = "engine/tests/switches/batches.rs";
+const BEFORE_SEND: &str = "engine/tests/switches/before_send.rs";
 const MOVING: &str = "engine/tests/switches/moving.rs";
 const STRANGERS: &str = "engine/tests/strangers/main.rs";
 const LATENCY: &str = "engine/tests/switches/latency.rs";

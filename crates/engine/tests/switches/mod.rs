@@ -3,6 +3,7 @@
 
 mod application_threads;
 mod batches;
+mod before_send;
 mod delivery;
 mod dynamic;
 mod failing;

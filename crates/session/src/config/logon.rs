@@ -126,7 +126,7 @@ impl<'de> Deserialize<'de> for Secret {
 }
 
 /// Fields written as `tag=value`.
-fn fields<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<(Tag, String)>, D::Error> {
+pub(super) fn fields<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<(Tag, String)>, D::Error> {
     let read = |text: &String| {
         let (_, value) = text.split_once('=')?;
         let tag = raw::fields(format!("{text}\x01").as_bytes()).next()?.tag;

@@ -1,10 +1,11 @@
 //! Cases of the standard, with default settings.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Reject, RejectReason, Rules, Switches};
 use transfix_session::{
-    ApplVerId, BeginString, Checks, Disconnect, ResetPolicy, Role, SendError, State, Verdict,
+    ApplVerId, BeginString, Checks, Disconnect, ResetPolicy, Role, SendError, StandardRules, State,
+    Verdict,
 };
 
 use crate::cases::counterparty::{SECOND, World, all_versions};
@@ -521,4 +522,41 @@ fn each_reject_names_the_tag() {
             assert!(text.contains(&format!("{tag} [")), "{line}: {text}");
         }
     });
+}
+
+/// FIXT: every version of the standard may be in one session, and is compiled when it comes.
+#[test]
+fn rules_of_a_standard_version_are_asked_for_when_a_message_names_it() {
+    let standard = |name| transfix_dictionary::standard(name).unwrap();
+    let rules = move |name| Arc::new(Rules::new(&standard("FIXT11"), &standard(name)));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let mut w = World::active(BeginString::Fixt11);
+    w.session.set_rules(Some(rules("FIX50SP2")), Checks::default());
+    w.session.set_version_rules(vec![(b"9+7"[..].into(), rules("FIX50"))]);
+    let of_session = Arc::clone(&asked);
+    w.session.set_standard_rules(Some(StandardRules::new(move |version| {
+        of_session.lock().unwrap().push(version.0);
+        version.dictionary().map(rules)
+    })));
+    let order = "11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30";
+    // MaturityDay(205) is gone since 4.4; SelfMatchPreventionInstruction(2964) came
+    // long after 5.0.
+    let cases = [
+        ("", "205=4", false),
+        ("1128=4|", "205=4", true),
+        ("1128=4|", "2964=1", false),
+        ("1128=9|1156=7|", "2964=1", false),
+        ("1156=7|", "2964=1", false),
+        ("1156=8|", "205=4", false),
+        ("1128=11|", "58=x", false),
+        ("1128=300|", "58=x", false),
+        ("1128=4|", "58=x", true),
+    ];
+    for (number, (version, field, is_sound)) in (2..).zip(cases) {
+        let line = format!("35=D|34={number}|{version}{order}|{field}");
+        let expected = if is_sound { Verdict::Deliver } else { Verdict::Handled };
+        assert_eq!(w.receive(&line), expected, "{line}");
+        w.sent();
+    }
+    assert_eq!(*asked.lock().unwrap(), [4, 11], "once each, and what is no version never again");
 }

@@ -162,5 +162,8 @@ impl Core {
         if let Err(error) = self.rules.apply(&mut self.session, version) {
             self.events.no_rules(now, &error);
         }
+        if let Some(gate) = &self.gate {
+            gate.set_rules(&self.session);
+        }
     }
 }

@@ -91,37 +91,40 @@ pub(super) fn carry_over(session: &mut Session<'_>) {
     versions(session, is_fixt);
 }
 
-/// The dictionary of the session layer, which is always ours.
+/// The dictionary of the session layer: ours, unless the file has something beyond it.
 fn transport(session: &mut Session<'_>) {
     const KEY: &str = "TransportDataDictionary";
-    let Some(file) = session.value(KEY) else { return };
-    let found = found(session, file).map(|path| dictionary::compare(&path, "FIXT11"));
+    let Some(file) = session.value(KEY).map(str::to_owned) else { return };
+    let found = found(session, &file).map(|path| dictionary::compare(&path, "FIXT11"));
     let (fate, says) = match found {
-        Some(Ok(Compared { differences, .. })) => beside_ours(differences),
+        Some(Ok(Compared { differences, .. })) => match beside_ours(differences) {
+            Some(told) => told,
+            None => {
+                if let Some(value) = one(session, KEY, &file, Some("FIXT11")) {
+                    session.set("session_dictionary", value);
+                }
+                return;
+            }
+        },
         Some(Err(error)) => (Fate::NotCarriedOver, error),
         None => (Fate::Mapped, "the session layer has ours, FIXT11".to_owned()),
     };
     session.tell(KEY, fate, "", &says);
 }
 
-/// What a dictionary of the session layer has beyond ours is lost; what it lacks is taken here.
-fn beside_ours(differences: Vec<String>) -> (Fate, String) {
-    let count = differences.len();
+/// What to say of a dictionary that has nothing beyond ours: what it lacks is taken here.
+fn beside_ours(differences: Vec<String>) -> Option<(Fate, String)> {
     let is_beyond = |difference: &String| {
         // Which messages there are is said by the application's dictionary.
         let is_more = difference.ends_with(" added") || difference.ends_with(" required");
         is_more && !difference.contains("of MsgType(35)")
     };
-    let beyond: Vec<_> = differences.into_iter().filter(is_beyond).collect();
-    match (beyond.is_empty(), count) {
-        (true, 0) => (Fate::Honoured, "the same as ours, FIXT11".to_owned()),
-        (true, _) => {
-            (Fate::Mapped, "the session layer has ours, FIXT11, which takes more".to_owned())
+    match (differences.iter().any(is_beyond), differences.len()) {
+        (true, _) => None,
+        (false, 0) => Some((Fate::Honoured, "the same as ours, FIXT11".to_owned())),
+        (false, _) => {
+            Some((Fate::Mapped, "the session layer has ours, FIXT11, which takes more".to_owned()))
         }
-        (false, _) => (
-            Fate::NotCarriedOver,
-            format!("the session layer has ours, FIXT11; {}", shown(&beyond)),
-        ),
     }
 }
 
@@ -189,6 +192,9 @@ fn one(
 
 /// The key of ours.
 fn ours(key: &str) -> String {
+    if key == "TransportDataDictionary" {
+        return "session_dictionary".to_owned();
+    }
     let version = key.strip_prefix("AppDataDictionary.").and_then(appl_ver_id);
     version.map_or_else(|| "dictionary".to_owned(), |number| format!("appl_versions.{number}"))
 }

@@ -1,0 +1,340 @@
+//! What each message of the application passes before it has a number: the fields that the settings
+//! add, the program's own look, and the validation of what goes out.
+//!
+//! Invariants: it is passed in the thread that sends, before the session is locked, so that whoever
+//! sends is told at once; a message passes once, not again when it leaves a queue or is sent again;
+//! what the session layer writes does not pass here. A session that adds, looks at and validates
+//! nothing has no gate.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use transfix_codec::{
+    Body, CheckSumPolicy, FieldIndex, FrameWriter, Message, MessageDraft, Misuse, MsgType,
+    Precision, Reject, Scratch, Tag, Timestamp, tag,
+};
+use transfix_session::{Agreed, ApplVerId, RuleSet, SendError, Session, SessionId};
+
+use crate::io::Io;
+use crate::link::before_send::{BeforeSend, OutgoingMessage, Veto};
+use crate::observe::repeats::{Cause, Repeats};
+use crate::settings::{SessionSettings, ValidateOut};
+
+/// The gate of one session.
+pub(crate) struct Gate {
+    id: SessionId,
+    precision: Precision,
+    body_fields: Vec<(Tag, String)>,
+    /// Header fields that each message has besides the CompIDs, as they stand in it.
+    own_header: String,
+    validates: ValidateOut,
+    before_send: Option<Arc<dyn BeforeSend>>,
+    data_fields: Vec<(Tag, Tag)>,
+    rules: RwLock<GateRules>,
+    io: Arc<dyn Io>,
+    lines: Mutex<Repeats>,
+    /// Memory of messages that have passed.
+    #[expect(clippy::vec_box, reason = "it is taken out and put back for each message")]
+    spare: Mutex<Vec<Box<Memory>>>,
+}
+
+/// By what messages that go out are judged: as the counterparty does that has agreed on a version.
+#[derive(Clone, Default)]
+struct GateRules {
+    /// Others have another one.
+    number: u64,
+    set: RuleSet,
+    appl_ver_id: Option<ApplVerId>,
+    cstm_appl_ver_id: Option<Box<[u8]>>,
+}
+
+/// What one message on its way through needs.
+#[derive(Default)]
+struct Memory {
+    body: Vec<u8>,
+    frame: Vec<u8>,
+    added: Vec<u8>,
+    index: FieldIndex,
+    draft: MessageDraft,
+    rules: GateRules,
+    scratch: Scratch,
+}
+
+/// How many messages may pass at once without new memory for each.
+const SPARE_MAX: usize = 8;
+/// Memory for one message that is kept.
+const BYTES_KEPT: usize = 64 << 10;
+/// `10=ddd` and the delimiter.
+const CHECK_SUM_LEN: usize = 7;
+
+impl Gate {
+    /// The gate of a session; none if nothing is to be done there.
+    pub(crate) fn of(
+        settings: &SessionSettings,
+        before_send: Option<Arc<dyn BeforeSend>>,
+        data_fields: &[(Tag, Tag)],
+        io: &Arc<dyn Io>,
+    ) -> Option<Arc<Self>> {
+        let protocol = &settings.protocol;
+        let validates = settings.validation.validate_out;
+        let is_open = before_send.is_none() && protocol.body_fields.is_empty();
+        if is_open && validates == ValidateOut::Off {
+            return None;
+        }
+        let config = settings.config();
+        Some(Arc::new(Self {
+            precision: config.precision(),
+            own_header: config.own_header(),
+            id: config.id,
+            body_fields: protocol.body_fields.clone(),
+            validates,
+            before_send,
+            data_fields: data_fields.to_vec(),
+            rules: RwLock::default(),
+            io: Arc::clone(io),
+            lines: Mutex::default(),
+            spare: Mutex::default(),
+        }))
+    }
+
+    /// The session judges by other rules than before.
+    pub(crate) fn set_rules(&self, session: &Session) {
+        let custom = session.config().logon.default_cstm_appl_ver_id.as_ref();
+        let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        *rules = GateRules {
+            number: rules.number + 1,
+            set: session.rules().clone(),
+            appl_ver_id: session.appl_ver_id(),
+            cstm_appl_ver_id: custom.map(|id| id.as_bytes().into()),
+        };
+    }
+
+    /// Encodes what `fill` writes, lets it pass, and gives `send` what is to be sent.
+    ///
+    /// # Errors
+    /// As [`Gate::pass`] and `send`.
+    pub(crate) fn through<T>(
+        &self,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+        send: impl FnOnce(&[u8]) -> Result<T, SendError>,
+    ) -> Result<T, SendError> {
+        let mut body = lock(&self.spare).last_mut().map(|m| std::mem::take(&mut m.body));
+        let mut body = body.take().unwrap_or_default();
+        body.clear();
+        let encoded = Body::detached(&mut body, self.precision, fill).map_err(SendError::Misuse);
+        let passed = encoded.and_then(|()| self.pass(msg_type, &mut body));
+        let sent = passed.and_then(|()| send(&body));
+        if body.capacity() <= BYTES_KEPT
+            && let Some(memory) = lock(&self.spare).last_mut()
+        {
+            memory.body = body;
+        }
+        sent
+    }
+
+    /// Lets a message pass, or not. `body` becomes what is to be sent.
+    ///
+    /// # Errors
+    /// [`SendError::Vetoed`], [`SendError::Invalid`] or a [`Misuse`]: it is not sent.
+    pub(crate) fn pass(&self, msg_type: &[u8], body: &mut Vec<u8>) -> Result<(), SendError> {
+        if !MsgType::of(msg_type).is_application() {
+            return Err(Misuse::MsgType.into());
+        }
+        let mut memory = lock(&self.spare).pop().unwrap_or_else(|| self.memory());
+        memory.take_rules(&self.rules);
+        let passed = self.pass_by(&mut memory, msg_type, body);
+        memory.trim();
+        let mut spare = lock(&self.spare);
+        if spare.len() < SPARE_MAX {
+            spare.push(memory);
+        }
+        passed
+    }
+
+    fn memory(&self) -> Box<Memory> {
+        let mut memory = Box::<Memory>::default();
+        memory.index.set_data_fields(self.data_fields.iter().copied());
+        memory.draft.set_data_fields(self.data_fields.iter().copied());
+        memory.draft.set_precision(self.precision);
+        memory
+    }
+
+    fn pass_by(
+        &self,
+        memory: &mut Memory,
+        msg_type: &[u8],
+        body: &mut Vec<u8>,
+    ) -> Result<(), SendError> {
+        if !self.body_fields.is_empty() {
+            self.add_fields(memory, msg_type, body)?;
+        }
+        if let Some(before_send) = &self.before_send {
+            self.show(memory, &**before_send, msg_type, body)?;
+        }
+        if self.validates != ValidateOut::Off
+            && let Err(reject) = self.judge(memory, msg_type, body)?
+        {
+            if self.validates == ValidateOut::Refuse {
+                return Err(SendError::Invalid(reject));
+            }
+            self.warn(msg_type, reject);
+        }
+        Ok(())
+    }
+
+    /// Adds those fields that the message may have and has not.
+    fn add_fields(
+        &self,
+        memory: &mut Memory,
+        msg_type: &[u8],
+        body: &mut Vec<u8>,
+    ) -> Result<(), SendError> {
+        let Memory { frame, added, index, rules, .. } = memory;
+        let begin = self.write(frame, msg_type, body, b"")?;
+        let message = parsed(frame, index)?;
+        // What names a version that nobody knows is not judged here.
+        let (set, agreed) = rules.parts(&self.id);
+        let Ok(Some(rules)) = set.of_message(&message, agreed) else { return Ok(()) };
+        let mut at = 0;
+        for (n, field) in message.fields().enumerate() {
+            let is_before = at < begin || rules.is_header_field(field.tag);
+            if !is_before || field.tag == tag::CHECK_SUM {
+                break;
+            }
+            at += message.encoded(n).len();
+        }
+        added.clear();
+        for (tag, value) in &self.body_fields {
+            if rules.is_body_field(msg_type, *tag) && message.raw(*tag).is_none() {
+                // Memory takes everything.
+                let _ = write!(added, "{tag}={value}\x01");
+            }
+        }
+        let at = at - begin;
+        body.splice(at..at, added.iter().copied());
+        Ok(())
+    }
+
+    /// Shows the message to the program, which may change it or say no.
+    fn show(
+        &self,
+        memory: &mut Memory,
+        before_send: &dyn BeforeSend,
+        msg_type: &[u8],
+        body: &mut Vec<u8>,
+    ) -> Result<(), SendError> {
+        let Memory { frame, index, draft, .. } = memory;
+        self.write(frame, msg_type, body, b"")?;
+        let message = parsed(frame, index)?;
+        draft.load(&message);
+        let mut shown = OutgoingMessage::new(&self.id, draft);
+        before_send.before_send(&mut shown).map_err(|Veto| SendError::Vetoed)?;
+        if shown.is_changed {
+            body.clear();
+            body.extend_from_slice(shown.fields().bytes());
+        }
+        Ok(())
+    }
+
+    /// Judges the message as the counterparty will.
+    fn judge(
+        &self,
+        memory: &mut Memory,
+        msg_type: &[u8],
+        body: &[u8],
+    ) -> Result<Result<(), Reject>, SendError> {
+        let Memory { frame, index, rules, scratch, .. } = memory;
+        self.write(frame, msg_type, body, self.own_header.as_bytes())?;
+        let message = parsed(frame, index)?;
+        let (set, agreed) = rules.parts(&self.id);
+        Ok(set.check_application(&message, agreed, scratch))
+    }
+
+    /// Writes the message as it will be sent, but for number and time, and with this further
+    /// header; returns where the body begins.
+    fn write(
+        &self,
+        frame: &mut Vec<u8>,
+        msg_type: &[u8],
+        body: &[u8],
+        header: &[u8],
+    ) -> Result<usize, SendError> {
+        frame.clear();
+        let id = &self.id;
+        let begin_string = id.begin_string.as_str().as_bytes();
+        let mut writer = FrameWriter::new(frame, begin_string, msg_type);
+        for (tag, comp_id) in [("49=", &id.sender_comp_id), ("56=", &id.target_comp_id)] {
+            writer.raw(tag.as_bytes());
+            writer.raw(comp_id.as_bytes());
+            writer.raw(b"\x01");
+        }
+        writer.raw(header);
+        writer.header_uint(tag::MSG_SEQ_NUM, 1);
+        writer.header_timestamp(tag::SENDING_TIME, Timestamp(0), self.precision);
+        writer.body(self.precision).fields_unchecked(body);
+        let whole = writer.finish()?;
+        Ok(whole.end - CHECK_SUM_LEN - body.len())
+    }
+
+    fn warn(&self, msg_type: &[u8], reject: Reject) {
+        let now_ns = self.io.monotonic_ns();
+        let msg_type = MsgType::of(msg_type);
+        // Whoever listens may send.
+        let told = lock(&self.lines).tell(now_ns, Cause::Invalid);
+        if let Some(left_out) = told {
+            let left_out = (left_out > 0).then_some(left_out);
+            tracing::warn!(
+                session = %self.id, left_out, %msg_type, %reject,
+                "the counterparty would reject it"
+            );
+        }
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        for (what, left_out) in lock(&self.lines).take_rest() {
+            tracing::warn!(session = %self.id, left_out, what, "lines were left out");
+        }
+    }
+}
+
+impl GateRules {
+    fn parts(&mut self, id: &SessionId) -> (&mut RuleSet, Agreed<'_>) {
+        let agreed = Agreed {
+            begin_string: id.begin_string,
+            appl_ver_id: self.appl_ver_id,
+            cstm_appl_ver_id: self.cstm_appl_ver_id.as_deref(),
+        };
+        (&mut self.set, agreed)
+    }
+}
+
+impl Memory {
+    /// Takes over the rules in force, if they are others than before.
+    fn take_rules(&mut self, rules: &RwLock<GateRules>) {
+        let rules = rules.read().unwrap_or_else(PoisonError::into_inner);
+        if self.rules.number != rules.number {
+            self.rules = rules.clone();
+        }
+    }
+
+    /// Gives back the memory of a message that was very long.
+    fn trim(&mut self) {
+        self.index.trim();
+        if self.frame.capacity() > BYTES_KEPT {
+            self.frame = Vec::new();
+        }
+    }
+}
+
+fn parsed<'m>(frame: &'m [u8], index: &'m mut FieldIndex) -> Result<Message<'m>, SendError> {
+    // What is no message, such as a field without a tag, is one that was encoded by the caller.
+    Message::parse(frame, index, CheckSumPolicy::Ignore)
+        .map_err(|_| SendError::Misuse(Misuse::NotWholeFields))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,44 @@
+//! What may be wrong with the fields that messages of ours get: whose fields they are.
+
+use transfix_codec::{Tag, tag};
+
+use crate::settings::SessionSettings;
+
+/// Fields of the standard header that other keys say, or that change with each message.
+const WITH_KEYS: [(u32, &str); 9] = [
+    (50, "sender_sub_id says it"),
+    (57, "target_sub_id says it"),
+    (142, "sender_location_id says it"),
+    (143, "target_location_id says it"),
+    (97, "it is of one message: send it with that"),
+    (369, "numbers.send_last_processed says it"),
+    (1128, "default_appl_ver_id says it, and of one message `send_as`"),
+    (1129, "logon.default_cstm_appl_ver_id says it, and of one message `send_as`"),
+    (1156, "it is of one message: `send_as` says it"),
+];
+
+pub(crate) fn header_fields(session: &SessionSettings) -> Result<(), String> {
+    check("header_fields", &session.protocol.header_fields)
+}
+
+pub(crate) fn body_fields(session: &SessionSettings) -> Result<(), String> {
+    check("body_fields", &session.protocol.body_fields)
+}
+
+fn check(key: &str, fields: &[(Tag, String)]) -> Result<(), String> {
+    for (n, (tag, value)) in fields.iter().enumerate() {
+        if tag::is_session_owned(*tag) {
+            return Err(format!("{key}: the session layer writes tag {tag}"));
+        }
+        if let Some((_, why)) = WITH_KEYS.iter().find(|(known, _)| *known == tag.0) {
+            return Err(format!("{key}: tag {tag}: {why}"));
+        }
+        if value.is_empty() || value.chars().any(char::is_control) {
+            return Err(format!("{key}: tag {tag} has no value, or one with control characters"));
+        }
+        if fields[..n].iter().any(|(other, _)| other == tag) {
+            return Err(format!("{key}: tag {tag} is there twice"));
+        }
+    }
+    Ok(())
+}
