@@ -14,4 +14,5 @@ pub(crate) mod logon;
 mod operate;
 pub(crate) mod owner;
 pub(crate) mod reload;
+pub(crate) mod status;
 pub(crate) mod version;

@@ -73,6 +73,7 @@ pub use api::builder::EngineBuilder;
 pub use api::handle::SessionHandle;
 pub use api::logon::{LogonAnswer, LogonAttempt};
 pub use api::reload::{Changes, Reloaded};
+pub use api::status::{LastEnd, SessionStatus};
 pub use api::version::MessageVersion;
 pub use drive::outcome::{Outcome, SessionOutcome};
 pub use engine::Engine;

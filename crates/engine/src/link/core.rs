@@ -339,7 +339,7 @@ impl Core {
         verdict: &Verdict,
         left: &mut u32,
     ) -> Result<(), Down> {
-        self.published.received(now.utc);
+        self.published.received(now.utc, message.bytes().len());
         if self.delivery.wants_wire() {
             let access = Access::look(&mut self.session, now);
             self.delivery.show(Direction::Inbound, message.bytes(), access);
@@ -573,7 +573,7 @@ impl Core {
     /// Lets others see where the session stands, and tells the application if that is a new state.
     #[inline]
     pub(crate) fn note_state(&mut self, now: Now) {
-        self.published.note(&self.session);
+        self.published.note(&self.session, self.journal.has_failed());
         if self.session.state() != self.told_state {
             self.tell_state(now);
         }
@@ -583,6 +583,7 @@ impl Core {
     fn tell_state(&mut self, now: Now) {
         let to = self.session.state();
         let from = std::mem::replace(&mut self.told_state, to);
+        self.published.note_change(now.utc);
         let access = Access::look(&mut self.session, now);
         self.delivery.application().on_state(from, to, access);
     }
@@ -622,6 +623,7 @@ impl Core {
         let text = self.logout_text.take();
         let end = Disconnection::new(reason, text.as_deref());
         self.events.ended(now, &end);
+        self.published.note_end(now.utc, reason, text.as_deref());
         self.ending = None;
         // An answer that is still to come finds nobody.
         self.judging = Judging::default();

@@ -76,7 +76,7 @@ impl Journal {
             match entry {
                 Entry::Frame { seq, kind, range } => {
                     self.put_frame(now, (*seq, *kind), &out.bytes()[range.clone()])?;
-                    published.sent(now.utc);
+                    published.sent(now.utc, range.len());
                 }
                 Entry::Reset(cause) => {
                     self.put(now, Record::Reset)?;

@@ -10,6 +10,10 @@ pub struct Counters {
     pub messages_in: u64,
     /// Messages sent for the first time.
     pub messages_out: u64,
+    /// Bytes of the messages received.
+    pub bytes_in: u64,
+    /// Bytes of the messages sent for the first time.
+    pub bytes_out: u64,
     /// Pieces of the stream that were no message and were skipped.
     pub garbled: u64,
     /// Accepted logons.
@@ -47,6 +51,8 @@ impl Count {
 pub(crate) struct LiveCounters {
     pub(crate) messages_in: Count,
     pub(crate) messages_out: Count,
+    pub(crate) bytes_in: Count,
+    pub(crate) bytes_out: Count,
     pub(crate) garbled: Count,
     pub(crate) logons: Count,
     pub(crate) not_stored: Count,
@@ -60,6 +66,8 @@ impl LiveCounters {
         Counters {
             messages_in: self.messages_in.get(),
             messages_out: self.messages_out.get(),
+            bytes_in: self.bytes_in.get(),
+            bytes_out: self.bytes_out.get(),
             garbled: self.garbled.get(),
             logons: self.logons.get(),
             not_stored: self.not_stored.get(),

@@ -4,19 +4,38 @@
 //! end of a turn; readers never wait. Each value is right by itself; two that are read one after
 //! the other may be of two turns.
 
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use transfix_codec::Timestamp;
-use transfix_session::{Session, State};
+use transfix_codec::shown::Shown;
+use transfix_session::{Disconnect, Session, State};
 
 use crate::observe::counters::LiveCounters;
 use crate::observe::latency::{Latency, Recorder};
+
+/// How the last connection of a session has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LastEnd {
+    /// When.
+    pub at: Timestamp,
+    /// Why, as this end sees it.
+    pub reason: Disconnect,
+    /// Text(58) of the counterparty's Logout(5), cut and escaped; empty if it has sent none.
+    pub text: String,
+}
 
 /// A session as others see it.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
     state: AtomicU8,
+    /// When it has come into that state: UTC nanoseconds since 1970; 0 before the first change.
+    since_ns: AtomicI64,
+    /// Whether its store takes nothing now.
+    has_failed: AtomicBool,
+    /// Held for a copy, once a connection.
+    last_end: Mutex<Option<LastEnd>>,
     next_num_in: AtomicU64,
     next_num_out: AtomicU64,
     /// UTC nanoseconds since 1970; 0 before the first message.
@@ -29,7 +48,8 @@ pub(crate) struct Published {
 
 impl Published {
     /// Where the session stands now.
-    pub(crate) fn note(&self, session: &Session) {
+    pub(crate) fn note(&self, session: &Session, has_failed: bool) {
+        self.has_failed.store(has_failed, Ordering::Relaxed);
         self.state.store(session.state() as u8, Ordering::Release);
         self.next_num_in.store(session.next_num_in(), Ordering::Relaxed);
         self.next_num_out.store(session.next_num_out(), Ordering::Relaxed);
@@ -37,6 +57,31 @@ impl Published {
 
     pub(crate) fn state(&self) -> State {
         State::ALL[usize::from(self.state.load(Ordering::Acquire))]
+    }
+
+    /// The session has come into another state.
+    pub(crate) fn note_change(&self, at: Timestamp) {
+        self.since_ns.store(at.0, Ordering::Relaxed);
+    }
+
+    /// When it has come into its state; `None` before the first change.
+    pub(crate) fn since(&self) -> Option<Timestamp> {
+        known(&self.since_ns)
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// A connection has ended; `text` are the words of the counterparty.
+    pub(crate) fn note_end(&self, at: Timestamp, reason: Disconnect, text: Option<&[u8]>) {
+        let text = text.map(|text| Shown::new(text).to_string()).unwrap_or_default();
+        let end = Some(LastEnd { at, reason, text });
+        *self.last_end.lock().unwrap_or_else(PoisonError::into_inner) = end;
+    }
+
+    pub(crate) fn last_end(&self) -> Option<LastEnd> {
+        self.last_end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The next numbers, inbound and outbound.
@@ -48,15 +93,17 @@ impl Published {
 
     /// A whole message has come.
     #[inline]
-    pub(crate) fn received(&self, at: Timestamp) {
+    pub(crate) fn received(&self, at: Timestamp, bytes: usize) {
         self.counters.messages_in.add(1);
+        self.counters.bytes_in.add(bytes as u64);
         self.received_ns.store(at.0, Ordering::Relaxed);
     }
 
     /// A new message was written.
     #[inline]
-    pub(crate) fn sent(&self, at: Timestamp) {
+    pub(crate) fn sent(&self, at: Timestamp, bytes: usize) {
         self.counters.messages_out.add(1);
+        self.counters.bytes_out.add(bytes as u64);
         self.sent_ns.store(at.0, Ordering::Relaxed);
     }
 

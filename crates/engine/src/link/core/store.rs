@@ -190,7 +190,7 @@ impl Core {
         self.delivery.clear();
         self.cut = None;
         self.shown = 0;
-        self.published.note(&self.session);
+        self.published.note(&self.session, self.journal.has_failed());
     }
 
     /// Tells the application that the session goes on from its store, after it had these next

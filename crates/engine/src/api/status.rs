@@ -1,0 +1,71 @@
+//! What is known of a session from outside, in one piece.
+
+use std::sync::atomic::Ordering;
+
+use transfix_codec::Timestamp;
+use transfix_session::{SessionId, State};
+
+use crate::api::handle::SessionHandle;
+use crate::observe::counters::Counters;
+pub use crate::observe::published::LastEnd;
+
+/// A session as an operator sees it. Each value is right by itself; two of them may be of two
+/// turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionStatus {
+    /// Identity of the session.
+    pub id: SessionId,
+    /// Where it stands.
+    pub state: State,
+    /// Since when; `None` if it has stood there since the engine was started.
+    pub since: Option<Timestamp>,
+    /// Whether an operator lets it be connected ([`SessionHandle::log_out`] says no).
+    pub enabled: bool,
+    /// Whether its store takes nothing now: [`SessionHandle::store_failure`] says why.
+    pub store_has_failed: bool,
+    /// MsgSeqNum(34) that the next message of the counterparty must have.
+    pub next_num_in: u64,
+    /// MsgSeqNum(34) that our next message will have.
+    pub next_num_out: u64,
+    /// When the last whole message came.
+    pub last_received: Option<Timestamp>,
+    /// When the last new message was written.
+    pub last_sent: Option<Timestamp>,
+    /// Bytes of messages that were handed over and have no number yet.
+    pub queued_bytes: usize,
+    /// Messages that wait for an application in threads of its own, and their bytes.
+    pub waiting_for_application: (usize, usize),
+    /// Where an initiator is connected, or has tried last, as `host:port`; `None` for an acceptor.
+    pub destination: Option<String>,
+    /// What it has counted since the engine was started.
+    pub counters: Counters,
+    /// How its last connection has ended.
+    pub last_end: Option<LastEnd>,
+}
+
+impl SessionHandle {
+    /// All that is known of the session without waiting for anything.
+    #[must_use]
+    pub fn status(&self) -> SessionStatus {
+        let published = &self.shared.published;
+        let (next_num_in, next_num_out) = published.next_numbers();
+        let destination = self.destination().and_then(|n| self.destinations().get(n));
+        SessionStatus {
+            id: self.id().clone(),
+            state: published.state(),
+            since: published.since(),
+            enabled: self.shared.enabled.load(Ordering::Acquire),
+            store_has_failed: published.has_failed(),
+            next_num_in,
+            next_num_out,
+            last_received: published.last_received(),
+            last_sent: published.last_sent(),
+            queued_bytes: self.queued_bytes(),
+            waiting_for_application: self.waiting_for_application(),
+            destination: destination.cloned(),
+            counters: published.counters.now(),
+            last_end: published.last_end(),
+        }
+    }
+}
