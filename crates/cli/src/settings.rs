@@ -1,4 +1,6 @@
-//! `transfix settings check`: all that is wrong with a settings file, and what is dangerous in it.
+//! `transfix settings`: what a settings file may have, has, and has wrong.
+
+mod show;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +25,7 @@ systems are looked at; no port is opened, and no store. An example of what it sa
 Exit code: 0 sound, perhaps with warnings, 1 errors, or with --strict warnings, 2 wrong usage or a
 file that cannot be read.";
 
-/// Look at a settings file.
+/// Check and show settings files, and say what they may have.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit code: 0 done, 1 there is something wrong, 2 wrong usage.")]
 pub(crate) struct Args {
@@ -36,6 +38,26 @@ enum Verb {
     /// Say all that is wrong with a settings file at once, what is dangerous in it, and when its
     /// sessions open next.
     Check(Check),
+    /// Show what counts in the end: each key with its value, and where it comes from.
+    Show(show::Args),
+    /// Say what the keys of a settings file mean: all of them, a table, or one.
+    Reference(Reference),
+    /// Write the JSON Schema by which editors complete and check settings files.
+    Schema,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix settings reference                    everything, in the order of the book
+  transfix settings reference tls                one table
+  transfix settings reference heart_bt_int_s     one key
+  transfix settings reference tls.min_version    one key of one table
+
+Exit code: 0 done, 1 there is no such key or table, 2 wrong usage.")]
+struct Reference {
+    /// A table or a key.
+    #[arg(value_name = "TABLE or KEY")]
+    of: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -49,7 +71,21 @@ struct Check {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let Verb::Check(check) = &args.verb;
+    match &args.verb {
+        Verb::Check(args) => check(args),
+        Verb::Show(args) => show::run(args),
+        Verb::Schema => answered(&Settings::schema()),
+        Verb::Reference(args) => match Settings::reference(args.of.as_deref()) {
+            Ok(text) => answered(&text),
+            Err(why) => {
+                eprintln!("transfix: {why}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+fn check(check: &Check) -> ExitCode {
     let (mut text, mut errors, mut warnings) = (String::new(), Vec::new(), Vec::new());
     match Settings::load_or_all_errors(&check.settings) {
         Ok(settings) => {

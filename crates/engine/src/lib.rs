@@ -88,6 +88,7 @@ pub use observe::mask::{Mask, masked};
 pub use review::Review;
 pub use settings::dictionary_source::DictionarySource;
 pub use settings::file::SettingsError;
+pub use settings::file::shown::{Origin, ShownKey, ShownSettings};
 pub use settings::log::{LogDirection, LogSettings};
 pub use settings::quickfix;
 pub use settings::retention::{BeyondLimit, RetentionSettings};

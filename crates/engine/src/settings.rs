@@ -33,12 +33,16 @@ pub(crate) mod dictionary_source;
 pub(crate) mod engine;
 pub(crate) mod failover;
 pub(crate) mod file;
+pub(crate) mod form;
 pub(crate) mod log;
 pub(crate) mod password_hash;
 pub(crate) mod proxy;
 pub(crate) mod queue;
 pub mod quickfix;
+pub(crate) mod reference;
 pub(crate) mod retention;
+#[cfg(feature = "schema")]
+mod schema;
 mod secret;
 pub(crate) mod session;
 pub(crate) mod socket;
@@ -65,6 +69,7 @@ pub use tls::{CertificateFiles, ClientCertificate, TlsSettings, TlsVersion};
 pub use validation::{GarbledPolicy, ValidateOut, ValidationSettings};
 
 use crate::settings::file::SettingsError;
+use crate::settings::file::shown::ShownSettings;
 
 /// Everything an engine is told at its start.
 #[derive(Clone, Debug, Default)]
@@ -88,6 +93,32 @@ impl Settings {
     /// [`SettingsError`] with the file, the line, and the nearest right key.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SettingsError> {
         file::load(path.as_ref())
+    }
+
+    /// What a settings file says in the end: each key of `[engine]` and of each session, with its
+    /// value and the place that it comes from. Passwords are never shown.
+    ///
+    /// # Errors
+    /// As [`Settings::load_or_all_errors`].
+    pub fn shown(path: impl AsRef<Path>) -> Result<Vec<ShownSettings>, Vec<SettingsError>> {
+        file::shown::shown(path.as_ref())
+    }
+
+    /// All tables and keys that a settings file may have, as text: the meaning, the form, the
+    /// default and the bounds of each; or those of one table or key, such as `logon`,
+    /// `heart_bt_int_s` or `tls.min_version`.
+    ///
+    /// # Errors
+    /// There is no such table or key; the text names the nearest.
+    pub fn reference(of: Option<&str>) -> Result<String, String> {
+        reference::text(of)
+    }
+
+    /// A JSON Schema (draft 2020-12) of settings files, by which editors complete and check them.
+    #[cfg(feature = "schema")]
+    #[must_use]
+    pub fn schema() -> String {
+        schema::text()
     }
 
     /// As [`Settings::load`], with all errors that are found, one at most for each line, in the

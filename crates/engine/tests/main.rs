@@ -11,6 +11,7 @@ mod migrate;
 mod queue_crash;
 mod rig;
 mod schedule;
+mod schema;
 mod settings_page;
 mod slow_store;
 mod stop;

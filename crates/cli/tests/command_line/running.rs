@@ -72,8 +72,11 @@ impl Program {
     }
 
     pub(crate) fn signal(&self) {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, Signal::TERM).unwrap();
+        self.send(Signal::TERM);
+    }
+
+    fn send(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Exit code, and what it said on the standard error.
@@ -216,6 +219,62 @@ fn sigterm_logs_out() {
     assert_eq!(venue.ended(), (Some(0), String::new()));
     writeln!(client.commands, "quit").unwrap();
     assert_eq!(client.ended().0, Some(0));
+}
+
+#[test]
+fn sighup_goes_over_to_what_the_file_says_then() {
+    let dir = TempDir::new();
+    let more = |name: &str, keys: &str| {
+        let session = session("acceptor", "127.0.0.1:0").replace("'CLIENT'", name);
+        format!("{session}store_dir = 'venue'\n{keys}")
+    };
+    let mut venue = venue(&dir, &(more("'GOES'", "") + &more("'CHANGES'", "")), QUIET);
+    let file = dir.path().join("venue.toml");
+    let own = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n";
+    let mut client = Program::start(&dir, &["connect", "client.toml"]);
+    writeln!(client.commands, "wait\nbuy 5 EU 30").unwrap();
+    client.wait_for("<- ExecutionReport(8)");
+    // What is wrong is told with its line, and changes nothing.
+    fs::write(&file, format!("{own}heart_bt_int = 5\n{}mode = 'fast'\n", more("'NEW'", "")))
+        .unwrap();
+    venue.send(Signal::HUP);
+    venue.wait_for("reload: venue.toml:8: unknown key `heart_bt_int`");
+    venue.wait_for("reload: venue.toml:16: unknown value `fast`");
+    venue.wait_for("reload: nothing has changed");
+    fs::write(&file, own.clone() + &more("'CHANGES'", "validate = false\n") + &more("'NEW'", ""))
+        .unwrap();
+    venue.send(Signal::HUP);
+    for line in [
+        "reload: FIX.4.4:VENUE->GOES: removed",
+        "reload: FIX.4.4:VENUE->CHANGES: begins anew with other values of validate",
+        "reload: FIX.4.4:VENUE->NEW: added",
+    ] {
+        venue.wait_for(line);
+    }
+    venue.send(Signal::HUP);
+    venue.wait_for("reload: nothing has changed");
+    // The session that was not spoken of has gone on: the same book, the next number.
+    writeln!(client.commands, "sell 5 EU 30").unwrap();
+    let filled = client.wait_for("OrdStatus=FILLED");
+    assert!(filled.contains("<- ExecutionReport(8) seq 4 "), "{filled}");
+    // The new one lets its counterparty in, and the old one does not.
+    let told = dir.path().join("client.toml");
+    let settings = fs::read_to_string(&told).unwrap();
+    let other = |name: &str| settings.replace("'CLIENT'", name).replace("'client'", "'other'");
+    fs::write(&told, other("'NEW'")).unwrap();
+    trade(&dir, "buy 1 EU 30\n");
+    let address = settings.split('\'').nth(3).unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let (mut logon, time) = (Vec::new(), transfix::clock::now().utc);
+    let mut frame = FrameWriter::new(&mut logon, b"FIX.4.4", b"A");
+    let fields = format!("34=1|49=GOES|52={time}|56=VENUE|98=0|108=30|");
+    frame.raw(fields.replace('|', "\x01").as_bytes());
+    frame.finish().unwrap();
+    stream.write_all(&logon).unwrap();
+    assert_eq!(stream.read(&mut [0; 8]).unwrap_or(0), 0, "closed without a word");
+    venue.signal();
+    assert_eq!(venue.ended().0, Some(0));
+    client.wait_for("ended: logged out");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `transfix settings check`.
+//! `transfix settings`.
 
 use std::fs;
 
@@ -50,4 +50,75 @@ fn the_next_window_is_shown_once_for_all_sessions_that_have_it() {
     let line = said.lines().find(|line| line.contains("(UTC)")).unwrap();
     assert!(line.starts_with("FIX.4.4:A->B and 1 other: "), "{said}");
     assert!(line.contains("open, closes Sun") || line.contains("closed, opens Sun"), "{said}");
+}
+
+fn said(dir: &TempDir, args: &[&str]) -> String {
+    let run = run_in(dir.path(), &[&["settings"], args].concat(), b"");
+    assert_eq!((run.code, &*run.err), (0, ""), "{args:?}");
+    run.out
+}
+
+#[test]
+fn what_counts_in_the_end_is_shown_with_its_origin_and_without_passwords() {
+    let dir = TempDir::new();
+    let common = "[defaults]\nlogon = { expected_password = 'sesame1', quiet = true }\n\
+        heart_bt_int_s = '${NO_SUCH_VARIABLE:-20}'\nheader_fields = [\n  '115=DESK',\n]\n";
+    fs::write(dir.path().join("common.toml"), common).unwrap();
+    let other = SESSION.replace("'B'", "'C'");
+    let text = format!(
+        "include = ['common.toml']\n{SESSION}logon.expected_username = 'desk'\n\
+         logon.fields = ['9001=sesame2']\n{other}heart_bt_int_s = 7\n\
+         logon.expected_password = {{ command = ['printf', 'sesame3'] }}\n"
+    );
+    fs::write(dir.path().join("a.toml"), text).unwrap();
+    let shown = said(&dir, &["show", "a.toml", "--changed"]);
+    for line in [
+        "[[session]] # FIX.4.4:A->B, a.toml:2",
+        "role = \"acceptor\" # a.toml:3",
+        "heart_bt_int_s = 20 # common.toml:3, [defaults], with the environment",
+        "header_fields = [\"115=DESK\"] # common.toml:4, [defaults]",
+        "logon.expected_username = \"desk\" # a.toml:8",
+        "logon.expected_password = \"***\" # common.toml:2, [defaults]",
+        "logon.fields = [\"9001=***\"] # a.toml:9",
+        "heart_bt_int_s = 7 # a.toml:16",
+        "logon.expected_password = { command = [\"printf\", \"***\"] } # a.toml:17",
+    ] {
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert!(shown.lines().any(|one| words(one) == words(line)), "{line}:\n{shown}");
+    }
+    let all = said(&dir, &["show", "a.toml"]);
+    let json = said(&dir, &["show", "a.toml", "--json"]);
+    for text in [&shown, &all, &json] {
+        assert!(!text.contains("sesame"), "{text}");
+    }
+    assert!(all.contains("logon_timeout_ms = 10000") && json.contains("\"logon_timeout_ms\""));
+    // It can be read back, and says the same then.
+    let read_back = all.replace("workers = 2", "workers = 3");
+    fs::write(dir.path().join("b.toml"), &read_back).unwrap();
+    let again = said(&dir, &["show", "b.toml"]);
+    let values = |text: &str| -> Vec<String> {
+        let values = text.lines().map(|line| line.split(" # ").next().unwrap().trim().to_owned());
+        values.filter(|line| !line.starts_with('#')).collect()
+    };
+    assert_eq!(values(&again), values(&read_back));
+    // One session, or none.
+    let one = said(&dir, &["show", "a.toml", "A->C"]);
+    assert_eq!(one.matches("[[session]]").count(), 1);
+    let run = run_in(dir.path(), &["settings", "show", "a.toml", "nobody"], b"");
+    assert_eq!((run.code, &*run.err), (1, "transfix: a.toml: no session has `nobody`\n"));
+}
+
+#[test]
+fn keys_are_explained_and_a_wrong_one_names_the_nearest() {
+    let dir = TempDir::new();
+    let one = said(&dir, &["reference", "heart_bt_int_s"]);
+    assert!(one.contains("heart_bt_int_s (whole number; default 30)"), "{one}");
+    let table = said(&dir, &["reference", "tls"]);
+    assert!(table.contains("\ntls, a table of a session\n"), "{table}");
+    let run = run_in(dir.path(), &["settings", "reference", "hart_bt_int"], b"");
+    assert_eq!(run.code, 1);
+    assert!(run.err.contains("did you mean `heart_bt_int_s`?"), "{}", run.err);
+    let schema: serde_json::Value = serde_json::from_str(&said(&dir, &["schema"])).unwrap();
+    let key = &schema["$defs"]["session"]["properties"]["heart_bt_int_s"];
+    assert_eq!(key["default"], 30);
 }

@@ -25,6 +25,7 @@ use crate::settings::words::nearest;
 mod error;
 mod lines;
 mod sections;
+pub(crate) mod shown;
 mod sources;
 mod variables;
 

@@ -30,13 +30,14 @@ settings_table! {
         /// `{ msg_type = "D", messages_max = 10, interval_ms = 1000, action = "reject" }`; the
         /// action may also be `disconnect`.
         pub throttles: Vec<Throttle> = Vec::new(),
-        /// Further fields of the standard header in each message of ours, those of the session layer
-        /// too: a list of texts `TAG=VALUE`, such as `["115=DESK"]` for OnBehalfOfCompID(115).
+        /// Further fields of the standard header in each message of ours, those of the session
+        /// layer too: a list of texts `TAG=VALUE`, such as `["115=DESK"]` for
+        /// OnBehalfOfCompID(115).
         #[serde(deserialize_with = "fields")]
         pub header_fields: Vec<(Tag, String)> = Vec::new(),
-        /// Fields that each message of the application gets in which they may stand by the
-        /// dictionary, and in which they do not stand yet: a list of texts such as `["1=ACCOUNT7"]`
-        /// for Account(1). They come first in the body.
+        /// Fields that messages of the application get, where the dictionary has a place for them
+        /// and the message has not: a list of texts, such as `["1=ACCOUNT7"]` for Account(1). They
+        /// come first in the body.
         #[serde(deserialize_with = "fields")]
         pub body_fields: Vec<(Tag, String)> = Vec::new(),
         /// Whether the session ends without a Logout(5) of ours: by the wish of the application,

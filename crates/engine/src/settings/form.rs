@@ -1,0 +1,247 @@
+//! What form the value of a key has: the type that reads it is asked.
+//!
+//! A type says to a reader what it wants: a number, a text, one of these words. So the reference
+//! and the schema say what the reader of the file takes, and nothing is written down twice.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{
+    DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+};
+use serde::{Deserialize, forward_to_deserialize_any};
+
+/// The form of a value in a settings file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The type takes several forms, and says so by itself.
+    #[default]
+    Any,
+    Number,
+    Switch,
+    Text,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    List(Box<Self>),
+    /// A table with keys of any name, or of these.
+    Map(Option<&'static [&'static str]>, Box<Self>),
+    /// A table that is read by the type of this name.
+    Table(&'static str),
+}
+
+/// The form of the value of this key of a table.
+pub(crate) fn of_key<'de, T: Deserialize<'de>>(key: &'static str) -> Form {
+    let form = RefCell::new(Form::Any);
+    // Mostly the value itself is no good, which does not matter.
+    let read = T::deserialize(Only { key, form: &form });
+    let form = form.into_inner();
+    match read {
+        Err(Probed(Some(words))) => form.with_words(words),
+        _ => form,
+    }
+}
+
+/// A table with one key.
+struct Only<'p> {
+    key: &'static str,
+    form: &'p RefCell<Form>,
+}
+
+impl<'de> Deserializer<'de> for Only<'_> {
+    type Error = Probed;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Probed> {
+        visitor.visit_map(Entry { key: Some(self.key), form: self.form })
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit
+        unit_struct newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+/// A key, then its value.
+struct Entry<'p> {
+    key: Option<&'static str>,
+    form: &'p RefCell<Form>,
+}
+
+impl<'de> MapAccess<'de> for Entry<'_> {
+    type Error = Probed;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Probed> {
+        let key = self.key.take().map(IntoDeserializer::into_deserializer);
+        key.map(|key: StrDeserializer<'_, Probed>| seed.deserialize(key)).transpose()
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Probed> {
+        seed.deserialize(Probe { form: self.form })
+    }
+}
+
+/// One value, and no other.
+struct Element<'p>(Option<&'p RefCell<Form>>);
+
+impl<'de> SeqAccess<'de> for Element<'_> {
+    type Error = Probed;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Probed> {
+        self.0.take().map(|form| seed.deserialize(Probe { form })).transpose()
+    }
+}
+
+/// A value that finds out what it is to be.
+struct Probe<'p> {
+    form: &'p RefCell<Form>,
+}
+
+impl Probe<'_> {
+    fn is(&self, form: Form) {
+        *self.form.borrow_mut() = form;
+    }
+}
+
+/// What no text of a file is.
+const NO_WORD: &str = "\u{1}";
+
+impl<'de> Deserializer<'de> for Probe<'_> {
+    type Error = Probed;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Probed> {
+        Err(Probed(None))
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Probed> {
+        self.is(Form::Switch);
+        visitor.visit_bool(true)
+    }
+
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Probed> {
+        self.is(Form::Number);
+        visitor.visit_u64(1)
+    }
+
+    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Probed> {
+        self.deserialize_u64(visitor)
+    }
+
+    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Probed> {
+        self.deserialize_u64(visitor)
+    }
+
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Probed> {
+        self.deserialize_u64(visitor)
+    }
+
+    /// A type that reads a text may know a few words only: then its error has them.
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Probed> {
+        self.is(Form::Text);
+        visitor.visit_string(NO_WORD.to_owned())
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Probed> {
+        self.deserialize_string(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Probed> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Probed> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Probed> {
+        let of_one = RefCell::new(Form::Any);
+        let read = visitor.visit_seq(Element(Some(&of_one)));
+        self.is(Form::List(Box::new(of_one.into_inner())));
+        read
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Probed> {
+        let of_one = RefCell::new(Form::Any);
+        let read = visitor.visit_map(Entry { key: Some(NO_WORD), form: &of_one });
+        self.is(Form::Map(None, Box::new(of_one.into_inner())));
+        read
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        _: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Probed> {
+        self.is(Form::Table(name));
+        Err(Probed(None))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Probed> {
+        self.is(Form::Words(variants));
+        Err(Probed(None))
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i32 i64 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct identifier
+        ignored_any
+    }
+}
+
+/// The end of a look; the words that the type would have taken, if it takes but a few.
+struct Probed(Option<&'static [&'static str]>);
+
+impl fmt::Display for Probed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the form is known")
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for Probed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Probed {}
+
+impl Error for Probed {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self(None)
+    }
+
+    fn unknown_variant(_: &str, words: &'static [&'static str]) -> Self {
+        Self(Some(words))
+    }
+
+    fn unknown_field(_: &str, words: &'static [&'static str]) -> Self {
+        Self(Some(words))
+    }
+}
+
+impl Form {
+    /// The form, with the words that an error has told.
+    fn with_words(self, words: &'static [&'static str]) -> Self {
+        match self {
+            Self::Text => Self::Words(words),
+            Self::List(one) => Self::List(Box::new(one.with_words(words))),
+            Self::Map(None, value) => Self::Map(Some(words), value),
+            other => other,
+        }
+    }
+}
