@@ -42,6 +42,19 @@ const CHECKS: &[Check] = &[
         long: &["xtask clocks"],
     },
     Check {
+        name: "strangers and lying counterparties",
+        about: &[
+            "crates/codec",
+            "crates/session",
+            "crates/transport",
+            "crates/engine/src/drive",
+            "crates/engine/src/link",
+            "xtask/src/hostile",
+        ],
+        short: &["xtask hostile --short"],
+        long: &["xtask hostile"],
+    },
+    Check {
         name: "processes killed under load",
         about: &["crates/store", "crates/engine", "crates/cli", "xtask/src/crash.rs"],
         short: &["xtask crash --loops 20"],

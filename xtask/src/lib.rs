@@ -8,6 +8,7 @@ pub mod dictionaries;
 pub mod docs;
 pub mod figures;
 pub mod fuzz;
+pub mod hostile;
 pub mod instructions;
 pub mod peers;
 pub mod sanitize;

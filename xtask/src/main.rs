@@ -5,8 +5,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use xtask::{
-    Outcome, campaign, clocks, crash, dictionaries, docs, figures, fuzz, instructions, peers,
-    sanitize, scenarios, sessions, simulate, tidy,
+    Outcome, campaign, clocks, crash, dictionaries, docs, figures, fuzz, hostile, instructions,
+    peers, sanitize, scenarios, sessions, simulate, tidy,
 };
 
 const USAGE: &str = "usage: cargo xtask VERB
@@ -25,6 +25,9 @@ verbs:
                                          compare README.md, BENCHMARKS.md and COMPARE.md with
                                          what was recorded; write them; measure anew
   fuzz [--seconds 60] [TARGET...]        run the fuzz targets, each for so many seconds
+  hostile [--list] [--only TEXT] [--plain | --tls] [--short]
+                                         attack a real server in many ways, over TCP and TLS,
+                                         while an honest counterparty trades
   instructions [--record | codec | hostile]
                                          count the instructions of one turn of a link, of the
                                          codec, of bytes that are made to cost much
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         "docs" => docs::run(),
         "figures" => figures::run(args),
         "fuzz" => fuzz::run(args),
+        "hostile" => hostile::run(args),
         "instructions" => instructions::run(args),
         "sanitize" => sanitize::run(args),
         "sessions" => sessions::run(args),

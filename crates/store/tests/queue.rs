@@ -107,7 +107,7 @@ fn segments_are_archived_when_nothing_waits_in_them_any_more() {
     commit(&mut store, Record::Unqueued(2));
     drop(store);
     assert!(settle(dir.path()) > archived);
-    assert_eq!(tickets(&mut open(dir.path())), []);
+    assert_eq!(tickets(&mut open(dir.path())), [0_u64; 0]);
 }
 
 #[test]

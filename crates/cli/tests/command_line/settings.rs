@@ -114,7 +114,7 @@ fn keys_are_explained_and_a_wrong_one_names_the_nearest() {
     let one = said(&dir, &["reference", "heart_bt_int_s"]);
     assert!(one.contains("heart_bt_int_s (whole number; default 30)"), "{one}");
     let table = said(&dir, &["reference", "tls"]);
-    assert!(table.contains("\ntls, a table of a session\n"), "{table}");
+    assert!(table.contains("\ntls, a table of a session; in Rust TlsSettings\n"), "{table}");
     let run = run_in(dir.path(), &["settings", "reference", "hart_bt_int"], b"");
     assert_eq!(run.code, 1);
     assert!(run.err.contains("did you mean `heart_bt_int_s`?"), "{}", run.err);

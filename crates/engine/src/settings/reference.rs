@@ -69,6 +69,7 @@ pub(crate) const TABLES: &[Table] = &[
 ];
 
 /// The table that is read by the type of this name.
+#[cfg(feature = "schema")]
 pub(crate) fn table_of(of: &str) -> Option<&'static Table> {
     TABLES.iter().find(|table| table.of == of)
 }
@@ -77,26 +78,20 @@ pub(crate) fn table_of(of: &str) -> Option<&'static Table> {
 pub(crate) fn text(of: Option<&str>) -> Result<String, String> {
     let mut text = String::new();
     let Some(of) = of else {
-        let mut last = "";
         for table in TABLES {
-            if table.name != last {
-                heading(&mut text, table);
-            }
-            last = table.name;
+            heading(&mut text, table);
             table.keys.iter().for_each(|key| one(&mut text, table, key));
         }
         return Ok(text);
     };
     let bare = |name: &str| name.trim_matches(['[', ']']).to_owned();
-    let mut last = "";
     for table in TABLES {
         let is_table = bare(table.name) == bare(of);
         let is_key =
             |key: &Key| key.name == of || of.split_once('.') == Some((&bare(table.name), key.name));
         let keys: Vec<_> = table.keys.iter().filter(|key| is_table || is_key(key)).collect();
-        if !keys.is_empty() && table.name != last {
+        if !keys.is_empty() {
             heading(&mut text, table);
-            last = table.name;
         }
         keys.iter().for_each(|key| one(&mut text, table, key));
     }
@@ -111,14 +106,16 @@ pub(crate) fn text(of: Option<&str>) -> Result<String, String> {
 
 fn heading(text: &mut String, table: &Table) {
     let more = match table.name {
-        SESSION => ", or [defaults] for all sessions",
+        SESSION if table.of == "SessionSettings" => ", or [defaults] for all sessions",
+        SESSION => ", further keys",
         "[engine]" => ", for all sessions together",
         "throttles" | "windows" => ", a list of tables",
         "dictionary" => ", as a table; or a name or a path as text",
         _ => ", a table of a session",
     };
     // A String takes everything.
-    let _ = writeln!(text, "{}{}{more}", if text.is_empty() { "" } else { "\n" }, table.name);
+    let blank = if text.is_empty() { "" } else { "\n" };
+    let _ = writeln!(text, "{blank}{}{more}; in Rust {}", table.name, table.of);
 }
 
 fn one(text: &mut String, table: &Table, key: &Key) {

@@ -1,0 +1,332 @@
+//! `cargo xtask hostile`: what strangers and counterparties can do to a real server, over plain TCP
+//! and TLS, while an honest counterparty trades.
+//!
+//! What must hold: the server lives; the honest counterparty gets each answer, in order; each
+//! attack leads to what it says; right after it a counterparty logs on; in the end memory,
+//! descriptors and threads are back, and the log has a bounded number of lines. How long the honest
+//! one waits is measured in turns with and without attacks; it is printed and never judged.
+#![allow(clippy::disallowed_methods, reason = "what a real process does takes real time")]
+
+mod counterparties;
+mod honest;
+mod line;
+mod server;
+mod strangers;
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::root;
+use honest::Honest;
+use line::Line;
+use server::{Server, Usage};
+
+/// What a step has brought, or why it has failed.
+type Outcome<T> = Result<T, String>;
+
+const USAGE: &str = "usage: cargo xtask hostile [--list] [--only TEXT] [--plain | --tls] [--short]
+
+  --list        the attacks, and what must come of each
+  --only TEXT   those whose name has this text
+  --plain       over plain TCP alone
+  --tls         over TLS alone
+  --short       each third attack
+
+It needs openssl, and builds the server.";
+
+/// Lines of the log that one attack may cause: a burst of each cause, for two or three causes.
+const LINES_MAX: usize = 60;
+/// Attacks between two pauses in which only the honest counterparty is there.
+const IN_A_SLICE: usize = 12;
+/// How long such a pause is.
+const PAUSE: Duration = Duration::from_millis(1_500);
+/// How much more memory there may be in the end, in KiB.
+const GROWTH_KIB: u64 = 24 << 10;
+
+/// Which of the two ports an attack is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum On {
+    Both,
+    Plain,
+    Tls,
+}
+
+/// One thing that somebody does.
+struct Attack {
+    name: String,
+    on: On,
+    /// What must come of it.
+    expects: String,
+    run: Box<Run>,
+}
+
+/// Does it, and says what has not come of it.
+type Run = dyn Fn(&Field<'_>) -> Outcome<()>;
+
+fn attack(name: &str, expects: &str, run: impl Fn(&Field<'_>) -> Outcome<()> + 'static) -> Attack {
+    on(On::Both, name, expects, run)
+}
+
+fn on(
+    on: On,
+    name: &str,
+    expects: &str,
+    run: impl Fn(&Field<'_>) -> Outcome<()> + 'static,
+) -> Attack {
+    Attack { name: name.to_owned(), on, expects: expects.to_owned(), run: Box::new(run) }
+}
+
+/// Where it is done.
+struct Field<'s> {
+    plain: &'s str,
+    tls: &'s str,
+    is_tls: bool,
+}
+
+impl Field<'_> {
+    fn address(&self) -> &str {
+        if self.is_tls { self.tls } else { self.plain }
+    }
+
+    /// What the names of the sessions of this port end with.
+    fn mark(&self) -> &'static str {
+        if self.is_tls { "T" } else { "" }
+    }
+
+    /// A connection, and nothing on it yet.
+    fn stranger(&self, name: &str) -> Outcome<Line> {
+        let name = format!("{name}{}", self.mark());
+        if self.is_tls { Line::tls(self.tls, &name) } else { Line::plain(self.plain, &name) }
+    }
+
+    /// A counterparty that has logged on.
+    fn liar(&self) -> Outcome<Line> {
+        self.logged_on("LIAR")
+    }
+
+    /// As soon as the session's last connection has ended.
+    fn logged_on(&self, name: &str) -> Outcome<Line> {
+        let until = Instant::now() + line::PATIENCE;
+        loop {
+            let mut line = self.stranger(name)?;
+            match line.log_on("141=Y|") {
+                Ok(()) => return Ok(line),
+                Err(why) if Instant::now() > until => return Err(format!("no logon: {why}")),
+                Err(_) => thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    /// Somebody else logs on and out.
+    fn probe(&self) -> Outcome<()> {
+        let mut line = self.logged_on("PROBE").map_err(|why| format!("PROBE: {why}"))?;
+        line.say("5", "");
+        line.hears("|35=5|").map(drop)
+    }
+}
+
+/// What was asked for.
+#[derive(Default)]
+struct Wanted {
+    lists: bool,
+    only: Option<String>,
+    plain: bool,
+    tls: bool,
+    short: bool,
+}
+
+impl Wanted {
+    fn of(args: &[String]) -> Outcome<Self> {
+        let (mut wanted, mut args) = (Self::default(), args.iter());
+        while let Some(arg) = args.next() {
+            match &**arg {
+                "--list" => wanted.lists = true,
+                "--plain" => wanted.plain = true,
+                "--tls" => wanted.tls = true,
+                "--short" => wanted.short = true,
+                "--only" => wanted.only = Some(args.next().ok_or(USAGE)?.clone()),
+                _ => return Err(USAGE.to_owned()),
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn attacks(&self) -> Vec<Attack> {
+        let all = strangers::all().into_iter().chain(counterparties::all());
+        let only = |attack: &Attack| match &self.only {
+            None => true,
+            Some(text) => attack.name.contains(&**text),
+        };
+        let all = all.filter(only).enumerate();
+        all.filter(|(n, _)| !self.short || n % 3 == 0).map(|(_, attack)| attack).collect()
+    }
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// Says what did not hold.
+pub fn run(args: &[String]) -> crate::Outcome {
+    let wanted = Wanted::of(args)?;
+    let attacks = wanted.attacks();
+    if wanted.lists {
+        let line = |attack: &Attack| format!("{:55} {}", attack.name, attack.expects);
+        let lines: Vec<_> = attacks.iter().map(line).collect();
+        return Ok(format!("{}\n{} attacks", lines.join("\n"), lines.len()));
+    }
+    if attacks.is_empty() {
+        return Err("no attack has this name; --list shows all".to_owned());
+    }
+    let built = Command::new("cargo")
+        .args(["build", "--release", "--quiet", "--package", "transfix-cli"])
+        .current_dir(root())
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        return Err("the server cannot be built".to_owned());
+    }
+    let mut report = String::new();
+    for is_tls in [false, true] {
+        if (wanted.plain && is_tls) || (wanted.tls && !is_tls) {
+            continue;
+        }
+        report += &over(&attacks, is_tls)?;
+    }
+    Ok(report)
+}
+
+/// All attacks over one of the two.
+fn over(attacks: &[Attack], is_tls: bool) -> Outcome<String> {
+    let dir = Folder::new()?;
+    let mut server = Server::start(&dir.0)?;
+    let (plain, tls) = (server.plain.clone(), server.tls.clone());
+    let field = Field { plain: &plain, tls: &tls, is_tls };
+    let honest = Honest::start(&plain)?;
+    field.probe()?;
+    thread::sleep(PAUSE);
+    let before = server.usage()?;
+    let skipped = if is_tls { On::Plain } else { On::Tls };
+    let attacks: Vec<_> = attacks.iter().filter(|attack| attack.on != skipped).collect();
+    let (mut failed, mut most) = (Vec::new(), (0, String::new()));
+    for (n, slice) in attacks.chunks(IN_A_SLICE).enumerate() {
+        // Slices of attacks have odd numbers.
+        honest.slice(2 * n + 1);
+        for attack in slice {
+            let begin = server.log().lines().count();
+            let mut outcome = (attack.run)(&field).and_then(|()| field.probe());
+            outcome = server.lives().and(outcome);
+            let lines = server.log().lines().count() - begin;
+            if lines > most.0 {
+                most = (lines, attack.name.clone());
+            }
+            if lines > LINES_MAX {
+                outcome = outcome.and(Err(format!("{lines} lines of the log")));
+            }
+            if !honest.goes_on() {
+                outcome = outcome.and(Err("the honest counterparty has lost its session".into()));
+            }
+            let told =
+                outcome.as_ref().map_or_else(|why| format!("FAILED: {why}"), |()| "ok".into());
+            let over = if is_tls { "tls  " } else { "plain" };
+            // Who does not want to see it has closed the output.
+            let _ =
+                writeln!(std::io::stderr(), "{over} {:55} {lines:3} lines  {told}", attack.name);
+            failed.extend(outcome.err().map(|why| format!("{}: {why}", attack.name)));
+            if !honest.goes_on() || server.lives().is_err() {
+                break;
+            }
+        }
+        honest.slice(2 * n + 2);
+        thread::sleep(PAUSE);
+    }
+    let times = honest.stop();
+    // Connections that wait for their end have it by then.
+    thread::sleep(2 * PAUSE);
+    let after = server.usage()?;
+    failed.extend(times.as_ref().err().cloned());
+    failed.extend(growth(before, after));
+    failed.extend(control_characters(&server.log()));
+    let over = if is_tls { "TLS" } else { "plain TCP" };
+    let mut report = format!("over {over}: {} attacks, {} failed\n", attacks.len(), failed.len());
+    let _ = writeln!(report, "  most lines of the log: {} by {}", most.0, most.1);
+    let _ = writeln!(report, "  before: {before:?}\n  after:  {after:?}");
+    report += &compared(&times.unwrap_or_default());
+    match failed.is_empty() {
+        true => Ok(report),
+        false => Err(format!("{report}{}", failed.join("\n"))),
+    }
+}
+
+/// A folder that goes when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Outcome<Self> {
+        let path = std::env::temp_dir().join(format!("transfix-hostile-{}", std::process::id()));
+        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What has not come back.
+fn growth(before: Usage, after: Usage) -> Vec<String> {
+    let mut grown = Vec::new();
+    if after.memory_kib > before.memory_kib + GROWTH_KIB {
+        let (from, to) = (before.memory_kib, after.memory_kib);
+        grown.push(format!("memory has grown from {from} to {to} KiB"));
+    }
+    if after.descriptors > before.descriptors + 2 {
+        let (from, to) = (before.descriptors, after.descriptors);
+        grown.push(format!("there were {from} descriptors, and are {to}"));
+    }
+    if after.threads > before.threads + 2 {
+        grown.push(format!("there were {} threads, and are {}", before.threads, after.threads));
+    }
+    grown
+}
+
+/// What an attacker may write to the screen of whoever reads the log.
+fn control_characters(log: &str) -> Option<String> {
+    let is_bad = |c: char| c.is_control() && c != '\n' && c != '\t';
+    let line = log.lines().find(|line| line.chars().any(is_bad))?;
+    Some(format!("the log has control characters: {}", line.escape_debug()))
+}
+
+/// How long the honest counterparty has waited, with attacks and without.
+fn compared(times: &[(usize, Duration)]) -> String {
+    let slices = times.iter().map(|(slice, _)| *slice).max().unwrap_or_default();
+    let of = |slice: usize, percent: usize| {
+        let mut all: Vec<_> = times.iter().filter(|(n, _)| *n == slice).map(|(_, t)| *t).collect();
+        all.sort_unstable();
+        all.get((all.len() * percent / 100).min(all.len().saturating_sub(1))).copied()
+    };
+    let mut text = String::new();
+    for percent in [50, 99] {
+        // Each slice of attacks beside the pause behind it.
+        let mut pairs = Vec::new();
+        for slice in (1..slices).step_by(2) {
+            if let (Some(with), Some(alone)) = (of(slice, percent), of(slice + 1, percent)) {
+                pairs.push((with.as_secs_f64() / alone.as_secs_f64(), with, alone));
+            }
+        }
+        pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((ratio, with, alone)) = pairs.get(pairs.len() / 2) else { continue };
+        let (least, most) = (pairs[0].0, pairs[pairs.len() - 1].0);
+        let _ = writeln!(
+            text,
+            "  honest p{percent}: {with:?} with attacks, {alone:?} alone: {ratio:.2} times \
+             (median of {} pairs, {least:.2} to {most:.2})",
+            pairs.len()
+        );
+    }
+    text
+}

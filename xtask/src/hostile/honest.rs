@@ -1,0 +1,82 @@
+//! The honest counterparty, which trades while others attack: each order is answered, in order.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::Outcome;
+use super::line::Line;
+
+/// An order each so often.
+const PACE: Duration = Duration::from_millis(4);
+
+/// A trade that goes on until it is stopped.
+pub(super) struct Honest {
+    stop: Arc<AtomicBool>,
+    slice: Arc<AtomicUsize>,
+    thread: JoinHandle<Outcome<Vec<(usize, Duration)>>>,
+}
+
+impl Honest {
+    /// Logs on and begins to trade.
+    pub(super) fn start(address: &str) -> Outcome<Self> {
+        // It trades by itself, without the way of bytes through another program.
+        let mut line = Line::plain(address, "HONEST")?;
+        line.log_on("141=Y|")?;
+        let (stop, slice) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+        let (stopped, now) = (Arc::clone(&stop), Arc::clone(&slice));
+        let thread = thread::spawn(move || trade(line, &stopped, &now));
+        Ok(Self { stop, slice, thread })
+    }
+
+    /// Orders from now on belong to this slice of the run.
+    pub(super) fn slice(&self, slice: usize) {
+        self.slice.store(slice, Ordering::Relaxed);
+    }
+
+    /// Whether it still trades.
+    pub(super) fn goes_on(&self) -> bool {
+        !self.thread.is_finished()
+    }
+
+    /// Ends the trade. Returns how long each answer has taken, with its slice.
+    pub(super) fn stop(self) -> Outcome<Vec<(usize, Duration)>> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| "the honest client has panicked".to_owned())?
+    }
+}
+
+fn trade(
+    mut line: Line,
+    stop: &AtomicBool,
+    slice: &AtomicUsize,
+) -> Outcome<Vec<(usize, Duration)>> {
+    let mut times = Vec::new();
+    let (mut next_in, mut id) = (2, 0_u64);
+    while !stop.load(Ordering::Relaxed) {
+        let (at, begin) = (slice.load(Ordering::Relaxed), Instant::now());
+        id += 1;
+        // Each second order takes what the one before has left.
+        let side = 1 + (id + 1) % 2;
+        let order = format!("11=h{id}|55=EU|54={side}|60=20260101-00:00:00|38=1|40=2|44=30|");
+        line.say("D", &order);
+        let said = line.hears(&format!("|11=h{id}|")).map_err(|why| format!("honest: {why}"))?;
+        times.push((at, begin.elapsed()));
+        check(&said, &mut next_in)?;
+        thread::sleep(PACE.saturating_sub(begin.elapsed()));
+    }
+    Ok(times)
+}
+
+/// Whether the numbers of what was said follow each other.
+fn check(said: &str, next_in: &mut u64) -> Outcome<()> {
+    for number in said.split("|34=").skip(1) {
+        let number: u64 = number.split('|').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+        if number != *next_in {
+            return Err(format!("honest: MsgSeqNum(34) {number} came in place of {next_in}"));
+        }
+        *next_in += 1;
+    }
+    Ok(())
+}
