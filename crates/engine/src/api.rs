@@ -8,6 +8,7 @@
 pub(crate) mod application;
 pub(crate) mod batch;
 pub(crate) mod builder;
+pub(crate) mod certificates;
 mod copy;
 pub(crate) mod handle;
 pub(crate) mod logon;

@@ -9,6 +9,7 @@ pub(crate) mod admission;
 pub(crate) mod balance;
 pub(crate) mod bell;
 pub(crate) mod bench;
+pub(crate) mod certificates;
 pub(crate) mod connector;
 mod deadlines;
 pub(crate) mod deferred;

@@ -14,6 +14,7 @@ use crate::affinity::{self, pin_to_cpu};
 use crate::assemble::{check_rules, judge, open, open_or_defer, open_stores, tell_doubts};
 use crate::drive::acceptor::{Acceptor, AcceptorDoor};
 use crate::drive::balance::{Balance, PoolLimits, Shares};
+use crate::drive::certificates::OwnCertificates;
 use crate::drive::connector::{Connector, Pauses};
 use crate::drive::descriptors;
 use crate::drive::destination::{Destination, Entrance, Key};
@@ -144,7 +145,7 @@ impl Engine {
         (admit, pending_max): (Option<AdmitTo>, usize),
         owner: &mut MakeOwner<'_>,
     ) -> Result<Self, EngineError> {
-        let io = &registry.io;
+        let (io, own) = (&registry.io, &registry.certificates);
         let mut sessions = Vec::new();
         let mut listening = Listening::default();
         let mut templates = Vec::new();
@@ -157,7 +158,7 @@ impl Engine {
             if is_template(session) {
                 check_rules(session, &registry.rule_book)?;
                 tell_doubts(session, registry);
-                templates.push((listening.add(session, &**io)?, session.clone()));
+                templates.push((listening.add(session, &**io, own)?, session.clone()));
                 continue;
             }
             let owner = owner(&session.id(), registry);
@@ -166,9 +167,9 @@ impl Engine {
             refused.extend(why);
             let shared = Arc::new(shared);
             let connector = match session.role {
-                Role::Initiator => Some(connector(session)?),
+                Role::Initiator => Some(connector(session, own)?),
                 Role::Acceptor => {
-                    listening.add(session, &**io)?;
+                    listening.add(session, &**io, own)?;
                     None
                 }
             };
@@ -194,6 +195,7 @@ impl Engine {
             let keys = engine.ways.keys(destinations);
             engine.start_acceptor(entrances, keys, templates)?;
         }
+        registry.certificates.tell_all();
         Ok(engine)
     }
 
@@ -462,6 +464,7 @@ fn registry(
     let mut registry = Registry::default();
     registry.line = Line::start(settings, io).map_err(io_error("thread tfx-app"))?;
     registry.io = Arc::clone(io);
+    registry.certificates = Arc::new(OwnCertificates::new(Arc::clone(io)));
     registry.watch = Arc::new(Watch::new(settings.slow_callback_ms));
     registry.waiting = Arc::new(WaitingTotal::new(settings.waiting_bytes_max));
     registry.open_store = open_store;
@@ -487,6 +490,9 @@ fn check_no_template(settings: &Settings) -> Result<(), EngineError> {
     Err(EngineError::Settings(why))
 }
 
-fn connector(settings: &SessionSettings) -> Result<Connector, EngineError> {
-    Ok(Connector::new(Routes::of(settings)?, Pauses::of(&settings.socket)))
+fn connector(
+    settings: &SessionSettings,
+    own: &Arc<OwnCertificates>,
+) -> Result<Connector, EngineError> {
+    Ok(Connector::new(Routes::of(settings, own)?, Pauses::of(&settings.socket)))
 }

@@ -199,9 +199,9 @@ impl<T: Send + 'static> Job<T> {
     }
 }
 
-/// The machine itself.
+/// The machine itself. A test that wants another clock puts one around it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct System;
+pub struct System;
 
 impl Io for System {
     fn now(&self) -> Now {

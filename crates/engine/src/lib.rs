@@ -70,6 +70,7 @@ pub use affinity::pin_to_cpu;
 pub use api::application::{Application, SessionRef};
 pub use api::batch::{Batch, BatchSent};
 pub use api::builder::EngineBuilder;
+pub use api::certificates::{CertificateStatus, Certificates};
 pub use api::handle::SessionHandle;
 pub use api::logon::{LogonAnswer, LogonAttempt};
 pub use api::reload::{Changes, Reloaded};

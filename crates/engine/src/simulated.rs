@@ -40,7 +40,7 @@
 /// What an engine asks of the world around it: whoever answers runs whole engines; see
 /// [`EngineBuilder::io`](crate::EngineBuilder::io).
 pub mod io {
-    pub use crate::io::{Connecting, Io, Listener, Poll, Ready, Thread, Waker};
+    pub use crate::io::{Connecting, Io, Listener, Poll, Ready, System, Thread, Waker};
 }
 #[cfg(feature = "rig")]
 pub mod rig;

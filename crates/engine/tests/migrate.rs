@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use transfix::dictionary::Draft;
 use transfix::quickfix::{Dialect, Fate, Migration};
-use transfix::{BeginString, Offline, Role, Settings};
+use transfix::{BeginString, ClientCertificate, Offline, Role, Settings};
 use transfix_testkit::temp::TempDir;
 
 const FOLDERS: [(&str, Dialect); 4] =
@@ -214,8 +214,12 @@ fn addresses_that_may_connect_are_carried_over_or_told() {
     };
     let both = vec!["192.0.2.7".to_owned(), "2001:db8::1".to_owned()];
     assert_eq!(found(&acceptor, "192.0.2.7, 2001:db8::1"), (Fate::Honoured, both));
+    // What can be read counts: the door is not open to everyone for one word.
+    let one = vec!["192.0.2.7".to_owned()];
     let named = found(&acceptor, "192.0.2.7, fix.bank.example");
-    assert_eq!(named, (Fate::NotCarriedOver, Vec::new()));
+    assert_eq!(named, (Fate::NotCarriedOver, one));
+    assert_eq!(found(&acceptor, "fix.bank.example"), (Fate::Dangerous, Vec::new()));
+    assert_eq!(found(&acceptor, " , "), (Fate::Dangerous, Vec::new()));
     assert_eq!(found(DESK, "192.0.2.7"), (Fate::Ignored, Vec::new()));
 }
 
@@ -230,14 +234,88 @@ fn keys_of_tls_count_where_it_is_on() {
         ("SocketKeyStore=a.jks", Dialect::Java, Fate::Ignored),
         ("SocketKeyStore=a.jks\nSocketUseSSL=Y", Dialect::Java, Fate::NotCarriedOver),
         ("SSLProtocol=all", Dialect::Cpp, Fate::NotCarriedOver),
-        ("SSLServerName=a\nSSLCertificate=b", Dialect::Net, Fate::NotCarriedOver),
+        ("SSLProtocol=all\nCertificationAuthoritiesFile=a", Dialect::Cpp, Fate::Mapped),
+        ("SSLServerName=a\nSSLCertificate=b", Dialect::Net, Fate::Honoured),
         ("SSLServerName=a\nSSLEnable=N\nSSLCertificate=b", Dialect::Net, Fate::Ignored),
-        ("SocketCertificateFile=a", Dialect::Go, Fate::NotCarriedOver),
+        ("SocketCertificateFile=a\nSocketPrivateKeyFile=b", Dialect::Go, Fate::Honoured),
+        ("SocketCertificateBytes=a\nSocketPrivateKeyBytes=b", Dialect::Go, Fate::NotCarriedOver),
         ("SocketCAFile=a", Dialect::Go, Fate::Ignored),
         ("SocketInsecureSkipVerify=Y\nSocketUseSSL=Y", Dialect::Go, Fate::Dangerous),
     ] {
         assert_eq!(fate(more, dialect), expected, "{more}");
     }
+}
+
+#[test]
+fn what_had_tls_has_it_or_is_not_carried_over() {
+    let acceptor = DESK.replace("initiator", "acceptor").replace("ConnectPort", "AcceptPort");
+    let migrated = |base: &str, more: &str, dialect| {
+        let text = format!("{base}{more}\n");
+        Migration::parse("desk.cfg", text.as_bytes(), Some(dialect))
+    };
+    let both = |base: &str, more: &str, dialect| {
+        let migration = migrated(base, more, dialect).unwrap();
+        let mut settings = migration.settings().unwrap();
+        (settings.sessions.remove(0).tls.unwrap(), migration.report())
+    };
+    // An acceptor without a certificate of its own: a file that is to be made.
+    for (more, dialect) in [
+        ("SocketUseSSL=Y", Dialect::Java),
+        ("SSLEnable=Y", Dialect::Net),
+        ("SocketUseSSL=Y", Dialect::Go),
+    ] {
+        let (tls, report) = both(&acceptor, more, dialect);
+        assert_eq!(tls.certificate.unwrap(), Path::new("acceptor.pem"), "{report}");
+        assert!(report.contains("names no certificate that can be read here"), "{report}");
+    }
+    // Certificates are asked for, and nobody is trusted yet.
+    for (more, dialect) in [
+        ("SocketUseSSL=Y\nSocketKeyStore=a.jks\nNeedClientAuth=Y", Dialect::Java),
+        ("SSLCertificate=a.pfx", Dialect::Net),
+        ("SocketCertificateFile=a.pem\nSocketPrivateKeyFile=a.key", Dialect::Go),
+        ("ServerCertificateFile=a.pem\nCertificateVerifyLevel=1", Dialect::Cpp),
+    ] {
+        let (tls, report) = both(&acceptor, more, dialect);
+        assert_eq!(tls.client_certificate, ClientCertificate::Required, "{report}");
+        assert_eq!(tls.ca, [Path::new("clients-ca.pem")], "{report}");
+    }
+    // The key stands in the file of the certificate.
+    let (tls, _) = both(&acceptor, "ServerCertificateFile=a.pem", Dialect::Cpp);
+    assert_eq!(tls.key, tls.certificate);
+    // One without its key is none, here and there.
+    let error = migrated(DESK, "SocketCertificateFile=a.pem", Dialect::Go).unwrap_err();
+    assert!(error.to_string().contains("one of them is missing"), "{error}");
+    // Authorities that have never counted.
+    let more = "ServerCertificateFile=a.pem\nCertificationAuthoritiesFile=ca.pem";
+    let (tls, report) = both(&acceptor, more, Dialect::Cpp);
+    assert_eq!((tls.client_certificate, tls.ca.len()), (ClientCertificate::Ignored, 0));
+    let dangerous = "dangerous: CertificationAuthoritiesFile=ca.pem: CertificateVerifyLevel is 0";
+    assert!(report.contains(dangerous), "{report}");
+}
+
+#[test]
+fn files_that_are_no_pem_come_with_the_command_that_makes_it() {
+    let dir = TempDir::new();
+    let cfg = dir.path().join("desk.cfg");
+    let pem = "-----BEGIN ENCRYPTED PRIVATE KEY-----\n";
+    fs::write(dir.path().join("own key.pem"), pem).unwrap();
+    fs::write(dir.path().join("ca.crt"), [0x30, 0x82, 0x01]).unwrap();
+    let more = "ClientCertificateFile=desk.cer\nClientCertificateKeyFile=own key.pem\n\
+                CertificationAuthoritiesFile=ca.crt\nCertificateRevocationListDirectory=/etc/crl/\n";
+    fs::write(&cfg, format!("{DESK}{more}")).unwrap();
+    let migration = Migration::read(&cfg, Some(Dialect::Cpp)).unwrap();
+    let report = migration.report();
+    for expected in [
+        "tls.certificate = \"desk.pem\": not PEM: `openssl x509 -inform DER -in desk.cer -out desk.pem`",
+        "has a password: `openssl pkey -in 'own key.pem' -out 'own key.open.key'`",
+        "`openssl x509 -inform DER -in ca.crt -out ca.pem`",
+        "tls.crl = [\"/etc/crl.pem\"]: `cat /etc/crl/* > /etc/crl.pem`",
+    ] {
+        assert!(report.contains(expected), "{expected}\n{report}");
+    }
+    let tls = migration.settings().unwrap().sessions.remove(0).tls.unwrap();
+    assert!(tls.key.unwrap().ends_with("own key.open.key"));
+    assert!(!migration.is_sound());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
@@ -44,6 +45,8 @@ pub enum Valid {
     Before,
     /// It will be.
     Later,
+    /// Since long, up to this second of Unix time.
+    Until(u64),
 }
 
 impl Authority {
@@ -77,13 +80,13 @@ impl Authority {
         params.serial_number = Some(SerialNumber::from(serial));
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        let (from, to) = match valid {
-            Valid::Now => (2020, 4000),
-            Valid::Before => (2020, 2021),
-            Valid::Later => (3999, 4000),
+        let year = |year| date_time_ymd(year, 1, 1);
+        (params.not_before, params.not_after) = match valid {
+            Valid::Now => (year(2020), year(4000)),
+            Valid::Before => (year(2020), year(2021)),
+            Valid::Later => (year(3999), year(4000)),
+            Valid::Until(end_s) => (year(2020), year(1970) + Duration::from_secs(end_s)),
         };
-        params.not_before = date_time_ymd(from, 1, 1);
-        params.not_after = date_time_ymd(to, 1, 1);
         let key = KeyPair::generate().expect("a key");
         let signed = params.signed_by(&key, &self.issuer).expect("a certificate");
         let path = |end: &str| self.dir.join(format!("{file}-{serial}.{end}"));

@@ -8,6 +8,7 @@
 //! that bytes are written once the socket has taken all of them, so nothing waits unseen.
 
 mod certificate;
+mod clock;
 mod explain;
 mod files;
 mod inspect;
@@ -15,6 +16,7 @@ mod sides;
 mod stream;
 
 pub use certificate::Certificate;
+pub use clock::Clock;
 pub use explain::TlsError;
 pub use files::{MinVersion, TlsFiles};
 pub use inspect::Inspection;

@@ -4,12 +4,14 @@
 
 use std::fs;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use transfix_testkit::certificates::{Authority, Signed, Valid};
 use transfix_testkit::laws::stream_laws;
 use transfix_testkit::temp::TempDir;
 use transfix_transport::tls::{
-    Client, ClientOptions, Clients, Server, ServerOptions, TlsFiles, TlsStream,
+    Client, ClientOptions, Clients, Clock, Server, ServerOptions, TlsFiles, TlsStream,
 };
 use transfix_transport::{Stream, memory};
 
@@ -383,7 +385,7 @@ fn files_are_read_again_once_they_have_changed() {
     let mut firm = Firm::new();
     let server = Server::new(firm.server.clone()).unwrap();
     assert_eq!(server.renew(), None);
-    let serial = |server: &Server| server.certificates()[0].sha256.clone();
+    let serial = |server: &Server| server.certificates()[0].1.sha256.clone();
     let before = serial(&server);
     let (certificate, key) = firm.server.files.certificates.remove(0);
     let whole = fs::read(&certificate).unwrap();
@@ -430,4 +432,135 @@ fn files_that_cannot_be_used_are_named() {
     });
     let error = error.unwrap_err().to_string();
     assert_eq!(error, "\"not a name\" is neither a host name nor an address");
+}
+
+/// Two sides that understand each other, and know who the other is, for several connections.
+struct Sides {
+    firm: Firm,
+    server: Server,
+    client: Client,
+    /// What time it is for both, in seconds of Unix time.
+    now_s: Arc<AtomicU64>,
+}
+
+const NOW_S: u64 = 1_800_000_000;
+
+impl Sides {
+    fn new(of_client: Valid) -> Self {
+        let mut firm = Firm::new();
+        firm.knows_clients(Clients::MustShow);
+        let own = firm.authority.sign(&["client.example"], 2, of_client);
+        firm.client.files.certificates = vec![pair(&own)];
+        let now_s = Arc::new(AtomicU64::new(NOW_S));
+        let server = Server::with_clock(firm.server.clone(), clock(&now_s)).unwrap();
+        let client = Client::with_clock(firm.client.clone(), clock(&now_s)).unwrap();
+        Self { firm, server, client, now_s }
+    }
+
+    /// Whether both resume, or what each side says against it.
+    fn meet(&self, client: &Client) -> Result<bool, [String; 2]> {
+        let (ours, theirs) = memory::pipe(1 << 16);
+        let client = client.connect(Box::new(ours)).unwrap();
+        let server = self.server.accept(Box::new(theirs)).unwrap();
+        match shake_hands(client, server) {
+            (Ok(client), Ok(server)) => {
+                assert_eq!(client.is_resumed(), server.is_resumed());
+                assert_eq!(server.peer_certificate().unwrap().names[0], "client.example");
+                assert_eq!(client.peer_certificate().unwrap().names[0], "venue.example");
+                Ok(server.is_resumed())
+            }
+            (client, server) => {
+                let text = |result: io::Result<TlsStream>| {
+                    result.err().map_or_else(String::new, |error| error.to_string())
+                };
+                Err([text(client), text(server)])
+            }
+        }
+    }
+}
+
+fn clock(now_s: &Arc<AtomicU64>) -> Clock {
+    let now_s = Arc::clone(now_s);
+    Clock::of(move || now_s.load(Ordering::Relaxed))
+}
+
+#[test]
+fn the_next_connection_resumes_and_the_counterparty_is_known_all_the_same() {
+    let sides = Sides::new(Valid::Now);
+    let all: Vec<_> = (0..4).map(|_| sides.meet(&sides.client)).collect();
+    assert_eq!(all, [Ok(false), Ok(true), Ok(true), Ok(true)]);
+    // Another one, with the same files or with others, has nothing to resume.
+    let same = Client::with_clock(sides.firm.client.clone(), clock(&sides.now_s)).unwrap();
+    assert_eq!(sides.meet(&same), Ok(false));
+    let own = sides.firm.authority.sign(&["client.example"], 3, Valid::Now);
+    let mut options = sides.firm.client.clone();
+    options.files.certificates = vec![pair(&own)];
+    let other = Client::with_clock(options, clock(&sides.now_s)).unwrap();
+    assert_eq!(sides.meet(&other), Ok(false));
+}
+
+#[test]
+fn nothing_is_resumed_once_a_file_of_either_side_has_changed() {
+    let sides = Sides::new(Valid::Now);
+    assert_eq!([sides.meet(&sides.client), sides.meet(&sides.client)], [Ok(false), Ok(true)]);
+    for (n, files) in [&sides.firm.server.files, &sides.firm.client.files].into_iter().enumerate() {
+        let (certificate, key) = &files.certificates[0];
+        let name = ["venue.example", "client.example"][n];
+        let next = sides.firm.authority.sign(&[name], 20 + n as u64, Valid::Now);
+        fs::copy(&next.certificate, certificate).unwrap();
+        fs::copy(&next.key, key).unwrap();
+        let renewed = [sides.server.renew(), sides.client.renew()];
+        assert_eq!(renewed[n], Some(Ok(())));
+        assert_eq!([sides.meet(&sides.client), sides.meet(&sides.client)], [Ok(false), Ok(true)]);
+    }
+}
+
+#[test]
+fn a_file_in_the_place_of_another_is_seen_though_time_and_length_are_the_same() {
+    let sides = Sides::new(Valid::Now);
+    let (certificate, _) = &sides.firm.server.files.certificates[0];
+    let was = fs::metadata(certificate).unwrap();
+    let copy = certificate.with_extension("copy");
+    fs::copy(certificate, &copy).unwrap();
+    let file = fs::File::options().write(true).open(&copy).unwrap();
+    file.set_modified(was.modified().unwrap()).unwrap();
+    fs::rename(&copy, certificate).unwrap();
+    assert_eq!(fs::metadata(certificate).unwrap().modified().unwrap(), was.modified().unwrap());
+    assert_eq!(sides.server.renew(), Some(Ok(())));
+    assert_eq!(sides.server.renew(), None);
+}
+
+#[test]
+fn what_the_new_files_refuse_no_old_ticket_opens() {
+    let mut sides = Sides::new(Valid::Now);
+    assert_eq!([sides.meet(&sides.client), sides.meet(&sides.client)], [Ok(false), Ok(true)]);
+    // An authority that is trusted no more.
+    let other = Authority::new(sides.firm.dir.path(), "other");
+    fs::copy(&other.ca, &sides.firm.server.files.ca[0]).unwrap();
+    assert_eq!(sides.server.renew(), Some(Ok(())));
+    let [_, at_server] = sides.meet(&sides.client).unwrap_err();
+    assert!(at_server.contains("signed by nobody who is trusted here"), "{at_server}");
+
+    // A certificate that is revoked.
+    sides = Sides::new(Valid::Now);
+    sides.firm.server.files.crl = vec![sides.firm.authority.revoke(&[])];
+    sides.server = Server::with_clock(sides.firm.server.clone(), clock(&sides.now_s)).unwrap();
+    assert_eq!([sides.meet(&sides.client), sides.meet(&sides.client)], [Ok(false), Ok(true)]);
+    let own = sides.firm.authority.sign(&["client.example"], 2, Valid::Now);
+    let _same_file = sides.firm.authority.revoke(&[&own]);
+    assert_eq!(sides.server.renew(), Some(Ok(())));
+    let [_, at_server] = sides.meet(&sides.client).unwrap_err();
+    assert!(at_server.contains("certificate was revoked"), "{at_server}");
+}
+
+#[test]
+fn a_certificate_that_has_ended_is_resumed_no_more() {
+    let sides = Sides::new(Valid::Until(NOW_S + 3_600));
+    assert_eq!([sides.meet(&sides.client), sides.meet(&sides.client)], [Ok(false), Ok(true)]);
+    sides.now_s.store(NOW_S + 3_600, Ordering::Relaxed);
+    assert_eq!(sides.meet(&sides.client), Ok(true), "its last second");
+    sides.now_s.fetch_add(1, Ordering::Relaxed);
+    let [at_client, at_server] = sides.meet(&sides.client).unwrap_err();
+    assert!(at_server.contains("certificate has expired"), "{at_server}");
+    assert!(!at_client.is_empty());
 }

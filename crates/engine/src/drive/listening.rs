@@ -9,6 +9,7 @@ use std::time::Duration;
 use transfix_session::SessionId;
 use transfix_transport::SocketOptions;
 
+use crate::drive::certificates::OwnCertificates;
 use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::tls::Door;
 use crate::error::{EngineError, io_error};
@@ -72,6 +73,7 @@ impl Listening {
         &mut self,
         settings: &SessionSettings,
         io: &dyn Io,
+        own: &Arc<OwnCertificates>,
     ) -> Result<usize, EngineError> {
         let known = self.addresses.iter().position(|address| *address == settings.address);
         let group = known.unwrap_or(self.addresses.len());
@@ -85,7 +87,7 @@ impl Listening {
             self.group_of.insert(settings.id(), group);
             return Ok(group);
         }
-        let (tls, proxies) = (Door::of(settings)?.map(Arc::new), settings.proxies().into());
+        let (tls, proxies) = (Door::of(settings, own)?.map(Arc::new), settings.proxies().into());
         let place = settings.place("address");
         let what = format!("{place}{}: listening at {}", settings.id(), settings.address);
         // A name such as localhost stands for several addresses. With port 0 the system picks a

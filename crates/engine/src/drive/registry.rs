@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 use transfix_session::{BeginString, SessionId};
 use transfix_store::{Helpers, Store, StoreError};
 
+use crate::drive::certificates::OwnCertificates;
 use crate::drive::line::Line;
 use crate::drive::resolver::Resolver;
 use crate::drive::shared::Shared;
@@ -47,6 +48,8 @@ pub(crate) struct Registry {
     pub(crate) line: Option<Arc<Line>>,
     /// Looks up the names of counterparties.
     pub(crate) names: Arc<Resolver>,
+    /// Certificates of our own.
+    pub(crate) certificates: Arc<OwnCertificates>,
     /// Opens stores of the user's own.
     pub(crate) open_store: Option<OpenStore>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
@@ -67,6 +70,7 @@ impl Default for Registry {
             watch: Arc::default(),
             line: None,
             names: Arc::default(),
+            certificates: Arc::default(),
             open_store: None,
             sessions: OnceLock::new(),
             created: RwLock::default(),

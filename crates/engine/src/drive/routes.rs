@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use transfix_transport::SocketOptions;
 
+use crate::drive::certificates::OwnCertificates;
 use crate::drive::connector::Ended;
 use crate::drive::listening::socket_options;
 use crate::drive::tls::Way;
@@ -49,7 +50,10 @@ impl Routes {
     ///
     /// # Errors
     /// If the system refuses what the settings want of a socket, or a file of TLS cannot be used.
-    pub(crate) fn of(settings: &SessionSettings) -> Result<Self, EngineError> {
+    pub(crate) fn of(
+        settings: &SessionSettings,
+        own: &Arc<OwnCertificates>,
+    ) -> Result<Self, EngineError> {
         if settings.address.is_empty() {
             let why = "an initiator needs an address to connect to";
             return Err(EngineError::Settings(format!("{}: {why}", settings.id())));
@@ -57,7 +61,7 @@ impl Routes {
         let failover = &settings.failover;
         let to = std::iter::once(&settings.address).chain(&failover.addresses);
         let all = to.map(|address| {
-            Ok(Route { address: address.as_str().into(), tls: Way::of(settings, address)? })
+            Ok(Route { address: address.as_str().into(), tls: Way::of(settings, address, own)? })
         });
         let mut seed = DefaultHasher::new();
         settings.id().hash(&mut seed);
@@ -203,7 +207,7 @@ mod tests {
         let id = SessionId::new(BeginString::Fix44, "A", "B");
         let mut settings = SessionSettings::new(Role::Initiator, &id, to);
         settings.socket.local_address = local.to_owned();
-        Routes::of(&settings)
+        Routes::of(&settings, &Arc::default())
     }
 
     #[test]

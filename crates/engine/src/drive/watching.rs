@@ -1,4 +1,5 @@
-//! The thread `tfx-watch`, which tells of callbacks that do not return.
+//! The thread `tfx-watch`, which tells of callbacks that do not return, and of certificates of ours
+//! that end.
 
 use std::io;
 use std::sync::Arc;
@@ -28,15 +29,23 @@ impl Watching {
     /// If the system has no further one.
     pub(crate) fn start(registry: &Arc<Registry>, lost: ThreadLost) -> io::Result<Option<Self>> {
         let io = &registry.io;
-        let Some(interval_ns) = registry.watch.interval_ns() else { return Ok(None) };
+        let interval_ns = registry.watch.interval_ns();
+        if interval_ns.is_none() && registry.certificates.looks_at().is_none() {
+            return Ok(None);
+        }
         let mut poll = io.poll()?;
         let (waker, ends) = (poll.waker(WAKE)?, Arc::new(AtomicBool::new(false)));
         let (registry, of_thread) = (Arc::clone(registry), Arc::clone(&ends));
         let mut look = move || {
             let mut ready = Vec::new();
             while !of_thread.load(Ordering::Acquire) {
-                poll.wait(&mut ready, Some(Duration::from_nanos(interval_ns)))?;
+                let now_ns = registry.io.monotonic_ns();
+                let looks_at = registry.certificates.looks_at();
+                let until_look = looks_at.map(|at| at.saturating_sub(now_ns));
+                let time = interval_ns.into_iter().chain(until_look).min();
+                poll.wait(&mut ready, time.map(Duration::from_nanos))?;
                 ready.clear();
+                registry.certificates.look();
                 registry.watch.look(registry.io.monotonic_ns(), |id| {
                     // What its application has had and sent before may still wait for a thread.
                     if let Some(session) = registry.find(id) {

@@ -45,17 +45,30 @@ impl Engine {
     ) -> Result<Option<Arc<Shared>>, EngineError> {
         self.check_new(settings)?;
         self.forget_ended_threads();
+        let own = &self.registry.certificates;
         let group = match settings.role {
-            Role::Acceptor => Some(self.ways.add(settings, &*self.registry.io)?),
+            Role::Acceptor => Some(self.ways.add(settings, &*self.registry.io, own)?),
             Role::Initiator => None,
         };
         let added = self.add_behind(settings, owner, group);
+        self.watch_certificates();
         if added.is_err() {
             // With the listeners that were opened for it.
             let _ = self.ways.remove(&settings.id());
             self.ways.entrances.clear();
         }
         added
+    }
+
+    /// Its certificates are watched as those of the start are.
+    fn watch_certificates(&mut self) {
+        self.registry.certificates.tell_all();
+        if self.watching.is_none() {
+            match super::watching(self.all.thread_lost, &self.registry) {
+                Ok(watching) => self.watching = watching,
+                Err(error) => tracing::error!(%error, "nobody watches over the certificates"),
+            }
+        }
     }
 
     fn check_new(&self, settings: &SessionSettings) -> Result<(), EngineError> {
@@ -89,7 +102,7 @@ impl Engine {
     pub(crate) fn check_all(&self, settings: &Settings) -> Result<(), EngineError> {
         let mut fresh = Listening::default();
         let mut doors: HashMap<&str, &SessionSettings> = HashMap::new();
-        let mut ids = HashSet::new();
+        let (mut ids, own) = (HashSet::new(), self.registry.certificates.apart());
         affinity::check(settings).map_err(EngineError::Settings)?;
         for session in &settings.sessions {
             self.check_fits(session)?;
@@ -98,13 +111,13 @@ impl Engine {
                 return Err(EngineError::Settings(why));
             }
             if session.role == Role::Initiator {
-                connector(session)?;
+                connector(session, &own)?;
             } else if self.ways.listens_at(&session.address) {
                 let first = doors.entry(&session.address).or_insert(session);
                 listening::check_same_door(first, session)?;
-                Door::of(session)?;
+                Door::of(session, &own)?;
             } else {
-                fresh.add(session, &*self.registry.io)?;
+                fresh.add(session, &*self.registry.io, &own)?;
             }
         }
         Ok(())
@@ -124,7 +137,7 @@ impl Engine {
         } else {
             let session = Arc::new(open(settings, owner, &self.registry)?);
             let connector = match settings.role {
-                Role::Initiator => Some(connector(settings)?),
+                Role::Initiator => Some(connector(settings, &self.registry.certificates)?),
                 Role::Acceptor => None,
             };
             self.place(DrivenSession::new(Arc::clone(&session), connector), settings)?;

@@ -37,6 +37,7 @@ mod read;
 mod schedule;
 mod session;
 mod table;
+mod tls;
 mod values;
 
 use crate::settings::Settings;

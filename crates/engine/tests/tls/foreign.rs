@@ -24,12 +24,20 @@ pub(crate) struct Client {
     output: ChildStdout,
     read: Vec<u8>,
     seq: u64,
+    /// What has come before a message.
+    printed: Vec<u8>,
 }
 
 impl Client {
     pub(crate) fn start(firms: &Firms, to: SocketAddr, version: &str) -> Self {
+        Self::start_with(firms, to, version, &["-quiet"])
+    }
+
+    /// With further options; without `-quiet` it prints what it thinks of the connection.
+    pub(crate) fn start_with(firms: &Firms, to: SocketAddr, version: &str, more: &[&str]) -> Self {
         let mut command = Command::new("openssl");
-        command.args(["s_client", "-quiet", "-verify_return_error", version, "-connect"]);
+        command.args(["s_client", "-verify_return_error", "-nocommands", "-ign_eof"]).args(more);
+        command.args([version, "-connect"]);
         command.arg(to.to_string()).arg("-CAfile").arg(&firms.authority.ca);
         command.arg("-cert").arg(&firms.client.certificate).arg("-key").arg(&firms.client.key);
         // By itself it speaks no version any more that is too old for us.
@@ -37,7 +45,7 @@ impl Client {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        Self { child, input, output, read: Vec::new(), seq: 1 }
+        Self { child, input, output, read: Vec::new(), seq: 1, printed: Vec::new() }
     }
 
     pub(crate) fn log_on(&mut self) {
@@ -62,9 +70,18 @@ impl Client {
         self.input.flush().unwrap();
     }
 
+    /// What it has printed of the connection, at its end.
+    pub(crate) fn printed(mut self) -> String {
+        while !self.next().is_empty() {}
+        self.printed.append(&mut self.read);
+        String::from_utf8_lossy(&self.printed).into_owned()
+    }
+
     /// The next message; empty at the end.
     pub(crate) fn next(&mut self) -> String {
         loop {
+            let begin = self.read.windows(5).position(|five| five == b"8=FIX");
+            self.printed.extend(self.read.drain(..begin.unwrap_or(0)));
             if let Frame::Whole(end) = frame::split(&self.read, Limits::default()) {
                 return String::from_utf8(self.read.drain(..end).collect()).unwrap();
             }
@@ -85,7 +102,7 @@ impl Drop for Client {
     }
 }
 
-/// A server of Python's that answers a Logon(A).
+/// A server of Python's that takes one connection after the other, and answers the Logon(A) of each.
 pub(crate) struct Server {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -94,34 +111,54 @@ pub(crate) struct Server {
 
 const SERVER: &str = r#"
 import socket, ssl, sys, time
-certificate, key, ca = sys.argv[1:]
+certificate, key, ca = sys.argv[1:4]
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(certificate, key)
 context.load_verify_locations(ca)
 context.verify_mode = ssl.CERT_REQUIRED
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
-stream = context.wrap_socket(listener.accept()[0], server_side=True)
-names = [pair[0] for pair in stream.getpeercert()["subject"]]
-print("CN=" + dict(names)["commonName"], flush=True)
-logon = b""
-while b"\x0110=" not in logon or not logon.endswith(b"\x01"):
-    logon += stream.recv(4096)
-print(logon.replace(b"\x01", b"|").decode(), flush=True)
-now = time.strftime("%Y%m%d-%H:%M:%S", time.gmtime())
-body = f"35=A|49=VENUE|56=CLIENT|34=1|52={now}|98=0|108=30|141=Y|".replace("|", "\x01")
-text = f"8=FIX.4.4|9={len(body)}|".replace("|", "\x01") + body
-text += f"10={sum(text.encode()) % 256:03}\x01"
-stream.sendall(text.encode())
-while stream.recv(4096):
-    pass
+def serve(stream):
+    names = [pair[0] for pair in stream.getpeercert()["subject"]]
+    logon = b""
+    while b"\x0110=" not in logon or not logon.endswith(b"\x01"):
+        part = stream.recv(4096)
+        if not part:
+            return
+        logon += part
+    print("CN=" + dict(names)["commonName"])
+    print(f"reused={stream.session_reused}")
+    print(logon.replace(b"\x01", b"|").decode(), flush=True)
+    now = time.strftime("%Y%m%d-%H:%M:%S", time.gmtime())
+    body = f"35=A|49=VENUE|56=CLIENT|34=1|52={now}|98=0|108=30|141=Y|".replace("|", "\x01")
+    text = f"8=FIX.4.4|9={len(body)}|".replace("|", "\x01") + body
+    text += f"10={sum(text.encode()) % 256:03}\x01"
+    stream.sendall(text.encode())
+    if len(sys.argv) > 4:
+        while stream.recv(4096):
+            pass
+while True:
+    try:
+        with context.wrap_socket(listener.accept()[0], server_side=True) as stream:
+            serve(stream)
+    except (OSError, ssl.SSLError):
+        pass
 "#;
 
 impl Server {
     pub(crate) fn start(firms: &Firms) -> Self {
+        Self::start_with(firms, &[])
+    }
+
+    /// It goes on until the other side ends a connection, where otherwise it ends it itself.
+    pub(crate) fn start_patient(firms: &Firms) -> Self {
+        Self::start_with(firms, &["patient"])
+    }
+
+    fn start_with(firms: &Firms, more: &[&str]) -> Self {
         let mut command = Command::new("python3");
         command.args(["-c", SERVER]).arg(&firms.venue.certificate).arg(&firms.venue.key);
-        command.arg(&firms.authority.ca).stdout(Stdio::piped());
+        command.arg(&firms.authority.ca).args(more).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let address = SocketAddr::from(([127, 0, 0, 1], 0));

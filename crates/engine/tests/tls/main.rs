@@ -8,7 +8,9 @@
 #[allow(dead_code, reason = "a listener that panics is of no use here")]
 #[path = "../strangers/events.rs"]
 mod events;
+mod expiry;
 mod foreign;
+mod resumption;
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -444,11 +446,12 @@ fn openssl_logs_on() {
 fn a_server_of_python_gets_our_logon() {
     let _alone = alone();
     let firms = Firms::new();
-    let mut server = foreign::Server::start(&firms);
+    let mut server = foreign::Server::start_patient(&firms);
     let mut settings = firms.initiator(server.address);
     settings.protocol.reset_on.logon = true;
     let client = Side::start(settings);
     assert_eq!(server.line(), "CN=client.example", "the certificate it was shown");
+    assert_eq!(server.line(), "reused=False");
     assert!(server.line().contains("|35=A|"));
     assert_eq!(client.next(), "logon");
 }

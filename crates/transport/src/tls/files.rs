@@ -1,6 +1,7 @@
 //! Certificates, keys and lists, from files in PEM (RFC 7468).
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -45,17 +46,23 @@ pub struct TlsFiles {
     pub crl: Vec<PathBuf>,
 }
 
+/// Of a file that is there: when it was changed last, its length, which one it is, and when the
+/// file system noted that.
+pub(super) type Stamp = Option<(SystemTime, u64, u64, (i64, i64))>;
+
 impl TlsFiles {
     fn all(&self) -> impl Iterator<Item = &PathBuf> {
         let own = self.certificates.iter().flat_map(|(certificate, key)| [certificate, key]);
         own.chain(&self.ca).chain(&self.crl)
     }
 
-    /// When each was changed last, and its length: equal as long as nobody has written one.
-    pub(super) fn stamps(&self) -> Vec<Option<(SystemTime, u64)>> {
+    /// Equal as long as nobody has written one, or put another one in its place.
+    pub(super) fn stamps(&self) -> Vec<Stamp> {
         let stamp = |path: &PathBuf| {
             let found = fs::metadata(path).ok()?;
-            Some((found.modified().ok()?, found.len()))
+            // A copy may keep the time of its original; what the file system notes itself it cannot.
+            let changed = (found.ctime(), found.ctime_nsec());
+            Some((found.modified().ok()?, found.len(), found.ino(), changed))
         };
         self.all().map(stamp).collect()
     }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -17,8 +17,9 @@ use rustls::{
 };
 
 use super::certificate::Certificate;
+use super::clock::Clock;
 use super::explain::{TlsError, explain};
-use super::files::{MinVersion, TlsFiles, roots_of_the_system};
+use super::files::{MinVersion, Stamp, TlsFiles, roots_of_the_system};
 use super::inspect::Inspection;
 use super::stream::TlsStream;
 use crate::Stream;
@@ -63,11 +64,14 @@ pub struct ClientOptions {
     pub min_version: MinVersion,
 }
 
+/// The certificates that a side shows, each with its file.
+type Own = Vec<(PathBuf, Certificate)>;
+
 /// Files as they were read last.
 struct Loaded<C> {
-    stamps: Vec<Option<(SystemTime, u64)>>,
+    stamps: Vec<Stamp>,
     config: Arc<C>,
-    own: Vec<Certificate>,
+    own: Own,
 }
 
 impl<C> Loaded<C> {
@@ -76,7 +80,7 @@ impl<C> Loaded<C> {
     fn renew(
         &mut self,
         files: &TlsFiles,
-        read: impl FnOnce() -> Result<(C, Vec<Certificate>), TlsError>,
+        read: impl FnOnce() -> Result<(C, Own), TlsError>,
     ) -> Option<Result<(), TlsError>> {
         let stamps = files.stamps();
         if stamps == self.stamps {
@@ -93,7 +97,7 @@ fn lock<C>(loaded: &Mutex<Loaded<C>>) -> MutexGuard<'_, Loaded<C>> {
 
 fn load<C>(
     files: &TlsFiles,
-    read: impl FnOnce() -> Result<(C, Vec<Certificate>), TlsError>,
+    read: impl FnOnce() -> Result<(C, Own), TlsError>,
 ) -> Result<Mutex<Loaded<C>>, TlsError> {
     let stamps = files.stamps();
     let (config, own) = read()?;
@@ -101,8 +105,12 @@ fn load<C>(
 }
 
 /// Accepts connections over TLS.
+///
+/// A counterparty that comes again may resume its last session (RFC 8446 section 2.2) without
+/// showing its certificate anew, until a file has changed: then all of it is looked at again.
 pub struct Server {
     options: ServerOptions,
+    clock: Clock,
     loaded: Mutex<Loaded<ServerConfig>>,
 }
 
@@ -118,8 +126,16 @@ impl Server {
     /// # Errors
     /// [`TlsError`] that names the file and what is wrong with it.
     pub fn new(options: ServerOptions) -> Result<Self, TlsError> {
-        let loaded = load(&options.files, || server_config(&options))?;
-        Ok(Self { options, loaded })
+        Self::with_clock(options, Clock::default())
+    }
+
+    /// The same with another clock, which says when certificates begin and end.
+    ///
+    /// # Errors
+    /// As [`Server::new`].
+    pub fn with_clock(options: ServerOptions, clock: Clock) -> Result<Self, TlsError> {
+        let loaded = load(&options.files, || server_config(&options, &clock))?;
+        Ok(Self { options, clock, loaded })
     }
 
     /// A fresh connection, whose handshake goes on with each read and write of it.
@@ -129,25 +145,28 @@ impl Server {
     pub fn accept(&self, stream: Box<dyn Stream>) -> Result<TlsStream, TlsError> {
         let config = Arc::clone(&lock(&self.loaded).config);
         let tls = ServerConnection::new(config).map_err(refused)?;
-        Ok(TlsStream::new(stream, Connection::Server(tls)))
+        Ok(TlsStream::new(stream, Connection::Server(tls), self.clock.clone()))
     }
 
     /// Reads the files again if one has changed; `None` if none has. After an error the old ones
     /// are used on.
     pub fn renew(&self) -> Option<Result<(), TlsError>> {
-        lock(&self.loaded).renew(&self.options.files, || server_config(&self.options))
+        let read = || server_config(&self.options, &self.clock);
+        lock(&self.loaded).renew(&self.options.files, read)
     }
 
-    /// The certificates it shows.
+    /// The certificates it shows, each with its file.
     #[must_use]
-    pub fn certificates(&self) -> Vec<Certificate> {
+    pub fn certificates(&self) -> Vec<(PathBuf, Certificate)> {
         lock(&self.loaded).own.clone()
     }
 }
 
-/// Makes connections over TLS.
+/// Makes connections over TLS. One after the other to the same counterparty resumes the session of
+/// the first, as far as that lets it, until a file has changed.
 pub struct Client {
     options: ClientOptions,
+    clock: Clock,
     name: ServerName<'static>,
     loaded: Mutex<Loaded<ClientConfig>>,
 }
@@ -164,12 +183,20 @@ impl Client {
     /// # Errors
     /// [`TlsError`] that names the file and what is wrong with it.
     pub fn new(options: ClientOptions) -> Result<Self, TlsError> {
+        Self::with_clock(options, Clock::default())
+    }
+
+    /// The same with another clock, which says when certificates begin and end.
+    ///
+    /// # Errors
+    /// As [`Client::new`].
+    pub fn with_clock(options: ClientOptions, clock: Clock) -> Result<Self, TlsError> {
         let name = ServerName::try_from(options.server_name.clone());
         let name = name.map_err(|_| {
             TlsError(format!("{:?} is neither a host name nor an address", options.server_name))
         })?;
-        let loaded = load(&options.files, || client_config(&options))?;
-        Ok(Self { options, name, loaded })
+        let loaded = load(&options.files, || client_config(&options, &clock))?;
+        Ok(Self { options, clock, name, loaded })
     }
 
     /// A fresh connection, whose handshake goes on with each read and write of it.
@@ -179,7 +206,7 @@ impl Client {
     pub fn connect(&self, stream: Box<dyn Stream>) -> Result<TlsStream, TlsError> {
         let config = Arc::clone(&lock(&self.loaded).config);
         let tls = ClientConnection::new(config, self.name.clone()).map_err(refused)?;
-        Ok(TlsStream::new(stream, Connection::Client(tls)))
+        Ok(TlsStream::new(stream, Connection::Client(tls), self.clock.clone()))
     }
 
     /// Shakes hands and says what the server has shown, and what is wrong with it. `wait` waits
@@ -205,7 +232,7 @@ impl Client {
             Ok(tls) => tls,
             Err(error) => return failed(&error),
         };
-        let mut stream = TlsStream::new(stream, Connection::Client(tls));
+        let mut stream = TlsStream::new(stream, Connection::Client(tls), self.clock.clone());
         loop {
             match stream.shake_hands() {
                 Ok(()) => break,
@@ -240,12 +267,13 @@ impl Client {
     /// Reads the files again if one has changed; `None` if none has. After an error the old ones
     /// are used on.
     pub fn renew(&self) -> Option<Result<(), TlsError>> {
-        lock(&self.loaded).renew(&self.options.files, || client_config(&self.options))
+        let read = || client_config(&self.options, &self.clock);
+        lock(&self.loaded).renew(&self.options.files, read)
     }
 
-    /// The certificates it shows.
+    /// The certificates it shows, each with its file.
     #[must_use]
-    pub fn certificates(&self) -> Vec<Certificate> {
+    pub fn certificates(&self) -> Vec<(PathBuf, Certificate)> {
         lock(&self.loaded).own.clone()
     }
 }
@@ -258,17 +286,19 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
 
-fn own(keys: &[Arc<CertifiedKey>]) -> Vec<Certificate> {
-    keys.iter().filter_map(|key| Certificate::of(key.cert.first()?)).collect()
+fn own(files: &TlsFiles, keys: &[Arc<CertifiedKey>]) -> Own {
+    let files = files.certificates.iter().map(|(file, _)| file.clone());
+    let read = files.zip(keys);
+    read.filter_map(|(file, key)| Some((file, Certificate::of(key.cert.first()?)?))).collect()
 }
 
-fn server_config(options: &ServerOptions) -> Result<(ServerConfig, Vec<Certificate>), TlsError> {
+fn server_config(options: &ServerOptions, clock: &Clock) -> Result<(ServerConfig, Own), TlsError> {
     let provider = provider();
     let keys = options.files.keys(&provider)?;
     if keys.is_empty() {
         return Err(TlsError("a server needs a certificate and its key".to_owned()));
     }
-    let config = ServerConfig::builder_with_provider(Arc::clone(&provider));
+    let config = ServerConfig::builder_with_details(Arc::clone(&provider), Arc::new(clock.clone()));
     let config = config.with_protocol_versions(options.min_version.allowed()).map_err(refused)?;
     let config = match options.clients {
         Clients::Unknown => config.with_no_client_auth(),
@@ -282,19 +312,20 @@ fn server_config(options: &ServerOptions) -> Result<(ServerConfig, Vec<Certifica
             config.with_client_cert_verifier(verifier)
         }
     };
-    let own = own(&keys);
+    let own = own(&options.files, &keys);
     Ok((config.with_cert_resolver(Arc::new(ByName { keys })), own))
 }
 
-fn client_config(options: &ClientOptions) -> Result<(ClientConfig, Vec<Certificate>), TlsError> {
+fn client_config(options: &ClientOptions, clock: &Clock) -> Result<(ClientConfig, Own), TlsError> {
     let (provider, files) = (provider(), &options.files);
-    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+    let time = Arc::new(clock.clone());
+    let config = ClientConfig::builder_with_details(Arc::clone(&provider), time)
         .with_protocol_versions(options.min_version.allowed())
         .map_err(refused)?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier(options)?));
     let keys = files.keys(&provider)?;
-    let own = own(&keys);
+    let own = own(&options.files, &keys);
     let config = match keys.into_iter().next() {
         Some(key) => {
             config.with_client_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(key)))

@@ -4,9 +4,10 @@ use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
 
 use mio::{Interest, Token};
-use rustls::Connection;
+use rustls::{CertificateError, Connection, HandshakeKind};
 
 use super::certificate::Certificate;
+use super::clock::Clock;
 use super::explain::explain;
 use crate::{Registry, Stream};
 
@@ -22,6 +23,7 @@ const ENDLESS: &str = "TLS records without a byte in them, one after the other";
 pub struct TlsStream {
     inner: Box<dyn Stream>,
     tls: Connection,
+    clock: Clock,
     /// Bytes that are encrypted and that the caller was not told of: the socket has not taken all
     /// of them. The caller offers them again.
     owed: usize,
@@ -41,11 +43,11 @@ impl std::fmt::Debug for TlsStream {
 }
 
 impl TlsStream {
-    pub(super) fn new(inner: Box<dyn Stream>, mut tls: Connection) -> Self {
+    pub(super) fn new(inner: Box<dyn Stream>, mut tls: Connection, clock: Clock) -> Self {
         // What waits is bounded by `CHUNK` here.
         tls.set_buffer_limit(None);
         let (owed, first, is_read_closed, is_shut, fault) = (0, None, false, false, None);
-        Self { inner, tls, owed, first, is_read_closed, is_shut, fault }
+        Self { inner, tls, clock, owed, first, is_read_closed, is_shut, fault }
     }
 
     /// Whether the handshake is under way.
@@ -78,6 +80,27 @@ impl TlsStream {
         Some(format!("{version:?} {:?}", suite.suite()))
     }
 
+    /// Whether it goes on from an earlier connection, whose certificates count (RFC 8446 section
+    /// 2.2).
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        self.tls.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// A certificate that was looked at in an earlier connection may have ended since.
+    fn check_resumed(&mut self) -> io::Result<()> {
+        if !self.is_resumed() {
+            return Ok(());
+        }
+        let Some(shown) = self.peer_certificate() else { return Ok(()) };
+        let now_s = i64::try_from(self.clock.now().as_secs()).unwrap_or(i64::MAX);
+        if now_s <= shown.not_after_s {
+            return Ok(());
+        }
+        let error = CertificateError::Expired.into();
+        Err(self.fail(explain(&error, None, true)))
+    }
+
     /// Sends what is encrypted, as far as the socket takes it.
     fn flush(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
@@ -91,6 +114,7 @@ impl TlsStream {
 
     /// Reads once from the socket and decrypts. Returns whether there may be more in it.
     fn take(&mut self) -> io::Result<bool> {
+        let was_handshaking = self.tls.is_handshaking();
         let mut wire = Wire { inner: &mut *self.inner, short: false, first: &mut self.first };
         let read = self.tls.read_tls(&mut wire)?;
         let is_short = wire.short;
@@ -105,6 +129,9 @@ impl TlsStream {
             let text = "the counterparty closed the connection during the TLS handshake: it may \
                         expect plain text, or have refused";
             return Err(self.fail(text.to_owned()));
+        }
+        if was_handshaking && !self.tls.is_handshaking() {
+            self.check_resumed()?;
         }
         Ok(!is_short && !self.is_read_closed)
     }

@@ -9,7 +9,7 @@ fn connector(change: impl FnOnce(&mut SessionSettings)) -> Connector {
     let id = SessionId::new(BeginString::Fix44, "A", "B");
     let mut settings = SessionSettings::new(Role::Initiator, &id, "127.0.0.1:1");
     change(&mut settings);
-    Connector::new(Routes::of(&settings).unwrap(), Pauses::of(&settings.socket))
+    Connector::new(Routes::of(&settings, &Arc::default()).unwrap(), Pauses::of(&settings.socket))
 }
 
 /// Milliseconds to the next attempt after each of so many that have ended so.

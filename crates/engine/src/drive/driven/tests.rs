@@ -171,8 +171,10 @@ fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
     let mut settings = session(Role::Initiator);
     settings.address = address.to_string();
     settings.socket.reconnect_interval_ms = 1_000;
-    let mut connector =
-        Connector::new(Routes::of(&settings).unwrap(), Pauses::of(&settings.socket));
+    let mut connector = Connector::new(
+        Routes::of(&settings, &Arc::default()).unwrap(),
+        Pauses::of(&settings.socket),
+    );
     let now = System.now();
     (0..9).for_each(|_| _ = connector.down(now.monotonic_ns, Ended::Refused));
     let mut slot = DrivenSession::new(shared(&session(Role::Initiator)), Some(connector));
@@ -202,7 +204,10 @@ fn who_has_given_up_begins_anew_in_the_next_window() {
         to: Some("00:00".to_owned()),
         ..ScheduleSettings::in_zone("UTC")
     });
-    let connector = Connector::new(Routes::of(&settings).unwrap(), Pauses::of(&settings.socket));
+    let connector = Connector::new(
+        Routes::of(&settings, &Arc::default()).unwrap(),
+        Pauses::of(&settings.socket),
+    );
     let mut slot = DrivenSession::new(shared(&settings), Some(connector));
     let now = System.now();
     let error = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);

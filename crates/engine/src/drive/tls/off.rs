@@ -2,9 +2,11 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::sync::Arc;
 
 use transfix_transport::Stream;
 
+use crate::drive::certificates::OwnCertificates;
 use crate::error::EngineError;
 use crate::settings::SessionSettings;
 
@@ -12,7 +14,10 @@ use crate::settings::SessionSettings;
 pub(crate) struct Door(Infallible);
 
 impl Door {
-    pub(crate) const fn of(_: &SessionSettings) -> Result<Option<Self>, EngineError> {
+    pub(crate) const fn of(
+        _: &SessionSettings,
+        _: &Arc<OwnCertificates>,
+    ) -> Result<Option<Self>, EngineError> {
         Ok(None)
     }
 
@@ -25,7 +30,11 @@ impl Door {
 pub(crate) struct Way(Infallible);
 
 impl Way {
-    pub(crate) const fn of(_: &SessionSettings, _: &str) -> Result<Option<Self>, EngineError> {
+    pub(crate) const fn of(
+        _: &SessionSettings,
+        _: &str,
+        _: &Arc<OwnCertificates>,
+    ) -> Result<Option<Self>, EngineError> {
         Ok(None)
     }
 

@@ -3,37 +3,131 @@
 use std::fmt;
 use std::io;
 use std::net::ToSocketAddrs as _;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transfix_session::Role;
 use transfix_transport::tls::{
-    Certificate, Client, ClientOptions, Clients, Inspection, MinVersion, Server, ServerOptions,
-    TlsError, TlsFiles, TlsStream,
+    Certificate, Client, ClientOptions, Clients, Clock, Inspection, MinVersion, Server,
+    ServerOptions, TlsError, TlsFiles, TlsStream,
 };
 use transfix_transport::{SocketOptions, Stream, TcpStream};
 
 use crate::clock;
+use crate::drive::certificates::{OwnCertificates, Place, Shown, to_tell};
 use crate::error::EngineError;
 use crate::settings::SessionSettings;
 use crate::settings::tls::{ClientCertificate, TlsSettings, TlsVersion};
 
 pub(crate) use transfix_transport::tls::Certificate as PeerCertificate;
 
-const DAY_S: i64 = 24 * 60 * 60;
-/// Days before the end of a certificate at which the log says so.
-const WARN_DAYS: [i64; 3] = [30, 7, 1];
-
 /// The certificate of a counterparty.
 pub(crate) fn certificate_of(stream: &dyn Stream) -> Option<Certificate> {
     stream.peer_certificate()
 }
 
+/// Of one side, as far as its own certificates go.
+trait Side: Send + Sync {
+    fn renew(&self) -> Option<Result<(), TlsError>>;
+    fn certificates(&self) -> Vec<(PathBuf, Certificate)>;
+}
+
+impl Side for Server {
+    fn renew(&self) -> Option<Result<(), TlsError>> {
+        Self::renew(self)
+    }
+
+    fn certificates(&self) -> Vec<(PathBuf, Certificate)> {
+        Self::certificates(self)
+    }
+}
+
+impl Side for Client {
+    fn renew(&self) -> Option<Result<(), TlsError>> {
+        Self::renew(self)
+    }
+
+    fn certificates(&self) -> Vec<(PathBuf, Certificate)> {
+        Self::certificates(self)
+    }
+}
+
+/// Where the certificates of a side are shown.
+struct Showing {
+    whose: String,
+    side: Arc<dyn Side>,
+    /// As they were read last, and why what is there now is of no use.
+    last: Mutex<(Arc<[Shown]>, Option<String>)>,
+}
+
+impl Showing {
+    /// One more of these.
+    fn new(whose: String, side: Arc<dyn Side>, own: &OwnCertificates) -> Arc<Self> {
+        let last = Mutex::new((shown(&*side), None));
+        let showing = Arc::new(Self { whose, side, last });
+        let place: Arc<dyn Place> = Arc::clone(&showing) as _;
+        own.add(Arc::downgrade(&place));
+        showing
+    }
+
+    /// Before a connection.
+    fn look(&self, own: &OwnCertificates) {
+        self.renew();
+        own.tell(self);
+    }
+
+    fn last(&self) -> MutexGuard<'_, (Arc<[Shown]>, Option<String>)> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place for Showing {
+    fn renew(&self) {
+        let Some(renewed) = self.side.renew() else { return };
+        let whose = &*self.whose;
+        match renewed {
+            Ok(()) => {
+                *self.last() = (shown(&*self.side), None);
+                tracing::info!(whose, "certificates were read again: a file has changed");
+            }
+            Err(error) => {
+                self.last().1 = Some(error.to_string());
+                tracing::error!(whose, %error, "changed certificates are of no use: the old stay");
+            }
+        }
+    }
+
+    fn whose(&self) -> &str {
+        &self.whose
+    }
+
+    fn shown(&self) -> (Arc<[Shown]>, Option<String>) {
+        self.last().clone()
+    }
+}
+
+fn shown(side: &dyn Side) -> Arc<[Shown]> {
+    side.certificates().into_iter().map(|(file, one)| shown_of(file, one)).collect()
+}
+
+fn shown_of(file: PathBuf, one: Certificate) -> Shown {
+    let Certificate { subject, sha256, not_after_s, .. } = one;
+    Shown { file, subject, sha256, not_after_s }
+}
+
+/// The time that the engine goes by.
+fn clock_of(own: &Arc<OwnCertificates>) -> Clock {
+    let io = Arc::clone(own.io());
+    Clock::of(move || u64::try_from(io.now().utc.0 / 1_000_000_000).unwrap_or(0))
+}
+
 /// An acceptor's.
 pub(crate) struct Door {
-    server: Server,
-    watch: Watch,
+    server: Arc<Server>,
+    showing: Arc<Showing>,
+    own: Arc<OwnCertificates>,
 }
 
 impl Door {
@@ -41,24 +135,29 @@ impl Door {
     ///
     /// # Errors
     /// If a file cannot be used.
-    pub(crate) fn of(settings: &SessionSettings) -> Result<Option<Self>, EngineError> {
+    pub(crate) fn of(
+        settings: &SessionSettings,
+        own: &Arc<OwnCertificates>,
+    ) -> Result<Option<Self>, EngineError> {
         let Some(tls) = enabled(settings) else { return Ok(None) };
-        let server = server(tls).map_err(wrong(settings))?;
-        let watch = Watch::new(settings.address.clone(), &server.certificates());
-        Ok(Some(Self { server, watch }))
+        let server = Server::with_clock(server_options(tls), clock_of(own));
+        let server = Arc::new(server.map_err(wrong(settings))?);
+        let showing = Showing::new(settings.address.clone(), Arc::clone(&server) as _, own);
+        Ok(Some(Self { server, showing, own: Arc::clone(own) }))
     }
 
     /// A fresh connection, whose handshake goes on as it is read.
     pub(crate) fn accept(&self, stream: Box<dyn Stream>) -> io::Result<Box<dyn Stream>> {
-        self.watch.look(self.server.renew(), || self.server.certificates());
+        self.showing.look(&self.own);
         Ok(Box::new(self.server.accept(stream).map_err(io::Error::other)?))
     }
 }
 
 /// An initiator's.
 pub(crate) struct Way {
-    client: Client,
-    watch: Watch,
+    client: Arc<Client>,
+    showing: Arc<Showing>,
+    own: Arc<OwnCertificates>,
 }
 
 impl Way {
@@ -70,21 +169,23 @@ impl Way {
     pub(crate) fn of(
         settings: &SessionSettings,
         address: &str,
+        own: &Arc<OwnCertificates>,
     ) -> Result<Option<Self>, EngineError> {
         let Some(tls) = enabled(settings) else { return Ok(None) };
-        let client = client(tls, address).map_err(wrong(settings))?;
-        let watch = Watch::new(settings.id().to_string(), &client.certificates());
-        Ok(Some(Self { client, watch }))
+        let client = Client::with_clock(client_options(tls, address), clock_of(own));
+        let client = Arc::new(client.map_err(wrong(settings))?);
+        let showing = Showing::new(settings.id().to_string(), Arc::clone(&client) as _, own);
+        Ok(Some(Self { client, showing, own: Arc::clone(own) }))
     }
 
     pub(crate) fn connect(&self, stream: Box<dyn Stream>) -> io::Result<Shaking> {
-        self.watch.look(self.client.renew(), || self.client.certificates());
+        self.showing.look(&self.own);
         self.client.connect(stream).map(Shaking).map_err(io::Error::other)
     }
 }
 
-fn server(tls: &TlsSettings) -> Result<Server, TlsError> {
-    Server::new(ServerOptions {
+fn server_options(tls: &TlsSettings) -> ServerOptions {
+    ServerOptions {
         files: files(tls),
         clients: match tls.client_certificate {
             ClientCertificate::Ignored => Clients::Unknown,
@@ -92,21 +193,21 @@ fn server(tls: &TlsSettings) -> Result<Server, TlsError> {
             ClientCertificate::Required => Clients::MustShow,
         },
         min_version: min_version(tls),
-    })
+    }
 }
 
-fn client(tls: &TlsSettings, address: &str) -> Result<Client, TlsError> {
+fn client_options(tls: &TlsSettings, address: &str) -> ClientOptions {
     let server_name = match &*tls.server_name {
         "" => host(address).to_owned(),
         name => name.to_owned(),
     };
-    Client::new(ClientOptions {
+    ClientOptions {
         files: files(tls),
         server_name,
         checks_name: tls.check_name,
         peers: tls.peer.clone(),
         min_version: min_version(tls),
-    })
+    }
 }
 
 /// See [`crate::tls::inspect`].
@@ -116,7 +217,7 @@ pub(crate) fn inspect(
     time: Duration,
 ) -> Result<Inspection, (Inspection, String)> {
     let failed = |why: &dyn fmt::Display| (Inspection::default(), why.to_string());
-    let client = client(tls, address).map_err(|error| failed(&error))?;
+    let client = Client::new(client_options(tls, address)).map_err(|error| failed(&error))?;
     let (mut connected, mut why) = (None, "the name stands for no address".to_owned());
     let found = address.to_socket_addrs().map_err(|error| failed(&error))?;
     for address in found {
@@ -150,11 +251,17 @@ pub(crate) fn inspect(
 pub(crate) fn review(settings: &SessionSettings) -> Result<Option<String>, EngineError> {
     let Some(tls) = enabled(settings) else { return Ok(None) };
     let certificates = match settings.role {
-        Role::Acceptor => server(tls).map(|server| server.certificates()),
-        Role::Initiator => client(tls, &settings.address).map(|client| client.certificates()),
+        Role::Acceptor => Server::new(server_options(tls)).map(|server| shown(&server)),
+        Role::Initiator => {
+            let options = client_options(tls, &settings.address);
+            Client::new(options).map(|client| shown(&client))
+        }
     };
     let certificates = certificates.map_err(wrong(settings))?;
-    let Some((certificate, days)) = nearest_end(&certificates) else { return Ok(None) };
+    let now_s = clock::now().utc.0.div_euclid(1_000_000_000);
+    let first = certificates.iter().min_by_key(|one| one.not_after_s);
+    let told = first.and_then(|one| Some((one, to_tell(one.not_after_s - now_s)?)));
+    let Some((certificate, days)) = told else { return Ok(None) };
     let when = match days {
         -1 => "has expired".to_owned(),
         1 => "ends within a day".to_owned(),
@@ -180,69 +287,6 @@ impl Shaking {
     pub(crate) fn finish(self) -> Box<dyn Stream> {
         Box::new(self.0)
     }
-}
-
-/// Says once for each of [`WARN_DAYS`] that a certificate of ours is about to expire.
-struct Watch {
-    whose: String,
-    /// The days left that the log has told of last.
-    told_days: AtomicI64,
-}
-
-impl Watch {
-    fn new(whose: String, certificates: &[Certificate]) -> Self {
-        let watch = Self { whose, told_days: AtomicI64::new(i64::MAX) };
-        watch.look_at(certificates);
-        watch
-    }
-
-    /// Before a connection.
-    fn look(
-        &self,
-        renewed: Option<Result<(), TlsError>>,
-        certificates: impl Fn() -> Vec<Certificate>,
-    ) {
-        let whose = &*self.whose;
-        match renewed {
-            Some(Ok(())) => {
-                self.told_days.store(i64::MAX, Ordering::Relaxed);
-                tracing::info!(whose, "certificates were read again: a file has changed");
-            }
-            Some(Err(error)) => {
-                tracing::error!(whose, %error, "changed certificates are of no use: the old stay");
-            }
-            None => {}
-        }
-        self.look_at(&certificates());
-    }
-
-    fn look_at(&self, certificates: &[Certificate]) {
-        let Some((first, days)) = nearest_end(certificates) else { return };
-        if self.told_days.fetch_min(days, Ordering::Relaxed) <= days {
-            return;
-        }
-        let (whose, certificate) = (&*self.whose, first.to_string());
-        if days < 0 {
-            tracing::error!(whose, certificate, "our certificate has expired");
-        } else {
-            tracing::warn!(whose, certificate, days, "our certificate expires within so many days");
-        }
-    }
-}
-
-/// The certificate that ends first, if that is to be told, with the days of [`to_tell`].
-fn nearest_end(certificates: &[Certificate]) -> Option<(&Certificate, i64)> {
-    let now_s = clock::now().utc.0 / 1_000_000_000;
-    let first = certificates.iter().min_by_key(|one| one.not_after_s)?;
-    Some((first, to_tell(first.not_after_s - now_s)?))
-}
-
-/// The least of [`WARN_DAYS`] that holds for so much time; -1 if there is none left.
-fn to_tell(left_s: i64) -> Option<i64> {
-    if left_s < 0 {
-        return Some(-1);
-    }
-    WARN_DAYS.into_iter().filter(|days| left_s <= days * DAY_S).min()
 }
 
 fn enabled(settings: &SessionSettings) -> Option<&TlsSettings> {
@@ -280,16 +324,6 @@ fn wrong(settings: &SessionSettings) -> impl FnOnce(TlsError) -> EngineError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_end_is_told_of_three_times_and_once_more() {
-        let days = |days: i64| to_tell(days * DAY_S);
-        assert_eq!(
-            [days(31), days(30), days(8), days(7), days(2), days(1), days(0)],
-            [None, Some(30), Some(30), Some(7), Some(7), Some(1), Some(1)]
-        );
-        assert_eq!(to_tell(-1), Some(-1));
-    }
 
     #[test]
     fn the_host_of_an_address() {

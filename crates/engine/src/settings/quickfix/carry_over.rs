@@ -10,7 +10,7 @@ use super::session::{Session, is_credential};
 use super::table::{Rule, find, find_in_any_case};
 use super::values::written;
 use super::{
-    Dialect, Fate, Finding, ForeignStore, Migration, data_dictionary, destinations, schedule,
+    Dialect, Fate, Finding, ForeignStore, Migration, data_dictionary, destinations, schedule, tls,
 };
 use crate::settings::allow_from::Subnet;
 use crate::settings::{SessionSettings, Settings};
@@ -82,6 +82,7 @@ impl Session<'_> {
         self.allow_from();
         self.sockets();
         destinations::carry_over(self);
+        tls::carry_over(self);
         self.checks();
         schedule::carry_over(self);
         self.reset_at();
@@ -106,23 +107,28 @@ impl Session<'_> {
                 let others = [&self.toml[..*n], &self.toml[n + 1..]].concat();
                 self.parsed(&others).map_or_else(|other| other != error, |_| true)
             };
-            let optional = (0..self.toml.len()).filter(|n| !NEEDED.contains(&&*self.toml[*n].0));
+            // Without its TLS no session goes on: it would be open on the line.
+            let is_needed = |key: &str| NEEDED.contains(&key) || key.starts_with("tls.");
+            let optional = (0..self.toml.len()).filter(|n| !is_needed(&self.toml[*n].0));
             let Some(place) = optional.into_iter().find(is_it) else {
                 let says = format!("the session: our settings do not take it: {error}");
                 self.tell_of_session(Fate::NotCarriedOver, "", &says);
                 return None;
             };
             let (key, value) = self.toml.remove(place);
+            // Without it everybody may connect.
+            let opens_door = key == "allow_from";
+            let fate = if opens_door { Fate::Dangerous } else { Fate::NotCarriedOver };
             let becomes = format!("{key} = {value}");
             let told = self.findings.iter_mut().filter(|finding| finding.becomes == becomes);
             let mut is_told = false;
             for finding in told {
-                (finding.fate, is_told) = (Fate::NotCarriedOver, true);
+                (finding.fate, is_told) = (fate, true);
                 error.clone_into(&mut finding.says);
             }
             if !is_told {
                 let says = format!("`{key}` is left out: {error}");
-                self.tell_of_session(Fate::NotCarriedOver, "", &says);
+                self.tell_of_session(fate, "", &says);
             }
         }
     }
@@ -271,7 +277,7 @@ impl Session<'_> {
 
     /// Whether the file switches TLS on, as far as a file does: in C++ a program does, by its
     /// connector.
-    fn has_tls(&self) -> bool {
+    pub(super) fn has_tls(&self) -> bool {
         match self.dialect {
             Dialect::Cpp => true,
             Dialect::Java => self.is_yes("SocketUseSSL"),
@@ -299,12 +305,25 @@ impl Session<'_> {
         }
         let Some(value) = self.value(KEY) else { return };
         let all = value.split(',').map(str::trim).filter(|text| !text.is_empty());
-        match all.clone().find_map(|text| Subnet::parse(text).err()) {
-            None => self.becomes(KEY, "allow_from", list(all)),
-            Some(wrong) => {
-                // Without the key the session would be open to everyone.
+        let (good, bad): (Vec<_>, Vec<_>) = all.partition(|text| Subnet::parse(text).is_ok());
+        let wrong: Vec<_> = bad.into_iter().filter_map(|text| Subnet::parse(text).err()).collect();
+        let wrong = wrong.join("; ");
+        match (good.is_empty(), wrong.is_empty()) {
+            (true, true) => {
+                let says = "no address in it: everyone may connect, there and here";
+                self.tell(KEY, Fate::Dangerous, "", says);
+            }
+            // Without the key the session is open to everyone.
+            (true, false) => {
                 let says = format!("{wrong}; until `allow_from` is written, everyone may connect");
-                self.tell(KEY, Fate::NotCarriedOver, "", &says);
+                self.tell(KEY, Fate::Dangerous, "", &says);
+            }
+            (false, true) => self.becomes(KEY, "allow_from", list(good)),
+            (false, false) => {
+                let value = list(good);
+                self.set("allow_from", value.clone());
+                let says = format!("{wrong}; whoever comes from there is refused");
+                self.tell(KEY, Fate::NotCarriedOver, &format!("allow_from = {value}"), &says);
             }
         }
     }

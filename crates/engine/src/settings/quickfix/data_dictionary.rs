@@ -220,7 +220,7 @@ fn not_there(
 }
 
 /// The file, from here or from where the settings are.
-fn found(session: &Session<'_>, file: &str) -> Option<PathBuf> {
+pub(super) fn found(session: &Session<'_>, file: &str) -> Option<PathBuf> {
     let here = PathBuf::from(file);
     let beside = session.path.parent().unwrap_or(Path::new("")).join(file);
     [here, beside].into_iter().find(|path| path.is_file())

@@ -1,0 +1,210 @@
+//! Certificates of our own: which there are, until when they are valid, and what the log has told
+//! of that.
+//!
+//! Invariants: of each certificate each threshold is told once, however often its file is read and
+//! however many sessions show it; who asks for them waits for no file and for no session.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::io::{Io, System};
+
+const DAY_S: i64 = 24 * 60 * 60;
+/// Days before the end of a certificate at which the log says so.
+const WARN_DAYS: [i64; 3] = [30, 7, 1];
+/// How often all of them are looked at, whether somebody connects or not.
+const LOOK_NS: u64 = 3_600_000_000_000;
+
+/// The least of [`WARN_DAYS`] that holds for so much time; -1 if there is none left.
+pub(crate) fn to_tell(left_s: i64) -> Option<i64> {
+    if left_s < 0 {
+        return Some(-1);
+    }
+    WARN_DAYS.into_iter().filter(|days| left_s <= days * DAY_S).min()
+}
+
+/// Whole days that are left; negative once there is no second left.
+pub(crate) const fn days_left(not_after_s: i64, now_s: i64) -> i64 {
+    (not_after_s - now_s).div_euclid(DAY_S)
+}
+
+/// A certificate that is shown somewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) file: PathBuf,
+    pub(crate) subject: String,
+    pub(crate) sha256: String,
+    pub(crate) not_after_s: i64,
+}
+
+impl fmt::Display for Shown {
+    /// Owner and fingerprint: enough to find it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (sha256:{})", self.subject, self.sha256)
+    }
+}
+
+/// Where certificates are shown: an address of an acceptor, or a destination of an initiator.
+pub(crate) trait Place: Send + Sync {
+    /// Reads files again that have changed.
+    fn renew(&self);
+
+    /// Whose they are.
+    fn whose(&self) -> &str;
+
+    /// What is shown, and why a changed file is of no use, if one is.
+    fn shown(&self) -> (Arc<[Shown]>, Option<String>);
+}
+
+/// All places of an engine.
+pub(crate) struct OwnCertificates {
+    io: Arc<dyn Io>,
+    places: Mutex<Vec<Weak<dyn Place>>>,
+    /// By fingerprint: the least days that were told.
+    told: Mutex<HashMap<String, i64>>,
+    /// When all are to be looked at, on the monotonic clock.
+    look_ns: AtomicU64,
+}
+
+impl Default for OwnCertificates {
+    fn default() -> Self {
+        Self::new(Arc::new(System))
+    }
+}
+
+impl OwnCertificates {
+    pub(crate) fn new(io: Arc<dyn Io>) -> Self {
+        let look_ns = AtomicU64::new(io.monotonic_ns().saturating_add(LOOK_NS));
+        Self { io, places: Mutex::default(), told: Mutex::default(), look_ns }
+    }
+
+    /// Others, which are asked nothing: for a look at settings that may not come to be.
+    pub(crate) fn apart(&self) -> Arc<Self> {
+        Arc::new(Self::new(Arc::clone(&self.io)))
+    }
+
+    // Without the feature `tls` nobody asks.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code))]
+    pub(crate) const fn io(&self) -> &Arc<dyn Io> {
+        &self.io
+    }
+
+    /// One more; it is forgotten when it has gone.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code))]
+    pub(crate) fn add(&self, place: Weak<dyn Place>) {
+        let mut places = self.places();
+        places.retain(|place| place.strong_count() > 0);
+        places.push(place);
+    }
+
+    fn places(&self) -> MutexGuard<'_, Vec<Weak<dyn Place>>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those that are there now.
+    pub(crate) fn all(&self) -> Vec<Arc<dyn Place>> {
+        self.places().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// This moment, in seconds of Unix time.
+    pub(crate) fn now_s(&self) -> i64 {
+        self.io.now().utc.0.div_euclid(1_000_000_000)
+    }
+
+    /// Tells what is to be told of all of them, from what was read last.
+    pub(crate) fn tell_all(&self) {
+        self.all().iter().for_each(|place| self.tell(&**place));
+    }
+
+    /// Tells what is to be told of the certificates of this place.
+    pub(crate) fn tell(&self, place: &dyn Place) {
+        let (now_s, (shown, _)) = (self.now_s(), place.shown());
+        for one in &*shown {
+            let Some(days) = to_tell(one.not_after_s - now_s) else { continue };
+            if !self.is_news(&one.sha256, days) {
+                continue;
+            }
+            let (whose, certificate) = (place.whose(), one.to_string());
+            let file = one.file.display();
+            if days < 0 {
+                tracing::error!(whose, certificate, %file, "our certificate has expired");
+            } else {
+                tracing::warn!(
+                    whose,
+                    certificate,
+                    %file,
+                    days,
+                    "our certificate expires within so many days"
+                );
+            }
+        }
+    }
+
+    fn is_news(&self, sha256: &str, days: i64) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        match told.get_mut(sha256) {
+            Some(known) if *known <= days => false,
+            Some(known) => {
+                *known = days;
+                true
+            }
+            None => {
+                told.insert(sha256.to_owned(), days);
+                true
+            }
+        }
+    }
+
+    /// When [`OwnCertificates::look`] is to be called, on the monotonic clock; `None` while there
+    /// are none.
+    pub(crate) fn looks_at(&self) -> Option<u64> {
+        (!self.places().is_empty()).then(|| self.look_ns.load(Ordering::Relaxed))
+    }
+
+    /// Looks at all of them if it is time to: what has changed is read again, and what is to be
+    /// told is told.
+    pub(crate) fn look(&self) {
+        let now_ns = self.io.monotonic_ns();
+        if self.looks_at().is_none_or(|at| now_ns < at) {
+            return;
+        }
+        self.look_ns.store(now_ns.saturating_add(LOOK_NS), Ordering::Relaxed);
+        self.places().retain(|place| place.strong_count() > 0);
+        let all = self.all();
+        all.iter().for_each(|place| place.renew());
+        self.tell_all();
+        // What is shown no more is forgotten: the map stays as small as what there is.
+        let shown: Vec<_> = all.iter().map(|place| place.shown().0).collect();
+        let is_shown =
+            |sha256: &str| shown.iter().flat_map(|all| &**all).any(|s| s.sha256 == sha256);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.retain(|sha256, _| is_shown(sha256));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_told_of_three_times_and_once_more() {
+        let days = |days: i64| to_tell(days * DAY_S);
+        assert_eq!(
+            [days(31), days(30), days(8), days(7), days(2), days(1), days(0)],
+            [None, Some(30), Some(30), Some(7), Some(7), Some(1), Some(1)]
+        );
+        assert_eq!(to_tell(-1), Some(-1));
+        assert_eq!([days_left(DAY_S, 1), days_left(DAY_S, DAY_S), days_left(9, 10)], [0, 0, -1]);
+    }
+
+    #[test]
+    fn each_threshold_is_news_once_for_each_certificate() {
+        let own = OwnCertificates::default();
+        let all = [("a", 30), ("a", 30), ("b", 30), ("a", 7), ("a", 30), ("a", -1), ("b", 1)];
+        let news = all.map(|(sha256, days)| own.is_news(sha256, days));
+        assert_eq!(news, [true, false, true, true, false, true, true]);
+    }
+}

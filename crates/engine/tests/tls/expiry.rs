@@ -1,0 +1,231 @@
+//! Certificates of ours that end: what the log says, what a program reads, and when, by a clock that
+//! the test turns.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use transfix::simulated::io::{Connecting, Io, Listener, Poll, Ready, System, Thread, Waker};
+use transfix::simulated::transport::{Registry, SocketOptions, Token};
+use transfix::{CertificateStatus, Now, Timestamp};
+
+use super::*;
+
+const DAY_S: u64 = 24 * 60 * 60;
+/// Longest wait of a thread: as soon it looks what time it is.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// The machine, but for its clocks, which go on by leaps.
+#[derive(Clone)]
+struct Turned(Arc<AtomicU64>);
+
+impl Turned {
+    fn new() -> Self {
+        Self(Arc::new(AtomicU64::new(0)))
+    }
+
+    /// In seconds of Unix time.
+    fn now_s(&self) -> u64 {
+        u64::try_from(self.now().utc.0 / 1_000_000_000).unwrap()
+    }
+
+    /// Goes on by so many days.
+    fn turn(&self, days: u64) {
+        self.0.fetch_add(days * DAY_S * 1_000_000_000, Ordering::SeqCst);
+    }
+}
+
+impl Io for Turned {
+    fn now(&self) -> Now {
+        let (now, by) = (System.now(), self.0.load(Ordering::SeqCst));
+        Now { utc: Timestamp(now.utc.0 + by as i64), monotonic_ns: now.monotonic_ns + by }
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.now().monotonic_ns
+    }
+
+    fn poll(&self) -> io::Result<Box<dyn Poll>> {
+        Ok(Box::new(Impatient(System.poll()?)))
+    }
+
+    fn connect(&self, to: SocketAddr, options: &SocketOptions) -> io::Result<Box<dyn Connecting>> {
+        System.connect(to, options)
+    }
+
+    fn listen(&self, at: SocketAddr, options: &SocketOptions) -> io::Result<Box<dyn Listener>> {
+        System.listen(at, options)
+    }
+
+    fn spawn(&self, name: String, run: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Thread>> {
+        System.spawn(name, run)
+    }
+
+    fn sleep(&self, time: Duration) {
+        System.sleep(time);
+    }
+}
+
+struct Impatient(Box<dyn Poll>);
+
+impl Poll for Impatient {
+    fn registry(&self) -> Registry<'_> {
+        self.0.registry()
+    }
+
+    fn wait(&mut self, ready: &mut Vec<Ready>, time: Option<Duration>) -> io::Result<()> {
+        self.0.wait(ready, Some(time.map_or(LOOK, |time| time.min(LOOK))))
+    }
+
+    fn waker(&self, token: Token) -> io::Result<Waker> {
+        self.0.waker(token)
+    }
+}
+
+fn start(settings: &Settings, clock: &Turned) -> Engine {
+    let builder = Engine::builder(settings).io(Arc::new(clock.clone()));
+    builder.start(|_| Box::new(Recorder(channel().0))).unwrap()
+}
+
+/// The only certificate.
+fn only(engine: &Engine) -> CertificateStatus {
+    let mut all = engine.certificates().all();
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+/// What the log says of ends until it says this.
+fn ends_told_until(text: &str) -> Vec<String> {
+    let (begin, mut lines) = (Instant::now(), Vec::<String>::new());
+    while begin.elapsed() < LONG {
+        lines.extend(events::take());
+        if lines.iter().any(|line| line.contains(text)) {
+            lines.retain(|line| line.contains("our certificate"));
+            return lines;
+        }
+        std::thread::yield_now();
+    }
+    panic!("{text:?} is not told: {lines:#?}");
+}
+
+#[test]
+fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
+    let _alone = alone();
+    // With the thread that looks for slow callbacks, and with none that is there already.
+    for slow_callback_ms in [1_000, 0] {
+        let mut firms = Firms::new();
+        let clock = Turned::new();
+        let end_s = clock.now_s() + 40 * DAY_S + DAY_S / 2;
+        firms.venue = firms.authority.sign(&["venue.example"], 10, Valid::Until(end_s));
+        let mut settings = Settings::of(firms.acceptor("CLIENT"));
+        settings.engine.slow_callback_ms = slow_callback_ms;
+        let venue = start(&settings, &clock);
+        let status = only(&venue);
+        assert_eq!((status.file, status.days_left), (firms.venue.certificate.clone(), 40));
+        assert_eq!(
+            (status.not_after_s, status.shown_by),
+            (end_s as i64, vec!["127.0.0.1:0".into()])
+        );
+        assert!(!events::take().iter().any(|line| line.contains("our certificate")));
+        for (days, told, left) in [
+            (11, "days=30", 29),
+            (23, "days=7", 6),
+            (6, "days=1", 0),
+            (1, "our certificate has expired", -1),
+        ] {
+            clock.turn(days);
+            let lines = ends_told_until(told);
+            assert_eq!(lines.len(), 1, "{lines:?}");
+            assert!(lines[0].contains("CN=venue.example (sha256:"), "{lines:?}");
+            assert_eq!(only(&venue).days_left, left);
+        }
+        // Read again, the same certificate is no news; another one in its place is.
+        fs::copy(&firms.venue.certificate, firms.dir.path().join("same")).unwrap();
+        fs::rename(firms.dir.path().join("same"), &firms.venue.certificate).unwrap();
+        clock.turn(1);
+        assert_eq!(ends_told_until("a file has changed").len(), 0);
+        let next = Valid::Until(clock.now_s() + 5 * DAY_S + DAY_S / 2);
+        let next = firms.authority.sign(&["venue.example"], 11, next);
+        fs::copy(&next.certificate, &firms.venue.certificate).unwrap();
+        clock.turn(1);
+        // Its key is not there yet.
+        ends_told_until("changed certificates are of no use");
+        let status = only(&venue);
+        assert!(status.refused.unwrap().ends_with("they do not belong together"));
+        assert!(status.days_left < 0, "the old one stays");
+        fs::copy(&next.key, &firms.venue.key).unwrap();
+        clock.turn(1);
+        let lines = ends_told_until("days=7");
+        assert_eq!((lines.len(), only(&venue).refused), (1, None), "{lines:?}");
+        assert_eq!(only(&venue).days_left, 3);
+    }
+}
+
+#[test]
+fn sessions_that_show_the_same_certificate_share_a_line() {
+    let _alone = alone();
+    let mut firms = Firms::new();
+    let clock = Turned::new();
+    let soon = Valid::Until(clock.now_s() + 6 * DAY_S);
+    firms.client = firms.authority.sign(&["client.example"], 10, soon);
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let sessions = ["A", "B", "C"].map(|to| {
+        let mut settings = firms.initiator(nobody);
+        settings.target_comp_id = to.to_owned();
+        settings
+    });
+    let client =
+        start(&Settings { sessions: sessions[..2].to_vec(), ..Settings::default() }, &clock);
+    let lines = ends_told_until("days=7");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let handle = client.certificates();
+    let shown_by = ["FIX.4.4:CLIENT->A", "FIX.4.4:CLIENT->B"];
+    assert_eq!(only(&client).shown_by, shown_by);
+    // One more session changes nothing of that; an engine that has stopped shows nothing.
+    let mut client = client;
+    client.add(&sessions[2], Box::new(Recorder(channel().0))).unwrap();
+    assert_eq!(handle.all()[0].shown_by.len(), 3);
+    clock.turn(5);
+    assert_eq!(ends_told_until("days=1").len(), 1);
+    drop(client.stop(0));
+    assert_eq!(handle.all(), []);
+}
+
+#[test]
+fn settings_that_are_only_looked_at_are_told_of_by_nobody() {
+    let _alone = alone();
+    let firms = Firms::new();
+    let clock = Turned::new();
+    let from = Settings::of(firms.acceptor("CLIENT"));
+    let mut venue = start(&from, &clock);
+    let old = firms.authority.sign(&["venue.example"], 12, Valid::Before);
+    let mut to = from.clone();
+    let door = tls(&mut to.sessions[0]);
+    (door.certificate, door.key) = (Some(old.certificate), Some(old.key));
+    let mut wrong = firms.initiator(venue.listening()[0]);
+    tls(&mut wrong).ca = vec![firms.dir.path().join("nowhere.pem")];
+    to.sessions.push(wrong);
+    events::take();
+    let error = venue.reload(&from, &to, 0, |_| Box::new(Recorder(channel().0))).unwrap_err();
+    assert!(error.to_string().contains("nowhere.pem: "), "{error}");
+    assert!(!events::take().iter().any(|line| line.contains("our certificate")));
+    assert_eq!(only(&venue).file, firms.venue.certificate);
+}
+
+#[test]
+fn the_clock_of_the_engine_says_when_a_counterparty_is_too_late() {
+    let _alone = alone();
+    let mut firms = Firms::new();
+    let clock = Turned::new();
+    let soon = Valid::Until(clock.now_s() + DAY_S);
+    firms.client = firms.authority.sign(&["client.example"], 10, soon);
+    let venue = start(&Settings::of(firms.acceptor("CLIENT")), &clock);
+    let mut settings = firms.initiator(venue.listening()[0]);
+    settings.protocol.reset_on.logon = true;
+    let client = Side::start(settings.clone());
+    assert_eq!(client.next(), "logon");
+    drop(client.engine.stop(10_000));
+    clock.turn(2);
+    let _late = Side::start(settings);
+    all_told(["the counterparty's certificate has expired", "our certificate has expired"]);
+}
