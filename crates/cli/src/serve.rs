@@ -1,6 +1,7 @@
 //! `transfix serve`: the small matching venue, from a settings file, until Ctrl-C or SIGTERM. On
 //! SIGHUP it goes over to what the file says then.
 
+use std::io::{IsTerminal, stdin};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -26,7 +27,8 @@ use crate::venue::{Venue, Watch};
 On the screen passwords are stars, and so are the fields in `log.mask` of a session.
 Takes NewOrderSingle(D) with limit prices and OrderCancelRequest(F); orders of a session match each
 other. With `keep_inbound = true` the book outlives a restart, and a kill -9.
-Ends on Ctrl-C or SIGTERM: logs out everywhere and waits for the answers. On SIGHUP it reads the
+Ends on Ctrl-C or SIGTERM, or when its terminal is closed: logs out everywhere and waits for the
+answers. On SIGHUP it reads the
 settings file again: sessions that are new, gone or changed begin, end or begin anew, the others go
 on; if anything in the file is wrong, it says so and nothing changes.
 Exit code: 0 all sessions logged out, 1 not started or a session did not end in order,
@@ -107,8 +109,10 @@ fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
     for address in engine.listening() {
         say(&format!("listening at {address}"));
     }
+    let has_terminal = stdin().is_terminal();
     for signal in signals.forever() {
-        if signal != SIGHUP {
+        // A terminal that has been closed is none any more: that is what the signal says then.
+        if signal != SIGHUP || (has_terminal && !stdin().is_terminal()) {
             break;
         }
         match reload(args, &mut engine, &settings) {
@@ -162,7 +166,7 @@ fn reload(args: &Args, engine: &mut Engine, from: &Settings) -> Result<Settings,
     for address in engine.listening() {
         say(&format!("listening at {address}"));
     }
-    Ok(to)
+    Ok(done.settings)
 }
 
 fn is_orderly(outcome: &SessionOutcome) -> bool {

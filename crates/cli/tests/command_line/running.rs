@@ -3,13 +3,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write, sink};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
 use transfix::store::journal;
 use transfix::{Message, tag};
@@ -25,21 +27,29 @@ const QUIET: &[&str] = &["--quiet"];
 /// A running `transfix`.
 pub(crate) struct Program {
     child: Child,
-    pub(crate) commands: ChildStdin,
+    pub(crate) commands: Box<dyn Write>,
     lines: Receiver<String>,
 }
 
 impl Program {
     pub(crate) fn start(dir: &TempDir, args: &[&str]) -> Self {
+        Self::start_at(dir, args, Stdio::piped())
+    }
+
+    /// With this standard input.
+    fn start_at(dir: &TempDir, args: &[&str], stdin: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_transfix"))
             .args(args)
             .current_dir(dir.path())
-            .stdin(Stdio::piped())
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let commands = child.stdin.take().unwrap();
+        let commands: Box<dyn Write> = match child.stdin.take() {
+            Some(stdin) => Box::new(stdin),
+            None => Box::new(sink()),
+        };
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (said, lines) = channel();
         std::thread::spawn(move || {
@@ -275,6 +285,57 @@ fn sighup_goes_over_to_what_the_file_says_then() {
     venue.signal();
     assert_eq!(venue.ended().0, Some(0));
     client.wait_for("ended: logged out");
+}
+
+#[test]
+fn what_could_not_begin_is_tried_again_at_the_next_sighup() {
+    let dir = TempDir::new();
+    let mut venue = venue(&dir, "", QUIET);
+    let file = dir.path().join("venue.toml");
+    let blocked = dir.path().join("blocked");
+    fs::write(&blocked, "a file in place of a folder").unwrap();
+    let new = session("acceptor", "127.0.0.1:0").replace("'CLIENT'", "'NEW'");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("[engine]\nworkers = 3\n{text}{new}store_dir = 'blocked'\n")).unwrap();
+    venue.send(Signal::HUP);
+    venue.wait_for("reload: FIX.4.4:VENUE->NEW goes on as before, or not at all: ");
+    fs::remove_file(&blocked).unwrap();
+    venue.send(Signal::HUP);
+    venue.wait_for("reload: FIX.4.4:VENUE->NEW: added");
+    venue.wait_for("reload: [engine]: workers will count from the next start on");
+    assert!(blocked.join("FIX.4.4-VENUE-NEW").is_dir());
+    venue.signal();
+    let rest = venue.rest();
+    assert!(rest.contains("FIX.4.4:VENUE->NEW: was not connected"), "{rest}");
+    assert_eq!(venue.ended().0, Some(0));
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_the_venue() {
+    let dir = TempDir::new();
+    let text = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n";
+    fs::write(dir.path().join("venue.toml"), text).unwrap();
+    // Nobody else may hold the keyboard: the terminal would stay.
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let keyboard = openpt(flags).unwrap();
+    grantpt(&keyboard).unwrap();
+    unlockpt(&keyboard).unwrap();
+    let terminal = ioctl_tiocgptpeer(&keyboard, flags).unwrap();
+    let own = terminal.try_clone().unwrap();
+    let mut venue = Program::start_at(&dir, &["serve", "venue.toml"], Stdio::from(terminal));
+    venue.wait_for("listening at ");
+    // While the terminal is there, it is a reload.
+    venue.send(Signal::HUP);
+    venue.wait_for("reload: nothing has changed");
+    drop(keyboard);
+    // A child of another test holds it until it has become another program.
+    let mut closed = [PollFd::new(&own, PollFlags::IN)];
+    let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
+    assert_eq!(poll(&mut closed, Some(&patience)), Ok(1));
+    assert!(closed[0].revents().contains(PollFlags::HUP));
+    venue.send(Signal::HUP);
+    venue.wait_for("stopping");
+    assert_eq!(venue.ended().0, Some(0));
 }
 
 #[test]

@@ -89,6 +89,10 @@ pub struct Reloaded {
     /// Sessions that could not begin with their new settings, mostly since their stores could not
     /// be opened. One that was there before goes on with its old ones, if it can.
     pub failed: Vec<(SessionId, EngineError)>,
+    /// What counts now, as `from` of the next reload: `[engine]` as it was at the start, and of
+    /// sessions that could not begin their old settings, or nothing if they are not there. So the
+    /// next reload tries these again.
+    pub settings: Settings,
 }
 
 impl Engine {
@@ -97,10 +101,10 @@ impl Engine {
     /// ones are added. The others go on and hear nothing of it. Templates count as sessions; those
     /// made from them stay. What differs in `[engine]` counts from the next start on.
     ///
-    /// `from` are the settings of the start, or of the last reload: [`Changes::between`] says what
-    /// will be done. `application` is called for each session that is added or begins anew.
-    /// Counterparties have until `deadline_ms` milliseconds from now on, each, to answer a
-    /// Logout(5).
+    /// `from` are the settings of the start, or those that the last reload has returned:
+    /// [`Changes::between`] says what will be done. `application` is called for each session that
+    /// is added or begins anew. Counterparties have until `deadline_ms` milliseconds from now on,
+    /// each, to answer a Logout(5).
     ///
     /// # Errors
     /// [`EngineError`] if anything in `to` is wrong, an address cannot be listened at, or a file is
@@ -115,6 +119,7 @@ impl Engine {
         self.check_all(to)?;
         let changes = Changes::between(from, to);
         let (mut ended, mut failed) = (Vec::new(), Vec::new());
+        let mut settings = Settings { engine: from.engine.clone(), ..to.clone() };
         let changed = changes.changed.iter().map(|(id, _)| id);
         for id in changes.removed.iter().chain(changed.clone()) {
             let text = "the settings have changed";
@@ -125,9 +130,12 @@ impl Engine {
             tracing::error!(session = %id, %error, "not begun with its new settings");
             failed.push((id.clone(), error));
             // As it was, if it was there.
-            self.begin(from, id, &mut application);
+            let old = from.sessions.iter().find(|session| session.id() == *id);
+            let old = old.filter(|_| self.begin(from, id, &mut application).is_none());
+            settings.sessions.retain(|session| session.id() != *id);
+            settings.sessions.extend(old.cloned());
         }
-        Ok(Reloaded { changes, ended, failed })
+        Ok(Reloaded { changes, ended, failed, settings })
     }
 
     /// Adds the session of these settings. Returns why it could not.

@@ -21,6 +21,7 @@ use crate::settings::{dictionary_source::DictionarySource, log::LogSettings};
 /// A table of the file, or a group of keys that stand directly in a session.
 pub(crate) struct Table {
     /// The type that reads it.
+    #[cfg_attr(not(feature = "schema"), allow(dead_code, reason = "only the schema looks it up"))]
     pub(crate) of: &'static str,
     /// Its name in the file: `[engine]`, `logon`; `[[session]]` for the groups of a session too.
     pub(crate) name: &'static str,

@@ -106,9 +106,16 @@ impl<'t> Value<'t> {
     }
 }
 
-/// Keys whose values may hold a password.
-const SECRET: [&str; 5] =
-    ["fields", "password", "new_password", "expected_password", "expected_password_hash"];
+/// Keys whose values may hold a password, and the tables in which these keys stand.
+const SECRET: [&str; 7] = [
+    "fields",
+    "password",
+    "new_password",
+    "expected_password",
+    "expected_password_hash",
+    "logon",
+    "proxy",
+];
 
 /// Keys that take one of a few words, although serde reads a text.
 const WORDS: [&str; 2] = ["begin_string", "precision"];

@@ -72,6 +72,7 @@ settings_table! {
         pub new_password: Option<Secret> = None,
         /// Further fields of our Logon(A), in this order behind the others: a list of texts
         /// `TAG=VALUE`, such as `["9001=desk", "9002=a=b"]`; the value goes to the end of the text.
+        #[debug(tags)]
         #[serde(deserialize_with = "fields")]
         pub fields: Vec<(Tag, String)> = Vec::new(),
         /// DefaultCstmApplVerID(1408) of our Logon(A), on FIXT 1.1.
@@ -100,6 +101,12 @@ impl LogonConfig {
     pub const fn expects_password(&self) -> bool {
         self.expected_password.is_some() || self.expected_password_hash.is_some()
     }
+}
+
+/// What `Debug` shows of fields: any of them may be a password, by a tag of the counterparty's own
+/// too.
+fn tags(fields: &[(Tag, String)]) -> Vec<(Tag, Secret)> {
+    fields.iter().map(|(tag, value)| (*tag, Secret::new(value.clone()))).collect()
 }
 
 /// A text that may be left out, but not be empty.
@@ -132,7 +139,12 @@ pub(super) fn fields<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<(Tag, String
         let tag = raw::fields(format!("{text}\x01").as_bytes()).next()?.tag;
         (tag != Tag(0) && is_value(value)).then(|| (tag, value.to_owned()))
     };
-    let wrong = |text| Error::custom(format!("`{text}` is no field; write it as tag=value"));
+    // What stands behind the tag may be a password.
+    let wrong = |text: &str| {
+        let (tag, rest) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
+        let rest = if rest.is_empty() { "" } else { "…" };
+        Error::custom(format!("`{tag}{rest}` is no field; write it as tag=value"))
+    };
     let texts = Vec::<String>::deserialize(d)?;
     texts.iter().map(|text| read(text).ok_or_else(|| wrong(text))).collect()
 }

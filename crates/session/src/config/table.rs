@@ -60,12 +60,13 @@ impl fmt::Debug for OutOfRange {
 
 impl std::error::Error for OutOfRange {}
 
-/// Declares a table of the settings file: a struct with a field for each key, `Default`, and
-/// `Deserialize`, which refuses unknown keys.
+/// Declares a table of the settings file: a struct with a field for each key, `Default`, `Debug`,
+/// and `Deserialize`, which refuses unknown keys.
 ///
 /// A key without a default must be in the file: `KEYS` says so, and the reader of the file checks
 /// it. `least` and `most` are the bounds of a number, which `check_ranges` checks: settings may
-/// also be made in code. Fields behind `and` are not keys of the file.
+/// also be made in code. `debug` names a function that gives what `Debug` shows of a key in which a
+/// password may stand. Fields behind `and` are not keys of the file.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! settings_table {
@@ -76,13 +77,14 @@ macro_rules! settings_table {
                 $(#[doc = $about:literal])*
                 $(#[least($least:literal)])?
                 $(#[most($most:literal)])?
+                $(#[debug($shown_by:ident)])?
                 $(#[serde($($serde:tt)*)])?
                 pub $key:ident: $type:ty $(= $default:expr)?,
             )*
             $(and { $($(#[$of_part:meta])* $shown:vis $part:ident: $part_type:ty,)* })?
         }
     ) => {
-        #[derive(Clone, Debug, serde::Deserialize)]
+        #[derive(Clone, serde::Deserialize)]
         $(#[$of_table])*
         #[serde(default, deny_unknown_fields)]
         pub struct $table {
@@ -127,6 +129,18 @@ macro_rules! settings_table {
             }
         }
 
+        impl std::fmt::Debug for $table {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let mut fields = f.debug_struct(stringify!($table));
+                $(fields.field(
+                    stringify!($key),
+                    $crate::settings_table!(@debug self.$key, $($shown_by)?),
+                );)*
+                $($(fields.field(stringify!($part), &self.$part);)*)?
+                fields.finish()
+            }
+        }
+
         impl Default for $table {
             fn default() -> Self {
                 Self {
@@ -136,6 +150,8 @@ macro_rules! settings_table {
             }
         }
     };
+    (@debug $value:expr,) => { &$value };
+    (@debug $value:expr, $shown_by:ident) => { &$shown_by(&$value) };
     (@text) => { None };
     (@text $default:expr) => { Some(stringify!($default)) };
     (@some) => { None };

@@ -416,3 +416,30 @@ fn sessions_that_a_wrong_key_tells_apart_are_not_said_to_be_the_same() {
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(errors[0].message.starts_with("`qualifier` is a text in quotes"), "{errors:?}");
 }
+
+/// A password may stand among the fields of a Logon(A), which is what is advised up to FIX 4.2.
+#[test]
+fn secrets_are_shown_neither_by_debug_nor_in_errors() {
+    let session = INITIATOR.replace("4.4", "4.2");
+    let keys = "logon.fields = [\"553=me\", \"554=hush\", \"9001=hush\"]\n\
+        proxy = { kind = \"http\", address = \"p:1\", username = \"me\", password = \"hush\" }\n";
+    let settings = Settings::parse("my.toml", &format!("{session}{keys}")).unwrap();
+    let shown = format!("{settings:?}");
+    assert!(!shown.contains("hush") && shown.contains("Tag(554)"), "{shown}");
+    for line in [
+        "logon.fields = [\"554:hush\"]",
+        "logon.fields = [\"=hush\"]",
+        "logon.fields = [\"hush=554\"]",
+        "logon.fields = \"554=hush\"",
+        "logon.password = [\"hush\"]",
+        "logon.password = { env = \"NO_SUCH_VARIABLE\", file = \"hush\" }",
+        "logon.password = hush",
+        "logon = \"hush\"",
+        "proxy = \"hush\"",
+        "proxy = { kind = \"http\", address = \"p:1\", password = [\"hush\"] }",
+    ] {
+        let errors = parse_or_all(Path::new("my.toml"), &format!("{session}{line}\n"));
+        let said = format!("{:?}", errors.unwrap_err());
+        assert!(!said.contains("hush"), "{line}: {said}");
+    }
+}
