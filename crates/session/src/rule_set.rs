@@ -66,8 +66,8 @@ pub struct RuleSet {
     listed: Vec<(Box<[u8]>, Arc<Rules>)>,
     /// Those of all other standard versions.
     standard: Option<StandardRules>,
-    /// Those of them that a message has named.
-    used: Vec<(ApplVerId, Arc<Rules>)>,
+    /// Those of them that a message has named; `None` for a version that has none.
+    used: Vec<(ApplVerId, Option<Arc<Rules>>)>,
 }
 
 impl RuleSet {
@@ -136,14 +136,21 @@ impl RuleSet {
     }
 
     /// Asks for the rules of a standard version that a message is the first to name.
+    ///
+    /// Each version is asked for once, also if it has no rules: a counterparty that names it again
+    /// and again must not have its dictionary read each time.
     fn use_standard(&mut self, names: &Names<'_>, agreed: Agreed<'_>) {
         let (Some(standard), None) = (&self.standard, names.custom) else { return };
-        let Some(version) = names.standard() else { return };
+        let Some(version) = names.standard().filter(|version| version.dictionary().is_some())
+        else {
+            return;
+        };
+        let is_listed = names.version.is_some_and(|version| self.listed(version).is_some());
         if Some(version) != agreed.appl_ver_id
-            && self.used(version).is_none()
-            && let Some(rules) = (standard.0)(version)
+            && !is_listed
+            && !self.used.iter().any(|(known, _)| *known == version)
         {
-            self.used.push((version, rules));
+            self.used.push((version, (standard.0)(version)));
         }
     }
 
@@ -193,7 +200,8 @@ impl RuleSet {
     }
 
     fn used(&self, version: ApplVerId) -> Option<&Arc<Rules>> {
-        self.used.iter().find(|(known, _)| *known == version).map(|(_, rules)| rules)
+        let used = self.used.iter().find(|(known, _)| *known == version);
+        used.and_then(|(_, rules)| rules.as_ref())
     }
 }
 

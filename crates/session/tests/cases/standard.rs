@@ -532,11 +532,14 @@ fn rules_of_a_standard_version_are_asked_for_when_a_message_names_it() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let mut w = World::active(BeginString::Fixt11);
     w.session.set_rules(Some(rules("FIX50SP2")), Checks::default());
-    w.session.set_version_rules(vec![(b"9+7"[..].into(), rules("FIX50"))]);
+    let listed = [(&b"9+7"[..], "FIX50"), (b"7", "FIX50")];
+    let listed = listed.map(|(version, name)| (version.into(), rules(name)));
+    w.session.set_version_rules(listed.into());
     let of_session = Arc::clone(&asked);
     w.session.set_standard_rules(Some(StandardRules::new(move |version| {
         of_session.lock().unwrap().push(version.0);
-        version.dictionary().map(rules)
+        // The dictionary of FIX 4.3 cannot be read.
+        version.dictionary().filter(|name| *name != "FIX43").map(rules)
     })));
     let order = "11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30";
     // MaturityDay(205) is gone since 4.4; SelfMatchPreventionInstruction(2964) came
@@ -551,6 +554,10 @@ fn rules_of_a_standard_version_are_asked_for_when_a_message_names_it() {
         ("1128=11|", "58=x", false),
         ("1128=300|", "58=x", false),
         ("1128=4|", "58=x", true),
+        ("1128=5|", "58=x", false),
+        ("1128=5|", "58=x", false),
+        ("1128=11|", "58=x", false),
+        ("1128=7|", "58=x", true),
     ];
     for (number, (version, field, is_sound)) in (2..).zip(cases) {
         let line = format!("35=D|34={number}|{version}{order}|{field}");
@@ -558,5 +565,5 @@ fn rules_of_a_standard_version_are_asked_for_when_a_message_names_it() {
         assert_eq!(w.receive(&line), expected, "{line}");
         w.sent();
     }
-    assert_eq!(*asked.lock().unwrap(), [4, 11], "once each, and what is no version never again");
+    assert_eq!(*asked.lock().unwrap(), [4, 5], "once each, and none that is listed or no version");
 }
