@@ -62,13 +62,17 @@ fn said(dir: &TempDir, args: &[&str]) -> String {
 fn what_counts_in_the_end_is_shown_with_its_origin_and_without_passwords() {
     let dir = TempDir::new();
     let common = "[defaults]\nlogon = { expected_password = 'sesame1', quiet = true }\n\
-        heart_bt_int_s = '${NO_SUCH_VARIABLE:-20}'\nheader_fields = [\n  '115=DESK',\n]\n";
+        heart_bt_int_s = '${NO_SUCH_VARIABLE:-20}'\nheader_fields = [\n  '115=DESK',\n]\n\
+        log = { dir = 'log', mask = [116] }\n";
     fs::write(dir.path().join("common.toml"), common).unwrap();
     let other = SESSION.replace("'B'", "'C'");
     let text = format!(
         "include = ['common.toml']\n{SESSION}logon.expected_username = 'desk'\n\
-         logon.fields = ['9001=sesame2']\n{other}heart_bt_int_s = 7\n\
-         logon.expected_password = {{ command = ['printf', 'sesame3'] }}\n"
+         logon.fields = ['9001=sesame2']\nbody_fields = ['1=ACCOUNT', '554=sesame4']\n\
+         log = {{ direction = 'words' }}\n\
+         {other}heart_bt_int_s = 7\ndictionary = 'venue'\n\
+         logon.expected_password = {{ command = ['printf', 'sesame3'] }}\n\
+         [dictionaries]\nvenue = {{ base = 'FIX44' }}\n"
     );
     fs::write(dir.path().join("a.toml"), text).unwrap();
     let shown = said(&dir, &["show", "a.toml", "--changed"]);
@@ -80,8 +84,11 @@ fn what_counts_in_the_end_is_shown_with_its_origin_and_without_passwords() {
         "logon.expected_username = \"desk\" # a.toml:8",
         "logon.expected_password = \"***\" # common.toml:2, [defaults]",
         "logon.fields = [\"9001=***\"] # a.toml:9",
-        "heart_bt_int_s = 7 # a.toml:16",
-        "logon.expected_password = { command = [\"printf\", \"***\"] } # a.toml:17",
+        "body_fields = [\"1=ACCOUNT\", \"554=***\"] # a.toml:10",
+        "log = { dir = \"log\", direction = \"words\", mask = [116] } # a.toml:11",
+        "heart_bt_int_s = 7 # a.toml:18",
+        "logon.expected_password = { command = [\"printf\", \"***\"] } # a.toml:20",
+        "dictionary = { base = \"FIX44\" } # a.toml:19",
     ] {
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert!(shown.lines().any(|one| words(one) == words(line)), "{line}:\n{shown}");

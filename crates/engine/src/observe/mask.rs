@@ -9,10 +9,8 @@ use std::ops::Range;
 use transfix_codec::{Field, SOH, Tag, raw, tag};
 
 use crate::settings::SessionSettings;
+use crate::settings::log::SECRET;
 
-/// Fields that carry secrets in whatever message: Password(554), NewPassword(925),
-/// EncryptedPassword(1402), EncryptedNewPassword(1404).
-const SECRET: [Tag; 4] = [tag::PASSWORD, tag::NEW_PASSWORD, Tag(1402), Tag(1404)];
 /// Messages in which RawData(96) is a secret too: Logon(A), UserRequest(BE). In others it is what
 /// the message is about.
 const RAW_DATA_IS_SECRET: [&[u8]; 2] = [b"A", b"BE"];

@@ -3,7 +3,12 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use transfix_codec::{Tag, tag};
 use transfix_session::settings_table;
+
+/// Fields that carry secrets in whatever message: Password(554), NewPassword(925),
+/// EncryptedPassword(1402), EncryptedNewPassword(1404).
+pub(crate) const SECRET: [Tag; 4] = [tag::PASSWORD, tag::NEW_PASSWORD, Tag(1402), Tag(1404)];
 
 /// How a log tells what came in from what went out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -6,12 +6,14 @@ use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use transfix_codec::{Tag, tag};
 use transfix_session::{Key, SessionId};
 
 use super::error::{Errors, SettingsError};
-use super::parse_or_all;
 use super::sections::Sections;
 use super::sources::Sources;
+use super::{merged, parse_or_all};
+use crate::settings::log::SECRET;
 use crate::settings::reference::{self, SESSION, TABLES, Table};
 
 /// Where a value comes from.
@@ -64,12 +66,14 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
     let sections = Sections::of(&sources, &mut Errors(None)).map_err(|error| vec![error])?;
     let none = DeTable::new();
     let (span, engine) = sections.engine.as_ref().map_or((&(0..0), &none), |(span, t)| (span, t));
-    let look = Look { sources: &sources, own: engine, defaults: &none };
+    let names = &sections.dictionaries;
+    let look = Look { sources: &sources, own: engine, defaults: &none, names, mask: &[] };
     let keys = look.keys(|table| table.name == "[engine]");
     let mut all = vec![ShownSettings { id: None, place: sources.place(span.start), keys }];
     for (session, settings) in sections.sessions.iter().zip(&settings.sessions) {
         let Some(own) = session.get_ref().as_table() else { continue };
-        let look = Look { sources: &sources, own, defaults: &sections.defaults };
+        let mask = settings.log.as_ref().map_or(&[][..], |log| &log.mask);
+        let look = Look { sources: &sources, own, defaults: &sections.defaults, names, mask };
         let keys = look.keys(|table| table.name != "[engine]");
         let place = sources.place(session.span().start);
         all.push(ShownSettings { id: Some(settings.id()), place, keys });
@@ -95,6 +99,10 @@ struct Look<'l, 't> {
     sources: &'t Sources,
     own: &'l DeTable<'t>,
     defaults: &'l DeTable<'t>,
+    /// What the names of dictionaries stand for.
+    names: &'l DeTable<'t>,
+    /// Tags whose values are stars in messages, too: `log.mask`.
+    mask: &'l [u32],
 }
 
 impl Look<'_, '_> {
@@ -130,26 +138,56 @@ impl Look<'_, '_> {
         (own, defaults): (&DeTable<'_>, &DeTable<'_>),
     ) -> ShownKey {
         let found = match (own.get_key_value(key.name), defaults.get_key_value(key.name)) {
-            (Some(own), _) => Some((own, false)),
-            (None, Some(of_all)) => Some((of_all, true)),
+            (Some((name, _)), _) => Some((name, false)),
+            (None, Some((name, _))) => Some((name, true)),
             (None, None) => None,
         };
-        let Some(((name, value), is_of_all)) = found else {
-            let value = reference::default_in_file(key);
-            let of_environment = false;
-            return ShownKey {
-                table,
-                key: key.name,
-                value,
-                origin: Origin::Default,
-                of_environment,
-            };
+        let value = match table {
+            "" => in_force(key.name, own, defaults),
+            _ => own.get(key.name).or_else(|| defaults.get(key.name)).cloned(),
+        };
+        let (Some((name, is_of_all)), Some(value)) = (found, value) else {
+            let (value, origin) = (reference::default_in_file(key), Origin::Default);
+            return ShownKey { table, key: key.name, value, origin, of_environment: false };
         };
         let place = self.sources.place(name.span().start);
         let origin = if is_of_all { Origin::Defaults(place) } else { Origin::File(place) };
-        let of_environment = self.is_of_environment(value);
-        let value = Some(masked(table, key.name, &self.text(value)));
+        let of_environment = self.is_of_environment(&value);
+        let value = self.without_names(table, key.name, self.text(&value));
+        let value = Some(self.masked(table, key.name, &value));
         ShownKey { table, key: key.name, value, origin, of_environment }
+    }
+
+    /// The value without names of `[dictionaries]`, which are not shown.
+    fn without_names(&self, table: &str, key: &str, value: toml::Value) -> toml::Value {
+        match (table, key, value) {
+            ("", "dictionary" | "session_dictionary", source) => self.without_name(source),
+            ("", "appl_versions", toml::Value::Table(all)) => {
+                let all = all.into_iter();
+                let all = all.map(|(version, source)| (version, self.without_name(source)));
+                toml::Value::Table(all.collect())
+            }
+            (_, _, value) => value,
+        }
+    }
+
+    fn without_name(&self, source: toml::Value) -> toml::Value {
+        let name = source.as_str().or_else(|| source.get("base")?.as_str());
+        let Some(named) = name.and_then(|name| self.names.get(name)) else { return source };
+        let named = self.text(named);
+        let Some(own) = source.get("overlays").and_then(toml::Value::as_array) else {
+            return named;
+        };
+        let mut whole = match named {
+            toml::Value::Table(whole) => whole,
+            base => [("base".to_owned(), base)].into_iter().collect(),
+        };
+        let no_overlays = toml::Value::Array(Vec::new());
+        let overlays = whole.entry("overlays").or_insert(no_overlays);
+        if let toml::Value::Array(all) = overlays {
+            all.extend(own.iter().cloned());
+        }
+        toml::Value::Table(whole)
     }
 
     fn is_of_environment(&self, value: &Spanned<DeValue<'_>>) -> bool {
@@ -184,6 +222,57 @@ impl Look<'_, '_> {
             }
         }
     }
+
+    /// The text of a value, with stars for what may be a password.
+    fn masked(&self, table: &str, key: &str, value: &toml::Value) -> String {
+        let stars = || toml::Value::String(STARS.to_owned());
+        let hides = |tag: &str| match (table, key) {
+            ("logon", "fields") => true,
+            // RawData(96) of UserRequest(BE) is a password.
+            _ => tag.parse().is_ok_and(|n| {
+                let field = Tag(n);
+                SECRET.contains(&field) || field == tag::RAW_DATA || self.mask.contains(&n)
+            }),
+        };
+        let shown = match value {
+            toml::Value::Table(of) if reference::is_secret(key) => {
+                // Which variable or file has it is no secret; arguments of a program may be one.
+                let shown = |(name, value): (&String, &toml::Value)| match value {
+                    toml::Value::Array(words) => {
+                        let program = words.iter().take(1).cloned();
+                        let rest = words.iter().skip(1).map(|_| stars());
+                        (name.clone(), toml::Value::Array(program.chain(rest).collect()))
+                    }
+                    value => (name.clone(), value.clone()),
+                };
+                toml::Value::Table(of.iter().map(shown).collect())
+            }
+            _ if reference::is_secret(key) => stars(),
+            toml::Value::Array(all) if FIELDS.contains(&key) => {
+                let field = |one: &toml::Value| {
+                    let field = one.as_str().and_then(|text| text.split_once('='));
+                    let hidden = field.filter(|(tag, _)| hides(tag));
+                    hidden.map_or_else(
+                        || one.clone(),
+                        |(tag, _)| toml::Value::String(format!("{tag}={STARS}")),
+                    )
+                };
+                toml::Value::Array(all.iter().map(field).collect())
+            }
+            toml::Value::Table(of) if of.contains_key("password") => {
+                let shown = |(name, value): (&String, &toml::Value)| {
+                    let value = match reference::is_secret(name) {
+                        true => stars(),
+                        false => value.clone(),
+                    };
+                    (name.clone(), value)
+                };
+                toml::Value::Table(of.iter().map(shown).collect())
+            }
+            value => value.clone(),
+        };
+        shown.to_string()
+    }
 }
 
 /// The table of this name in a session; empty if there is none.
@@ -191,43 +280,19 @@ fn inner<'t>(of: &DeTable<'t>, name: &str) -> DeTable<'t> {
     of.get(name).and_then(|value| value.get_ref().as_table()).cloned().unwrap_or_default()
 }
 
-const STARS: &str = "***";
-
-/// The text of a value, with stars for what may be a password.
-fn masked(table: &str, key: &str, value: &toml::Value) -> String {
-    let stars = || toml::Value::String(STARS.to_owned());
-    let shown = match value {
-        toml::Value::Table(of) if reference::is_secret(key) => {
-            // Which variable or file has it is no secret; arguments of a program may be one.
-            let shown = |(name, value): (&String, &toml::Value)| match value {
-                toml::Value::Array(words) => {
-                    let program = words.iter().take(1).cloned();
-                    let rest = words.iter().skip(1).map(|_| stars());
-                    (name.clone(), toml::Value::Array(program.chain(rest).collect()))
-                }
-                value => (name.clone(), value.clone()),
-            };
-            toml::Value::Table(of.iter().map(shown).collect())
-        }
-        _ if reference::is_secret(key) => stars(),
-        toml::Value::Array(all) if (table, key) == ("logon", "fields") => {
-            let field = |one: &toml::Value| {
-                let tag = one.as_str().and_then(|text| text.split_once('=')).map_or("", |f| f.0);
-                toml::Value::String(format!("{tag}={STARS}"))
-            };
-            toml::Value::Array(all.iter().map(field).collect())
-        }
-        toml::Value::Table(of) if of.contains_key("password") => {
-            let shown = |(name, value): (&String, &toml::Value)| {
-                let value = match reference::is_secret(name) {
-                    true => stars(),
-                    false => value.clone(),
-                };
-                (name.clone(), value)
-            };
-            toml::Value::Table(of.iter().map(shown).collect())
-        }
-        value => value.clone(),
+/// The value of a key of a session: a table has the keys that it lacks from that of `[defaults]`.
+fn in_force<'t>(
+    key: &str,
+    own: &DeTable<'t>,
+    defaults: &DeTable<'t>,
+) -> Option<Spanned<DeValue<'t>>> {
+    let only = |of: &DeTable<'t>| -> DeTable<'t> {
+        let one = of.get_key_value(key).into_iter();
+        one.map(|(name, value)| (name.clone(), value.clone())).collect()
     };
-    shown.to_string()
+    merged(&only(defaults), only(own)).remove(key)
 }
+
+const STARS: &str = "***";
+/// Keys whose values are lists of texts `TAG=VALUE`.
+const FIELDS: [&str; 3] = ["fields", "header_fields", "body_fields"];
