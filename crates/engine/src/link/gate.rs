@@ -144,10 +144,13 @@ impl Gate {
         let mut memory = lock(&self.spare).pop().unwrap_or_else(|| self.memory());
         memory.take_rules(&self.rules);
         let passed = self.pass_by(&mut memory, msg_type, body);
-        memory.trim();
-        let mut spare = lock(&self.spare);
-        if spare.len() < SPARE_MAX {
-            spare.push(memory);
+        memory.index.trim();
+        // That of a message that was very long is given back.
+        if memory.is_small() {
+            let mut spare = lock(&self.spare);
+            if spare.len() < SPARE_MAX {
+                spare.push(memory);
+            }
         }
         passed
     }
@@ -320,12 +323,10 @@ impl Memory {
         }
     }
 
-    /// Gives back the memory of a message that was very long.
-    fn trim(&mut self) {
-        self.index.trim();
-        if self.frame.capacity() > BYTES_KEPT {
-            self.frame = Vec::new();
-        }
+    /// Whether it may be kept: the draft may be longer than the message that was shown.
+    fn is_small(&self) -> bool {
+        let draft = self.draft.fields().bytes().len();
+        self.frame.capacity().max(draft) <= BYTES_KEPT
     }
 }
 
