@@ -21,6 +21,8 @@ const TARGETS: &[(&str, &str)] = &[
     ("plain", "messages"),
     ("dictionary", "dictionaries"),
     ("session", "messages"),
+    ("proxy", "proxy"),
+    ("settings", "settings"),
 ];
 const SECONDS: u64 = 60;
 /// Messages are short; longer inputs only make each run slower.

@@ -23,7 +23,7 @@ pub(crate) mod mailbox;
 pub(crate) mod mappings;
 pub(crate) mod network;
 pub(crate) mod outcome;
-mod proxy_header;
+pub(crate) mod proxy_header;
 pub(crate) mod registry;
 mod reopening;
 mod resolver;

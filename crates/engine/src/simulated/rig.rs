@@ -4,6 +4,7 @@
 //! only the worker and the acceptor are missing, whose part the caller plays.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::{Arc, MutexGuard};
 
 use transfix_codec::Body;
@@ -15,6 +16,7 @@ use crate::api::application::Application;
 use crate::api::owner::Owner;
 use crate::assemble::{Parts, assemble};
 use crate::drive::driven::DrivenSession;
+use crate::drive::proxy_header::ProxyHeader;
 use crate::drive::registry::Registry;
 use crate::link::rule_book::Wanted;
 use crate::link::sent::Sent;
@@ -23,6 +25,22 @@ use crate::observe::counters::Counters;
 use crate::observe::latency::Latency;
 use crate::schedule::{Hours, Schedule};
 use crate::settings::SessionSettings;
+
+/// What a proxy says in front of a connection, as an acceptor with `proxy_protocol_from` reads it.
+#[derive(Default)]
+pub struct ProxyReader(ProxyHeader);
+
+impl ProxyReader {
+    /// Reads on, and never beyond the end of the header. `None` while more is to come; then the
+    /// address for which the proxy connects, `None` if it does so for itself or does not know.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`] if it is no such header; others if the connection ends.
+    #[allow(clippy::option_option, reason = "not yet, and nobody, are two things")]
+    pub fn advance(&mut self, stream: &mut dyn Stream) -> io::Result<Option<Option<IpAddr>>> {
+        self.0.advance(stream)
+    }
+}
 
 /// Rules compiled so far, shared by the rigs that are made with it.
 #[derive(Clone, Default)]

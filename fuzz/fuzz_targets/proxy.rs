@@ -1,0 +1,141 @@
+//! What a proxy says in front of a connection, versions 1 and 2, in any pieces: the reader never
+//! panics, reads the header to its last byte and no further, and reads no more than a bound.
+#![no_main]
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use libfuzzer_sys::fuzz_target;
+use transfix::simulated::rig::ProxyReader;
+use transfix_transport::{Interest, Registry, Stream, Token};
+
+/// The most that may be read of what is no header, or of the longest one: version 2.
+const READ_BYTES_MAX: usize = 4 << 10;
+/// How version 2 begins.
+const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+
+/// Bytes that come in pieces; behind them more is to come.
+struct Pieces<'b> {
+    bytes: &'b [u8],
+    /// The lengths of the pieces, in turn.
+    lengths: &'b [u8],
+    /// How many pieces have come.
+    count: usize,
+    /// Bytes that were read, and those that may be read before the next piece comes.
+    read: usize,
+    here: usize,
+}
+
+impl<'b> Pieces<'b> {
+    const fn new(bytes: &'b [u8], lengths: &'b [u8]) -> Self {
+        Self { bytes, lengths, count: 0, read: 0, here: 0 }
+    }
+
+    fn next_piece(&mut self) {
+        let length = self.lengths.get(self.count % self.lengths.len().max(1));
+        self.count += 1;
+        let end = self.here + usize::from(length.copied().unwrap_or(u8::MAX)).max(1);
+        self.here = end.min(self.bytes.len());
+    }
+}
+
+impl Stream for Pieces<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        assert!(!buf.is_empty(), "a read of nothing would be taken for the end");
+        let there = &self.bytes[self.read..self.here];
+        if there.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let n = there.len().min(buf.len());
+        buf[..n].copy_from_slice(&there[..n]);
+        self.read += n;
+        Ok(n)
+    }
+
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        unreachable!("nobody is answered here")
+    }
+
+    fn register(&mut self, _: Registry<'_>, _: Token, _: Interest) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn reregister(&mut self, _: Registry<'_>, _: Token, _: Interest) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn deregister(&mut self, _: Registry<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn peer_addr(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What the reader makes of bytes, and how many it has read then.
+#[derive(Debug, PartialEq, Eq)]
+enum Heard {
+    Whole(Option<IpAddr>, usize),
+    Partial(usize),
+    /// Where it sees that it is no header depends on the pieces.
+    None,
+}
+
+fn hear(bytes: &[u8], lengths: &[u8]) -> Heard {
+    let (mut stream, mut reader) = (Pieces::new(bytes, lengths), ProxyReader::default());
+    loop {
+        stream.next_piece();
+        let heard = reader.advance(&mut stream);
+        assert!(stream.read <= READ_BYTES_MAX, "{} bytes were read", stream.read);
+        match heard {
+            Ok(Some(source)) => return Heard::Whole(source, stream.read),
+            Ok(None) => assert_eq!(stream.read, stream.here, "it waits, and more is there"),
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
+                return Heard::None;
+            }
+        }
+        if stream.here == bytes.len() {
+            return Heard::Partial(stream.read);
+        }
+    }
+}
+
+/// Where a header ends that begins here, by the rules of the protocol.
+fn end_of(bytes: &[u8]) -> Option<usize> {
+    if bytes.starts_with(SIGNATURE) {
+        let length = bytes.get(14..16)?;
+        return Some(16 + usize::from(u16::from_be_bytes([length[0], length[1]])));
+    }
+    bytes.windows(2).position(|two| two == b"\r\n").map(|at| at + 2)
+}
+
+fn check(bytes: &[u8], lengths: &[u8]) {
+    let whole = hear(bytes, &[]);
+    assert_eq!(hear(bytes, lengths), whole, "in pieces of {lengths:?}");
+    assert_eq!(hear(bytes, &[1]), whole, "byte by byte");
+    match whole {
+        Heard::Whole(_, read) => {
+            assert_eq!(Some(read), end_of(bytes), "the header has another end");
+            // What stands behind it changes nothing.
+            assert_eq!(hear(&bytes[..read], lengths), whole);
+            assert!(matches!(hear(&bytes[..read - 1], lengths), Heard::Partial(_)));
+        }
+        Heard::Partial(read) => assert_eq!(read, bytes.len()),
+        Heard::None => {}
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    // The last bytes of the input choose the pieces.
+    let (stream, lengths) = bytes.split_at(bytes.len() - bytes.len().min(3));
+    check(stream, lengths);
+    // Headers that are near the mark.
+    check(&[b"PROXY ", stream].concat(), lengths);
+    check(&[SIGNATURE, stream].concat(), lengths);
+});
