@@ -3,13 +3,16 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use transfix::codec::FrameWriter;
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Precision, Role,
-    SessionId, SessionRef, SessionSettings, Settings, Unsent, clock, tag,
+    Application, BeforeSend, BeginString, BusinessReject, Durability, Engine, Message, Offline,
+    OutgoingMessage, Precision, Role, SendError, SessionId, SessionRef, SessionSettings, Settings,
+    Unsent, Veto, clock, tag,
 };
 use transfix_testkit::alloc::{Counting, live_bytes};
 
@@ -77,7 +80,7 @@ impl Client {
     }
 }
 
-/// Waits until less than this is in use.
+/// Waits until little more than before is in use.
 fn comes_back(what: &str, before: usize, highest: usize) {
     assert!(highest > before + MIB / 2, "{what}: {before} to {highest} bytes is no burst");
     let limit = before + (highest - before) / 10 + 100_000;
@@ -146,6 +149,48 @@ fn memory_comes_back() {
         reader.join().unwrap();
     }
     before_an_application();
+    on_the_way_out();
+}
+
+/// Looks at what is sent, and notes the memory in use meanwhile.
+struct Looking(Arc<AtomicUsize>);
+
+impl Application for Looking {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+
+    fn before_send(&self) -> Option<Arc<dyn BeforeSend>> {
+        let highest = Arc::clone(&self.0);
+        Some(Arc::new(move |message: &mut OutgoingMessage<'_>| {
+            let long = "x".repeat(4 * MIB);
+            message.set(tag::TEXT, long.as_bytes()).map_err(|_| Veto)?;
+            highest.fetch_max(live_bytes(), Ordering::Relaxed);
+            Err(Veto)
+        }))
+    }
+}
+
+/// A program makes a message very long while it looks at it, and then does not want it.
+fn on_the_way_out() {
+    let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+    settings.store.durability = Durability::Memory;
+    settings.validation.validate = false;
+    settings.queue.offline = Offline::Store;
+    let highest = Arc::new(AtomicUsize::new(0));
+    let of_look = Arc::clone(&highest);
+    let engine = Engine::start(&Settings::of(settings), |_| Box::new(Looking(of_look.clone())));
+    let engine = engine.unwrap();
+    let session = engine.sessions().next().unwrap();
+    let before = live_bytes();
+    let sent = session.send("B", |news| _ = news.str(tag::TEXT, "short"));
+    assert_eq!(sent.unwrap_err(), SendError::Vetoed);
+    comes_back("what was on its way out", before, highest.load(Ordering::Relaxed));
 }
 
 /// Thousands of messages wait for an application in a thread of its own.
