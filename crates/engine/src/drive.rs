@@ -17,6 +17,7 @@ pub(crate) mod descriptors;
 pub(crate) mod destination;
 pub(crate) mod driven;
 pub(crate) mod drives;
+mod handshakes;
 pub(crate) mod line;
 pub(crate) mod listening;
 pub(crate) mod mailbox;

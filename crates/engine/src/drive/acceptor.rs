@@ -25,6 +25,7 @@ use transfix_transport::Token;
 use crate::drive::admission::Admission;
 use crate::drive::bell::Bell;
 use crate::drive::destination::{Destination, Entrance, Key};
+use crate::drive::handshakes::Handshakes;
 use crate::drive::stranger_lines::Lines;
 use crate::drive::template::{Creator, Maker};
 use crate::drive::waiting_room::{Newcomer, RoomLimits, WaitingRoom};
@@ -113,6 +114,7 @@ pub(crate) struct Acceptor {
     /// Whose sessions are being made: one at a time.
     making: HashMap<u64, Key>,
     room: WaitingRoom,
+    handshakes: Handshakes,
     failed: Arc<FailedLogons>,
     next_token: usize,
     index: FieldIndex,
@@ -153,6 +155,7 @@ impl Acceptor {
             judged: HashMap::new(),
             making: HashMap::new(),
             room: WaitingRoom::new(limits),
+            handshakes: Handshakes::default(),
             failed: Arc::new(failed),
             index: FieldIndex::default(),
             lines: Lines::default(),
@@ -200,6 +203,7 @@ impl Acceptor {
             }
             self.room.expire(now);
             self.room.due(now).into_iter().for_each(|token| self.look_again(token));
+            self.room.rested(now).into_iter().for_each(|token| self.read(token));
             for made in self.creator.look(now) {
                 tracing::info!(session = %made.id, "gone: without a connection for long");
                 self.forget_made(&made.bell);

@@ -7,10 +7,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 
 use transfix_transport::Stream;
 
 use crate::drive::proxy_header::ProxyHeader;
+use crate::drive::tls::Door;
 use crate::link::failed_logons::Source;
 
 /// A connection without a Logon(A).
@@ -29,6 +31,12 @@ pub(crate) struct Newcomer {
     pub(crate) password_proof: Option<bool>,
     /// It waits until the password of another one of its source is checked.
     pub(crate) in_line: bool,
+    /// How TLS begins here, if it is to and has not yet.
+    pub(crate) tls: Option<Arc<Door>>,
+    /// It speaks TLS, or is to.
+    pub(crate) is_tls: bool,
+    /// Until when it rests, since its source has had its share of the thread's time.
+    pub(crate) rests_until: Option<u64>,
 }
 
 impl Newcomer {
@@ -40,7 +48,26 @@ impl Newcomer {
     ) -> Self {
         let (read, header, held) = (Vec::new(), None, None);
         let (password_proof, in_line) = (None, false);
-        Self { stream, address, group, read, until_ns, header, held, password_proof, in_line }
+        let (tls, is_tls, rests_until) = (None, false, None);
+        Self {
+            stream,
+            address,
+            group,
+            read,
+            until_ns,
+            header,
+            held,
+            password_proof,
+            in_line,
+            tls,
+            is_tls,
+            rests_until,
+        }
+    }
+
+    /// Whether the next bytes of it are those of a handshake.
+    pub(crate) fn shakes_hands(&self) -> bool {
+        self.is_tls && self.read.is_empty()
     }
 
     /// It waits for something else than a moment.
@@ -136,9 +163,9 @@ impl WaitingRoom {
 
     /// When the first one has waited long enough.
     pub(crate) fn deadline(&self) -> Option<u64> {
-        let next = |waiting: &Newcomer| match waiting.held {
-            Some((_, at_ns)) => at_ns.min(waiting.until_ns),
-            None => waiting.until_ns,
+        let next = |waiting: &Newcomer| {
+            let looks = waiting.held.map(|(_, at_ns)| at_ns).into_iter().chain(waiting.rests_until);
+            looks.fold(waiting.until_ns, u64::min)
         };
         self.waiting.values().map(next).min()
     }
@@ -148,6 +175,13 @@ impl WaitingRoom {
         let is_due = |waiting: &Newcomer| waiting.held.is_some_and(|(_, at_ns)| at_ns <= now_ns);
         let due = self.waiting.iter().filter(|(_, waiting)| is_due(waiting));
         due.map(|(token, _)| *token).collect()
+    }
+
+    /// Those that have rested, the oldest first.
+    pub(crate) fn rested(&self, now_ns: u64) -> Vec<usize> {
+        let has_rested = |waiting: &Newcomer| waiting.rests_until.is_some_and(|at| at <= now_ns);
+        let rested = self.waiting.iter().filter(|(_, waiting)| has_rested(waiting));
+        rested.map(|(token, _)| *token).collect()
     }
 
     /// Takes out those that have waited long enough.

@@ -9,6 +9,7 @@
 #[path = "../strangers/events.rs"]
 mod events;
 mod expiry;
+mod floods;
 mod foreign;
 mod resumption;
 

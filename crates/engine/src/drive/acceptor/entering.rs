@@ -67,7 +67,7 @@ impl Acceptor {
         }
     }
 
-    /// Somebody whose address is known may come, and speaks TLS from now on where that is spoken.
+    /// Somebody whose address is known may come, and is to speak TLS where that is spoken.
     fn let_in(&mut self, mut waiting: Newcomer) -> Option<Newcomer> {
         let (group, address) = (waiting.group, waiting.address);
         if !self.may_come(group, address) {
@@ -79,15 +79,21 @@ impl Acceptor {
         // The entrance may have been closed while a proxy was silent.
         let mut entrances = self.entrances.iter().map(|(_, entrance)| entrance);
         let entrance = entrances.find(|entrance| entrance.group == group)?;
-        if let Some(tls) = &entrance.tls {
-            waiting.stream = match tls.accept(waiting.stream) {
-                Ok(stream) => stream,
-                Err(error) => {
-                    self.tell_not_accepted(&error);
-                    return None;
-                }
-            };
-        }
+        waiting.tls.clone_from(&entrance.tls);
+        waiting.is_tls = entrance.tls.is_some();
+        Some(waiting)
+    }
+
+    /// TLS begins, if it is to. `None` if it cannot.
+    fn secure(&mut self, mut waiting: Newcomer) -> Option<Newcomer> {
+        let Some(tls) = waiting.tls.take() else { return Some(waiting) };
+        waiting.stream = match tls.accept(waiting.stream) {
+            Ok(stream) => stream,
+            Err(error) => {
+                self.tell_not_accepted(&error);
+                return None;
+            }
+        };
         Some(waiting)
     }
 
@@ -136,6 +142,23 @@ impl Acceptor {
     pub(super) fn read(&mut self, token: usize) {
         let Some(waiting) = self.room.take(token) else { return };
         let Some(mut waiting) = self.hear_proxy(token, waiting) else { return };
+        if !waiting.shakes_hands() {
+            return self.hear(token, waiting);
+        }
+        let (source, begun_ns) = (waiting.source(), self.io.monotonic_ns());
+        waiting.rests_until = self.handshakes.rest(source, begun_ns);
+        if waiting.rests_until.is_some() {
+            return self.room.put_back(token, waiting);
+        }
+        if let Some(waiting) = self.secure(waiting) {
+            self.hear(token, waiting);
+        }
+        let now_ns = self.io.monotonic_ns();
+        self.handshakes.took(source, now_ns, now_ns.saturating_sub(begun_ns));
+    }
+
+    /// Reads what has come from it, and looks whether its first message is whole.
+    fn hear(&mut self, token: usize, mut waiting: Newcomer) {
         let (mut buffer, mut ended) = ([0; 4096], false);
         loop {
             match waiting.stream.read(&mut buffer) {
