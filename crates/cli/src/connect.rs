@@ -16,7 +16,7 @@ use transfix::{
     Rejected, Role, SessionRef, SessionSettings, Settings,
 };
 
-use crate::events::connection_failure;
+use crate::events::{connection_break, connection_failure};
 use crate::input::failed;
 use crate::not_started::NotStarted;
 use crate::show::{Show, say};
@@ -239,6 +239,11 @@ impl Ending {
             Some((Disconnect::Operator | Disconnect::LoggedOut, _)) => {
                 "no answer to our Logon(A)".to_owned()
             }
+            // A certificate of ours is refused behind the handshake, and TLS says why.
+            Some((Disconnect::LogonUnanswered, words)) => match connection_break() {
+                Some(error) => format!("{error}; {words}"),
+                None => words.clone(),
+            },
             Some((_, words)) => words.clone(),
             None => connection_failure().unwrap_or_else(|| "not connected yet".to_owned()),
         };

@@ -48,7 +48,16 @@ pub(crate) fn connection_failure() -> Option<String> {
     FAILURE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Keeps the last failure to connect, and the rejects of the counterparty from being told twice.
+/// What broke the last connection that broke.
+static BREAK: Mutex<Option<String>> = Mutex::new(None);
+
+/// What broke a connection, as far as the engine has told.
+pub(crate) fn connection_break() -> Option<String> {
+    BREAK.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Keeps the last failure to connect, what broke the last connection, and the rejects of the
+/// counterparty from being told twice.
 struct Watcher {
     rejects: Rejects,
 }
@@ -67,9 +76,12 @@ impl<S: Subscriber> Layer<S> for Watcher {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut found = Found::default();
         event.record(&mut found);
-        if found.message == "connection failed" {
-            *FAILURE.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.error);
-        }
+        let place = match found.message.as_str() {
+            "connection failed" => &FAILURE,
+            "the connection broke" => &BREAK,
+            _ => return,
+        };
+        *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.error);
     }
 }
 

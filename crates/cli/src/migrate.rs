@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -110,6 +111,10 @@ fn write(args: &Args, migration: &Migration) -> Result<(), String> {
         // What is not there yet is made, and nothing that has come in between is written over.
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(!args.force).create(true).truncate(args.force);
+        // A password is for the engine's user alone; so `transfix settings check` wants it.
+        if text.contains("password = \"") {
+            options.mode(0o600);
+        }
         let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
         written.map_err(|error| format!("{}: {error}", path.display()))?;
     }

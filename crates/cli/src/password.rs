@@ -10,7 +10,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix password
-  pass show fix/fund | transfix password > fund.hash
+  (umask 077; pass show fix/fund | transfix password > fund.hash)
 
 In the settings:
   [session.logon]

@@ -25,6 +25,16 @@ systems are looked at; no port is opened, and no store. An example of what it sa
 Exit code: 0 sound, perhaps with warnings, 1 errors, or with --strict warnings, 2 wrong usage or a
 file that cannot be read.";
 
+const SCHEMA: &str = "\
+Example:
+  transfix settings schema > settings.schema.json
+
+A settings file that begins with this line is completed and checked by editors that know Taplo
+(Even Better TOML in Visual Studio Code, for one):
+  #:schema ./settings.schema.json
+
+Exit code: 0 done, 2 wrong usage, or standard output cannot be written.";
+
 /// Check and show settings files, and say what they may have.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit code: 0 done, 1 there is something wrong, 2 wrong usage.")]
@@ -43,6 +53,7 @@ enum Verb {
     /// Say what the keys of a settings file mean: all of them, a table, or one.
     Reference(Reference),
     /// Write the JSON Schema by which editors complete and check settings files.
+    #[command(after_help = SCHEMA)]
     Schema,
 }
 

@@ -42,6 +42,7 @@ enum Verb {
 #[command(after_help = EXAMPLES)]
 struct Check {
     /// Where the counterparty listens, as host:port.
+    #[arg(value_parser = address)]
     address: String,
     /// Certificates of the authorities that are trusted, in PEM; by default those of the system.
     #[arg(long, value_name = "FILE")]
@@ -67,6 +68,18 @@ struct Check {
     /// Seconds to wait for the counterparty.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = seconds())]
     timeout: u64,
+}
+
+/// An address with a port, which is all that can be said before the name is looked up.
+fn address(text: &str) -> Result<String, String> {
+    let Some((host, port)) = text.rsplit_once(':') else {
+        return Err(format!("it has no port; write host:port, such as {text}:4001"));
+    };
+    match port.parse::<u16>() {
+        Ok(1..) if !host.is_empty() => Ok(text.to_owned()),
+        Ok(1..) => Err(format!("it has no host; write host:port, such as localhost:{port}")),
+        _ => Err(format!("a port is 1 to 65535, not `{port}`")),
+    }
 }
 
 fn seconds() -> RangedU64ValueParser<u64> {

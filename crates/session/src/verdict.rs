@@ -277,7 +277,8 @@ impl fmt::Display for Disconnect {
             Self::LinkLost => f.write_str("the connection was lost"),
             Self::LogonUnanswered => f.write_str(
                 "the counterparty closed the connection before it answered our Logon(A): check \
-                 SenderCompID(49), TargetCompID(56) and BeginString(8) with it, and whether its \
+                 SenderCompID(49), TargetCompID(56) and BeginString(8) with it, whether it wants \
+                 TLS or another certificate, whether it lets our address in, and whether its \
                  session is up and has no other connection",
             ),
             Self::ApplicationNotAvailable => f.write_str("application not available"),

@@ -1,6 +1,7 @@
 //! `transfix migrate`: the files it writes, and what it says.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use transfix::Settings;
@@ -54,6 +55,19 @@ fn files_are_written_and_never_over_others() {
     assert!(!dir.path().join("desk.report").exists());
     assert_eq!(run_in(dir.path(), &[&call[..], &["--force"]].concat(), b"").code, 1);
     assert_eq!((text("desk.toml"), text("desk.report")), (toml, report));
+}
+
+#[test]
+fn a_password_is_for_the_engines_user_alone() {
+    let cfg = cfg("Password=hush\n").replace("FIX.4.2", "FIX.4.4");
+    let dir = dir_with(&cfg);
+    let call = ["migrate", "desk.cfg", "--out", "desk.toml", "--report", "desk.report"];
+    assert_eq!(run_in(dir.path(), &call, b"").code, 0);
+    let path = dir.path().join("desk.toml");
+    assert!(fs::read_to_string(&path).unwrap().contains("hush"));
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let report = fs::read_to_string(dir.path().join("desk.report")).unwrap();
+    assert!(!report.contains("hush"), "{report}");
 }
 
 #[test]

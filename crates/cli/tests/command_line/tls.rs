@@ -106,6 +106,22 @@ fn a_chain_is_explained_and_so_is_what_is_wrong() {
 }
 
 #[test]
+fn an_address_is_host_and_port() {
+    for (address, expected) in [
+        ("venue.example", "it has no port; write host:port, such as venue.example:4001"),
+        (":4001", "it has no host; write host:port, such as localhost:4001"),
+        ("venue.example:", "a port is 1 to 65535, not ``"),
+        ("venue.example:70000", "a port is 1 to 65535, not `70000`"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_transfix"));
+        let output = command.args(["tls", "check", address]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{address}");
+        let why = text(output.stderr);
+        assert!(why.contains(expected), "{address}: {why}");
+    }
+}
+
+#[test]
 fn a_port_without_tls_is_told() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -75,16 +75,28 @@ pub(crate) fn table_of(of: &str) -> Option<&'static Table> {
     TABLES.iter().find(|table| table.of == of)
 }
 
+/// The one key that stands outside of all tables.
+const INCLUDE: &str = "Before the first heading
+
+  include (list of: text)
+      Files that are read too, relative to the file that it stands in, such as `[\"common.toml\",
+      \"counterparties/*.toml\"]`; the last part may have one `*`.
+";
+
 /// The facts about one key, or about all keys of a table, or about all tables.
 pub(crate) fn text(of: Option<&str>) -> Result<String, String> {
     let mut text = String::new();
     let Some(of) = of else {
+        text.push_str(INCLUDE);
         for table in TABLES {
             heading(&mut text, table);
             table.keys.iter().for_each(|key| one(&mut text, table, key));
         }
         return Ok(text);
     };
+    if of == "include" {
+        return Ok(INCLUDE.to_owned());
+    }
     let bare = |name: &str| name.trim_matches(['[', ']']).to_owned();
     for table in TABLES {
         let is_table = bare(table.name) == bare(of);

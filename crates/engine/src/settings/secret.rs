@@ -49,19 +49,33 @@ fn text(value: &DeValue<'_>) -> Result<String, String> {
     }
     let table = value.as_table().filter(|table| table.len() == 1).ok_or_else(forms)?;
     let named = |key: &str| table.get(key).and_then(|value| value.get_ref().as_str());
-    match (named("env"), named("file")) {
-        (Some(name), _) => std::env::var(name).map_err(|error| {
-            let is_missing = error == std::env::VarError::NotPresent;
-            let why = if is_missing { "is not set" } else { "is no text" };
-            format!("the environment variable {name} {why}")
-        }),
+    let (text, whence) = match (named("env"), named("file")) {
+        (Some(name), _) => {
+            let text = std::env::var(name).map_err(|error| {
+                let is_missing = error == std::env::VarError::NotPresent;
+                let why = if is_missing { "is not set" } else { "is no text" };
+                format!("the environment variable {name} {why}")
+            });
+            (text?, format!("the environment variable {name}"))
+        }
         (_, Some(file)) => {
             let text = std::fs::read_to_string(file);
             let text = text.map_err(|error| format!("the file {file}: {error}"))?;
-            Ok(text.lines().next().unwrap_or_default().to_owned())
+            (
+                text.lines().next().unwrap_or_default().to_owned(),
+                format!("the first line of the file {file}"),
+            )
         }
-        _ => of_command(words(table).ok_or_else(forms)?),
+        _ => {
+            let words = words(table).ok_or_else(forms)?;
+            let whence = format!("the first line of the program {}", words[0]);
+            (of_command(words)?, whence)
+        }
+    };
+    if text.is_empty() {
+        return Err(format!("{whence} is empty, and a password is not"));
     }
+    Ok(text)
 }
 
 /// The program and its arguments.

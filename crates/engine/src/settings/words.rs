@@ -1,6 +1,7 @@
 //! What is wrong with a settings file, in the words of the file: keys and values as they stand
 //! there, not as Rust calls their types.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use transfix_session::{Key, LogonConfig, NumbersConfig, ResendConfig, TimingConfig};
@@ -171,7 +172,9 @@ fn form(expected: &str) -> String {
 /// The right word nearest to a wrong one, or all of them.
 pub(crate) fn nearest<'a>(wrong: &str, right: impl Iterator<Item = &'a str>) -> String {
     let similar = |word: &&str| (strsim::jaro_winkler(wrong, word) * 1000.0) as u32;
-    let right: Vec<&str> = right.collect();
+    let mut right: Vec<&str> = right.collect();
+    let mut seen = HashSet::new();
+    right.retain(|word| seen.insert(*word));
     match right.iter().max_by_key(|word| similar(word)) {
         Some(word) if similar(word) > 700 => format!("; did you mean `{word}`?"),
         _ => format!("; known are {}", right.join(", ")),
@@ -260,6 +263,20 @@ mod tests {
             "logon = { password = { env = \"NO_SUCH_VARIABLE\" } }",
             "the environment variable NO_SUCH_VARIABLE is not set",
         );
+        for (place, whence) in
+            [("file = \"/dev/null\"", "file /dev/null"), ("command = [\"true\"]", "program true")]
+        {
+            check(
+                &format!("logon = {{ password = {{ {place} }} }}"),
+                &format!("the first line of the {whence} is empty, and a password is not"),
+            );
+        }
+    }
+
+    #[test]
+    fn a_word_is_listed_once() {
+        let right = ["session", "engine", "session"].into_iter();
+        assert_eq!(super::nearest("zzz", right), "; known are session, engine");
     }
 
     #[test]
