@@ -144,13 +144,17 @@ fn reload(args: &Args, engine: &mut Engine, from: &Settings) -> Result<Settings,
     let shows: Result<Vec<_>, _> = to.sessions.iter().map(|one| show(one, args.quiet)).collect();
     let mut shows: Vec<_> = shows?.into_iter().map(Some).collect();
     let done = engine.reload(from, &to, LOGOUT_MS, |id| {
-        // Of a session that could not begin with its new settings the old ones are asked for.
         let n = to.sessions.iter().position(|session| session.id() == *id);
-        let session = n.map_or_else(
-            || from.sessions.iter().find(|session| session.id() == *id),
-            |n| to.sessions.get(n),
-        );
-        let show = n.and_then(|n| shows.get_mut(n)?.take()).unwrap_or_else(Show::quiet);
+        // Of a session that could not begin with its new settings the old ones are asked for.
+        let first = n.and_then(|n| Some((&to.sessions[n], shows.get_mut(n)?.take()?)));
+        let old = || from.sessions.iter().find(|session| session.id() == *id);
+        let (session, show) = match first {
+            Some((session, show)) => (Some(session), show),
+            None => (
+                old(),
+                old().and_then(|old| show(old, args.quiet).ok()).unwrap_or_else(Show::quiet),
+            ),
+        };
         let store = session.map(SessionSettings::store_path).unwrap_or_default();
         let ids = Ids::new(start, n.unwrap_or(to.sessions.len()));
         Box::new(Venue::recover(id, store, ids, Printer { show }))

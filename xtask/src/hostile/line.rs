@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn a_message_has_its_length_and_sum() {
         let text = String::from_utf8(framed("FIX.4.4", "35=0|34=1|")).unwrap();
-        assert_eq!(text.replace('\x01', "|"), "8=FIX.4.4|9=10|35=0|34=1|10=162|");
+        assert_eq!(text.replace('\x01', "|"), "8=FIX.4.4|9=10|35=0|34=1|10=165|");
     }
 
     #[test]

@@ -311,6 +311,23 @@ fn what_could_not_begin_is_tried_again_at_the_next_sighup() {
 }
 
 #[test]
+fn a_session_that_goes_on_as_before_has_its_book() {
+    let dir = TempDir::new();
+    let mut venue = venue(&dir, "keep_inbound = true\n", QUIET);
+    trade(&dir, "buy 5 EU 30\n");
+    let file = dir.path().join("venue.toml");
+    fs::write(dir.path().join("blocked"), "a file in place of a folder").unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("'venue'", "'blocked'")).unwrap();
+    venue.send(Signal::HUP);
+    // From the store that it has had, not from the one that cannot be opened.
+    venue.wait_for("VENUE->CLIENT: 1 orders recovered from the journal");
+    venue.wait_for("reload: FIX.4.4:VENUE->CLIENT goes on as before, or not at all: ");
+    venue.signal();
+    assert_eq!(venue.ended().0, Some(0));
+}
+
+#[test]
 fn a_terminal_that_is_closed_ends_the_venue() {
     let dir = TempDir::new();
     let text = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n";
