@@ -1,5 +1,5 @@
-//! The next connection resumes the TLS session of the last, in both roles, and nothing that the files
-//! refuse by now.
+//! The next connection resumes the TLS session of the last, in both roles, and nothing that the
+//! files refuse by now.
 
 use super::*;
 use crate::foreign::{Client, Server};

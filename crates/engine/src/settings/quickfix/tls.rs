@@ -1,8 +1,8 @@
 //! The table `tls`, from what the four engines say of certificates.
 //!
 //! Invariants: a session that had TLS has it here, or is not carried over: what cannot be read is
-//! written as the file that is to be made, so that nothing starts without it; nothing that is checked
-//! here is checked less because QuickFIX checked less.
+//! written as the file that is to be made, so that nothing starts without it; nothing that is
+//! checked here is checked less because QuickFIX checked less.
 
 use std::fs;
 use std::path::Path;
@@ -65,7 +65,8 @@ pub(super) fn carry_over(session: &mut Session<'_>) {
             Dialect::Cpp => (
                 Fate::NotCarriedOver,
                 "the file names no certificate of this role, so that it has no TLS here: if the \
-                 program takes an SSL connector, write the table `tls`, see the page TLS of the book",
+                 program takes an SSL connector, write the table `tls`, see the page TLS of the \
+                 book",
             ),
             _ => (Fate::Ignored, "TLS is not switched on"),
         };
@@ -82,8 +83,8 @@ pub(super) fn carry_over(session: &mut Session<'_>) {
     if session.is_acceptor() && session.written(CERTIFICATE).is_none() {
         session.set(CERTIFICATE, quoted("acceptor.pem"));
         session.set(KEY, quoted("acceptor.key"));
-        let says = "the file names no certificate that can be read here, and an acceptor needs one: \
-                    write these files, in PEM";
+        let says = "the file names no certificate that can be read here, and an acceptor needs \
+                    one: write these files, in PEM";
         let becomes = "tls.certificate = \"acceptor.pem\", tls.key = \"acceptor.key\"";
         session.tell_of_session(Fate::NotCarriedOver, becomes, says);
     }
@@ -103,8 +104,8 @@ fn is_on(session: &Session<'_>) -> bool {
 }
 
 fn cpp(session: &mut Session<'_>) {
-    let says = "in QuickFIX C++ the program switches TLS on, by its connector: if this one does not, \
-                remove the table `tls`";
+    let says = "in QuickFIX C++ the program switches TLS on, by its connector: if this one does \
+                not, remove the table `tls`";
     session.tell_of_session(Fate::Mapped, "tls.enabled = true", says);
     let (own, other) = match session.is_acceptor() {
         true => ("ServerCertificate", "ClientCertificate"),
@@ -130,8 +131,9 @@ fn cpp(session: &mut Session<'_>) {
             directory(session, many, ours);
             continue;
         }
-        let says = "CertificateVerifyLevel is 0, which it is if it is not there: no counterparty was \
-                    ever asked for a certificate, and none is asked here; with 1 it would count";
+        let says = "CertificateVerifyLevel is 0, which it is if it is not there: no counterparty \
+                    was ever asked for a certificate, and none is asked here; with 1 it would \
+                    count";
         for key in [one, many] {
             session.tell(key, Fate::Dangerous, "", says);
         }
@@ -189,8 +191,8 @@ fn java(session: &mut Session<'_>) {
         let (becomes, says) = trust_store(session, path, kind);
         session.tell("SocketTrustStore", Fate::NotCarriedOver, &becomes, &says);
     } else if !session.is_acceptor() {
-        let says = "SocketTrustStore is missing: whom Java trusts is trusted there, whom the system \
-                    trusts here";
+        let says = "SocketTrustStore is missing: whom Java trusts is trusted there, whom the \
+                    system trusts here";
         session.tell_of_session(Fate::Mapped, "tls.ca = []", says);
     } else if session.has("SocketTrustStore") {
         let says = "NeedClientAuth is not Y: no counterparty is asked for a certificate";
@@ -321,8 +323,8 @@ fn go(session: &mut Session<'_>) {
             bytes(session, "SocketCABytes", CA, (Form::List, "ca.pem"));
         }
         false => {
-            let says = "with SocketUseSSL=Y no counterparty is asked for a certificate: it has never \
-                        counted";
+            let says = "with SocketUseSSL=Y no counterparty is asked for a certificate: it has \
+                        never counted";
             for key in ["SocketCAFile", "SocketCABytes"] {
                 session.tell(key, Fate::Dangerous, "", says);
             }
@@ -346,9 +348,9 @@ fn needs_ca(session: &mut Session<'_>) {
     let value = list(["clients-ca.pem"]);
     let becomes = format!("{CA} = {value}");
     session.set(CA, value);
-    let says = "whose signature on the certificates of counterparties is trusted is not said in the \
-                file: there it is what the system or Java trusts, here these must be in a file, in \
-                PEM";
+    let says = "whose signature on the certificates of counterparties is trusted is not said in \
+                the file: there it is what the system or Java trusts, here these must be in a \
+                file, in PEM";
     session.tell_of_session(Fate::NotCarriedOver, &becomes, says);
 }
 
@@ -359,8 +361,8 @@ fn tell_of_names(session: &mut Session<'_>) {
     }
     let dialect = session.dialect;
     let says = format!(
-        "{dialect} does not ask for which host the acceptor's certificate is: here it must be for the \
-         host of `address`, or for `tls.server_name`"
+        "{dialect} does not ask for which host the acceptor's certificate is: here it must be for \
+         the host of `address`, or for `tls.server_name`"
     );
     session.tell_of_session(Fate::Mapped, "tls.check_name = true", &says);
 }
