@@ -307,8 +307,7 @@ fn files_that_are_no_pem_come_with_the_command_that_makes_it() {
     let migration = Migration::read(&cfg, Some(Dialect::Cpp)).unwrap();
     let report = migration.report();
     for expected in [
-        "tls.certificate = \"desk.pem\": not PEM: `openssl x509 -inform DER -in desk.cer -out \
-         desk.pem`",
+        "tls.certificate = \"desk.pem\": not PEM: `openssl x509 -inform DER -in desk.cer -out",
         "has a password: `openssl pkey -in 'own key.pem' -out 'own key.open.key'`",
         "`openssl x509 -inform DER -in ca.crt -out ca.pem`",
         "tls.crl = [\"/etc/crl.pem\"]: `cat /etc/crl/* > /etc/crl.pem`",

@@ -1,5 +1,5 @@
-//! Certificates of ours that end: what the log says, what a program reads, and when, by a clock
-//! that the test turns.
+//! Certificates of ours that end: what the log says, what a program reads, and when, by a
+//! clock that the test turns.
 
 use std::io;
 use std::sync::Arc;

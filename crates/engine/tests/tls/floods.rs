@@ -1,5 +1,5 @@
-//! Many who begin TLS and stop somewhere: an honest session goes on, honest logons come through,
-//! and all comes back.
+//! Many who begin TLS and stop somewhere: an honest session goes on, honest logons come
+//! through, and all comes back.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

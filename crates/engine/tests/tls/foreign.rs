@@ -102,8 +102,7 @@ impl Drop for Client {
     }
 }
 
-/// A server of Python's that takes one connection after the other, and answers the Logon(A) of
-/// each.
+/// A server of Python's that takes one connection after the other, and answers each Logon(A).
 pub(crate) struct Server {
     child: Child,
     output: BufReader<ChildStdout>,

@@ -108,7 +108,10 @@ fn certificate(why: &CertificateError) -> String {
 fn told(alert: AlertDescription) -> String {
     let text = match alert {
         AlertDescription::CertificateRequired => "it requires a certificate, and none is shown",
-        AlertDescription::BadCertificate => "it does not accept our certificate",
+        // Java says the second.
+        AlertDescription::BadCertificate | AlertDescription::CertificateUnknown => {
+            "it does not accept our certificate"
+        }
         AlertDescription::CertificateExpired => "our certificate has expired",
         AlertDescription::CertificateRevoked => "our certificate was revoked",
         AlertDescription::UnknownCA => "it does not trust who has signed our certificate",

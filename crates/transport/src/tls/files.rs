@@ -60,8 +60,7 @@ impl TlsFiles {
     pub(super) fn stamps(&self) -> Vec<Stamp> {
         let stamp = |path: &PathBuf| {
             let found = fs::metadata(path).ok()?;
-            // A copy may keep the time of its original; what the file system notes itself it
-            // cannot.
+            // A copy may keep the time of its original, and not what the file system notes.
             let changed = (found.ctime(), found.ctime_nsec());
             Some((found.modified().ok()?, found.len(), found.ino(), changed))
         };

@@ -132,8 +132,8 @@ fn cpp(session: &mut Session<'_>) {
             continue;
         }
         let says = "CertificateVerifyLevel is 0, which it is if it is not there: no counterparty \
-                    was ever asked for a certificate, and none is asked here; with 1 it \
-                    would count";
+                    was ever asked for a certificate, and none is asked here; with 1 it would \
+                    count";
         for key in [one, many] {
             session.tell(key, Fate::Dangerous, "", says);
         }
