@@ -510,6 +510,9 @@ fn lose(
     (end, core.garbled_frame(now, &inbox.bytes()[..end], reason))
 }
 
+/// What an alert of TLS begins with (RFC 8446, section 5.1): so answers a port of TLS what is not.
+const TLS_ALERT: &[u8] = &[21, 3];
+
 /// Passes over bytes that are no message.
 fn pass_over(
     core: &mut Core,
@@ -519,6 +522,9 @@ fn pass_over(
 ) {
     let skip = core.lost_with(inbox, skip);
     received.garbled(inbox.range(skip));
+    if inbox.bytes().starts_with(TLS_ALERT) {
+        core.events.speaks_tls(now);
+    }
     core.garbled(now, reason, skip);
     inbox.consume(skip);
 }

@@ -35,7 +35,8 @@ pub trait BeforeSend: Send + Sync {
     /// sent again ([`Application::on_resend`](crate::Application::on_resend) is).
     ///
     /// # Errors
-    /// With [`Veto`] it is not sent, no number is used, and the sender gets [`SendError::Vetoed`].
+    /// With [`Veto`] it is not sent, no number is used, and the sender gets
+    /// [`SendError::Vetoed`](crate::SendError::Vetoed).
     fn before_send(&self, message: &mut OutgoingMessage<'_>) -> Result<(), Veto>;
 }
 

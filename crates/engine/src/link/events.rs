@@ -92,6 +92,12 @@ impl Events {
         line!(self, now, Garbled, warn, bytes, %reason, "skipped");
     }
 
+    /// What has come is an alert of TLS, and the connection is not encrypted.
+    pub(super) fn speaks_tls(&mut self, now: Now) {
+        let why = "the counterparty speaks TLS, and the settings of the session have no tls";
+        line!(self, now, Ended, error, why);
+    }
+
     pub(super) fn remark(&mut self, now: Now, remark: Remark) {
         line!(self, now, Remark, warn, "{remark}");
     }
