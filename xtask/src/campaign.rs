@@ -105,6 +105,19 @@ const CHECKS: &[Check] = &[
         long: &["xtask peers migrate"],
     },
     Check {
+        name: "TLS with QuickFIX/J and openssl",
+        about: &[
+            "crates/transport/src/tls",
+            "crates/engine/src/drive/tls",
+            "crates/engine/src/drive/acceptor",
+            "crates/engine/src/settings/tls.rs",
+            "crates/engine/src/settings/quickfix",
+            "xtask/src/peers",
+        ],
+        short: &["xtask peers tls"],
+        long: &["xtask peers tls"],
+    },
+    Check {
         name: "the codec beside its floor and its peers",
         about: &["crates/codec", "crates/dictionary", "dictionaries", "bench"],
         short: &[

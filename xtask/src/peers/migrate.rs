@@ -66,7 +66,7 @@ impl Pair<'_> {
                 continue;
             }
             let initiator = self.start("initiator", port, !self.we_accept)?;
-            return self.trade(acceptor, initiator);
+            return trade(acceptor, initiator);
         }
         Err(last)
     }
@@ -101,31 +101,32 @@ impl Pair<'_> {
         let settings = ["--settings".to_owned(), toml.display().to_string()];
         Peer::start(role, &[self.ours.to_owned(), "peer".to_owned()], &settings, &folder)
     }
+}
 
-    fn trade(&self, mut acceptor: Peer, mut initiator: Peer) -> Outcome<usize> {
-        for peer in [&mut initiator, &mut acceptor] {
-            peer.wait("logon", |peer| peer.logons > 0)?;
-        }
-        initiator.ask(&format!("send {ORDERS}"))?;
-        for peer in [&mut initiator, &mut acceptor] {
-            let has_all = |peer: &Peer| peer.delivered.len() >= ORDERS && peer.sent.len() >= ORDERS;
-            peer.wait("the orders and reports", has_all)?;
-        }
-        initiator.ask("logout")?;
-        for peer in [&mut initiator, &mut acceptor] {
-            peer.wait("logout", |peer| peer.logouts > 0)?;
-            peer.quit()?;
-        }
-        let mut compared = 0;
-        for (from, to, msg_type) in [(&initiator, &acceptor, "D"), (&acceptor, &initiator, "8")] {
-            if let Some(other) = to.delivered.iter().find(|message| !message.is(35, msg_type)) {
-                return Err(to.failure(&format!(
-                    "got MsgType(35) {:?} in place of {msg_type}",
-                    other.value(35)
-                )));
-            }
-            compared += compare::delivered(&from.sent, &to.delivered)?;
-        }
-        Ok(compared)
+/// Orders and their reports, and the logout. Returns how many messages were compared.
+pub(super) fn trade(mut acceptor: Peer, mut initiator: Peer) -> Outcome<usize> {
+    for peer in [&mut initiator, &mut acceptor] {
+        peer.wait("logon", |peer| peer.logons > 0)?;
     }
+    initiator.ask(&format!("send {ORDERS}"))?;
+    for peer in [&mut initiator, &mut acceptor] {
+        let has_all = |peer: &Peer| peer.delivered.len() >= ORDERS && peer.sent.len() >= ORDERS;
+        peer.wait("the orders and reports", has_all)?;
+    }
+    initiator.ask("logout")?;
+    for peer in [&mut initiator, &mut acceptor] {
+        peer.wait("logout", |peer| peer.logouts > 0)?;
+        peer.quit()?;
+    }
+    let mut compared = 0;
+    for (from, to, msg_type) in [(&initiator, &acceptor, "D"), (&acceptor, &initiator, "8")] {
+        if let Some(other) = to.delivered.iter().find(|message| !message.is(35, msg_type)) {
+            return Err(to.failure(&format!(
+                "got MsgType(35) {:?} in place of {msg_type}",
+                other.value(35)
+            )));
+        }
+        compared += compare::delivered(&from.sent, &to.delivered)?;
+    }
+    Ok(compared)
 }

@@ -17,7 +17,7 @@ use super::message::Message;
 
 /// How long any single event may take to come. The slowest are a reconnect (1 s) and a machine
 /// that is busy with other work.
-const WAIT_MAX: Duration = Duration::from_secs(30);
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Lines of a peer's output that a failure shows.
 const SHOWN: usize = 8;
