@@ -17,7 +17,7 @@ use transfix_session::SessionId;
 /// let look: Arc<dyn BeforeSend> = Arc::new(|message: &mut OutgoingMessage<'_>| {
 ///     if message.msg_type() == msg_type::NEW_ORDER_SINGLE {
 ///         let quantity = message.fields().decimal(tag::ORDER_QTY).map_err(|_| Veto)?;
-///         if quantity > 1_000.into() {
+///         if quantity.cmp_value(1_000.into()).is_gt() {
 ///             return Err(Veto);
 ///         }
 ///         message.set(tag::ACCOUNT, b"DESK7").map_err(|_| Veto)?;
