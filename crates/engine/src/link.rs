@@ -522,7 +522,9 @@ fn pass_over(
 ) {
     let skip = core.lost_with(inbox, skip);
     received.garbled(inbox.range(skip));
-    if inbox.bytes().starts_with(TLS_ALERT) {
+    // Later it is but bytes that a counterparty may send to mislead whoever reads the log.
+    let answers_logon = core.session.state() == transfix_session::State::LogonSent;
+    if answers_logon && inbox.bytes().starts_with(TLS_ALERT) {
         core.events.speaks_tls(now);
     }
     core.garbled(now, reason, skip);
