@@ -17,7 +17,7 @@ use transfix::{
 
 use transfix_bench::scenarios::demonstrate;
 
-use crate::audit::Audit;
+use crate::audit::journals::Audit;
 use crate::show::Show;
 use crate::venue::book::Ids;
 use crate::venue::{Venue, Watch};

@@ -83,8 +83,6 @@ enum Verb {
     Tls(tls::Args),
     /// Look into the stores of sessions, and set, repair or import one.
     Store(store::Args),
-    /// Compare the journals of both sides of a session.
-    #[command(hide = true)]
     Audit(audit::Args),
     /// A counterparty for tests, driven by lines.
     #[command(hide = true)]

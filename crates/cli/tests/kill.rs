@@ -244,7 +244,7 @@ fn kills_lose_and_double_nothing() {
     let (status, lines) = market.venue.ended();
     assert!(status.success(), "venue: {status}, {lines:?}");
     let mut audit = Command::new(env!("CARGO_BIN_EXE_transfix"));
-    let audit = audit.arg("audit").args(market.stores()).output().unwrap();
+    let audit = audit.args(["audit", "journals"]).args(market.stores()).output().unwrap();
     print!("{}", String::from_utf8_lossy(&[audit.stdout, audit.stderr].concat()));
     assert!(audit.status.success(), "something was lost or doubled");
 }

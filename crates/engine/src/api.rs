@@ -5,6 +5,7 @@
 //! below ([`owner`]). Nothing below knows it. What those layers return (errors, counts, what an
 //! application is told) lies where it is made, and `lib.rs` exports it.
 
+pub(crate) mod admin;
 pub(crate) mod application;
 pub(crate) mod batch;
 pub(crate) mod builder;

@@ -241,6 +241,7 @@ pub(crate) fn assemble(
     core.outgoing.note_taken(&queue);
     Ok(Shared {
         id,
+        settings: Arc::new(settings.clone()),
         link: Mutex::new(Link::new(core)),
         wishes: AtomicUsize::new(0),
         queue,

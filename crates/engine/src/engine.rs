@@ -10,6 +10,7 @@ use transfix_session::{Role, SessionId};
 use transfix_store::Helpers;
 use transfix_transport::refuse_long_files_by_error;
 
+use crate::admin::audit::AuditFile;
 use crate::affinity::{self, pin_to_cpu};
 use crate::assemble::{check_rules, judge, open, open_or_defer, open_stores, tell_doubts};
 use crate::drive::acceptor::{Acceptor, AcceptorDoor};
@@ -467,6 +468,11 @@ fn registry(
     registry.certificates = Arc::new(OwnCertificates::new(Arc::clone(io)));
     registry.watch = Arc::new(Watch::new(settings.slow_callback_ms));
     registry.waiting = Arc::new(WaitingTotal::new(settings.waiting_bytes_max));
+    if !settings.audit_file.as_os_str().is_empty() {
+        let path = &settings.audit_file;
+        let what = format!("the audit file {}", path.display());
+        registry.audit = Some(AuditFile::open(path, io.now().utc).map_err(io_error(what))?);
+    }
     registry.open_store = open_store;
     let makers = thread::available_parallelism().map_or(1, usize::from).min(MAKERS_MAX);
     registry.helpers = Arc::new(Helpers::new(makers, affinity::of_helpers(&settings.helper_cpus)));

@@ -279,7 +279,7 @@ fn write_value(value: &[u8], out: &mut dyn Write) -> fmt::Result {
 }
 
 /// A string with what JSON wants escaped.
-fn write_string(text: &str, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write_string(text: &str, out: &mut dyn Write) -> fmt::Result {
     out.write_char('"')?;
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c < ' ' || c == '"' || c == '\\') {

@@ -47,6 +47,7 @@
 //! message.
 #![forbid(unsafe_code)]
 
+mod admin;
 mod affinity;
 mod api;
 mod assemble;
@@ -66,7 +67,11 @@ pub mod simulated;
 #[cfg(feature = "tls")]
 pub mod tls;
 
+pub use admin::action::{Action, Actor, EngineAction};
+pub use admin::audit_line::{AuditError, Verified, verify_audit};
+pub use admin::request::Request;
 pub use affinity::pin_to_cpu;
+pub use api::admin::{Admin, AdminError, Done};
 pub use api::application::{Application, SessionRef};
 pub use api::batch::{Batch, BatchSent};
 pub use api::builder::EngineBuilder;
@@ -145,3 +150,8 @@ pub struct ComingFromQuickFix;
 #[cfg(doctest)]
 #[doc = include_str!("../../../book/src/before-send.md")]
 pub struct BeforeAMessageIsSent;
+
+/// A page of the book, so that its snippets are run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../book/src/administration.md")]
+pub struct Administration;

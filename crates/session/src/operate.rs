@@ -42,6 +42,14 @@ impl Session {
         })
     }
 
+    /// Sends a Heartbeat(0), out of its turn.
+    ///
+    /// # Errors
+    /// If nothing was sent: the session must be logged on.
+    pub fn heartbeat(&mut self, now: Now, out: &mut Outbox) -> Result<(), OperateError> {
+        self.when_active(|session| session.write_admin(now, b"0", out, |_| ()))
+    }
+
     /// Sends a TestRequest(1) with this TestReqID(112).
     ///
     /// # Errors

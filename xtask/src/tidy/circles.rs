@@ -24,6 +24,7 @@ const LAYERS: &[(&str, &[&str])] = &[(
         "assemble",
         "drive",
         "link",
+        "admin",
         "observe",
         "affinity",
         "settings",

@@ -149,15 +149,18 @@ const CALLS: &[(i32, &str)] = &[
     (0, "generate FIX44 --messages Heartbeat --output generated"),
     (2, "generate FIX45"),
     (2, "generate"),
-    (2, "audit none none"),
-    (2, "audit"),
+    (2, "audit journals none none"),
+    (0, "audit verify notes.body"),
+    (1, "audit verify bad.fix"),
+    (1, "audit verify notes.body --has 00"),
+    (2, "audit verify none"),
     (2, "peer"),
 ];
 
 /// The words of a call that name a verb: `store list`.
 fn verb(call: &str) -> String {
     let words: Vec<_> = call.split(' ').collect();
-    let count = if matches!(words[0], "store" | "bench") { 2 } else { 1 };
+    let count = if matches!(words[0], "audit" | "store" | "bench") { 2 } else { 1 };
     words.into_iter().take(count).collect::<Vec<_>>().join(" ")
 }
 
@@ -188,8 +191,8 @@ fn every_help_says_which_exit_codes_there_are() {
     let called: BTreeSet<String> = CALLS.iter().map(|(_, call)| verb(call)).collect();
     let help = expect(0, &["--help"]).out;
     let mut verbs = verbs_of(&help);
-    verbs.extend(["audit".to_owned(), "peer".to_owned()]);
-    for group in ["store", "bench"] {
+    verbs.extend(["audit journals".to_owned(), "peer".to_owned()]);
+    for group in ["audit", "store", "bench"] {
         verbs.retain(|verb| verb != group);
         let help = expect(0, &[group, "--help"]).out;
         verbs.extend(verbs_of(&help).iter().map(|verb| format!("{group} {verb}")));

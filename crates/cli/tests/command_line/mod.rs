@@ -75,7 +75,6 @@ fn help_shows_an_example_of_each_verb() {
         "print",
         "check",
         "convert",
-        "audit",
     ];
     for verb in verbs {
         let help = expect(0, &[verb, "--help"]).out;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::drive::certificates::{OwnCertificates, days_left};
+use crate::drive::registry::Registry;
 use crate::engine::Engine;
 
 /// The certificates that an engine shows to its counterparties. A clone is the same.
@@ -39,6 +40,10 @@ pub struct CertificateStatus {
 }
 
 impl Certificates {
+    pub(crate) fn of(registry: &Registry) -> Self {
+        Self(Arc::clone(&registry.certificates))
+    }
+
     /// All of them, those that end first at the beginning. Waits for no file and for no session.
     #[must_use]
     pub fn all(&self) -> Vec<CertificateStatus> {
@@ -76,6 +81,6 @@ impl Engine {
     /// the start, before a connection, and by a look once an hour.
     #[must_use]
     pub fn certificates(&self) -> Certificates {
-        Certificates(Arc::clone(&self.registry().certificates))
+        Certificates::of(self.registry())
     }
 }

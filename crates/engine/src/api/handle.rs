@@ -20,7 +20,7 @@ use crate::link::queue::Pushed;
 use crate::link::sent::Sent;
 use crate::observe::counters::Counters;
 use crate::observe::latency::Latency;
-use crate::settings::{Offline, SendMode};
+use crate::settings::{Offline, SendMode, SessionSettings};
 
 /// Memory for bodies that a thread keeps: enough for any usual message.
 const BODY_BYTES_KEPT: usize = 64 << 10;
@@ -52,6 +52,12 @@ impl SessionHandle {
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.shared.id
+    }
+
+    /// The settings that the session was made with.
+    #[must_use]
+    pub fn settings(&self) -> &SessionSettings {
+        &self.shared.settings
     }
 
     /// Whether the session is logged on. It may change at any moment.

@@ -134,6 +134,14 @@ impl SessionHandle {
         self.operate(|session, now, out| session.request_resend(now, begin, end, out))
     }
 
+    /// Sends a Heartbeat(0), out of its turn.
+    ///
+    /// # Errors
+    /// If it was not sent: only a logged-on session does.
+    pub fn heartbeat(&self) -> Result<(), OperateError> {
+        self.operate(Session::heartbeat)
+    }
+
     /// Sends a TestRequest(1) with this TestReqID(112).
     ///
     /// # Errors

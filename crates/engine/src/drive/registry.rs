@@ -7,6 +7,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 use transfix_session::{BeginString, SessionId};
 use transfix_store::{Helpers, Store, StoreError};
 
+use crate::admin::audit::AuditFile;
+use crate::admin::request::Requests;
 use crate::drive::certificates::OwnCertificates;
 use crate::drive::line::Line;
 use crate::drive::resolver::Resolver;
@@ -50,6 +52,10 @@ pub(crate) struct Registry {
     pub(crate) names: Arc<Resolver>,
     /// Certificates of our own.
     pub(crate) certificates: Arc<OwnCertificates>,
+    /// Where the actions of operators are written, if they are.
+    pub(crate) audit: Option<AuditFile>,
+    /// What operators ask of the program.
+    pub(crate) requests: Requests,
     /// Opens stores of the user's own.
     pub(crate) open_store: Option<OpenStore>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
@@ -71,6 +77,8 @@ impl Default for Registry {
             line: None,
             names: Arc::default(),
             certificates: Arc::default(),
+            audit: None,
+            requests: Requests::default(),
             open_store: None,
             sessions: OnceLock::new(),
             created: RwLock::default(),
@@ -126,6 +134,18 @@ impl Registry {
         let created = self.created();
         let made = created.sessions.values().filter(|(_, is_made)| *is_made);
         let mut all: Vec<_> = made.filter_map(|(shared, _)| shared.upgrade()).collect();
+        all.sort_by_cached_key(|shared| shared.id.to_string());
+        all
+    }
+
+    /// All sessions, in the order of their identities.
+    pub(crate) fn all(&self) -> Vec<Arc<Shared>> {
+        let mut all: Vec<_> = {
+            let created = self.created();
+            let later = created.sessions.values().filter_map(|(shared, _)| found(shared));
+            let of_start = self.sessions.get().into_iter().flat_map(HashMap::values);
+            of_start.filter_map(found).chain(later).collect()
+        };
         all.sort_by_cached_key(|shared| shared.id.to_string());
         all
     }

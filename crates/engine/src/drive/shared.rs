@@ -21,7 +21,7 @@ use crate::link::gate::Gate;
 use crate::link::queue::SendQueue;
 use crate::observe::published::Published;
 use crate::settings::allow_from::Subnet;
-use crate::settings::{AfterPanic, Offline, QueueWhenFull, SendMode};
+use crate::settings::{AfterPanic, Offline, QueueWhenFull, SendMode, SessionSettings};
 
 /// Time between two looks of a sender that waits for room.
 const ROOM_LOOK: Duration = Duration::from_millis(1);
@@ -48,6 +48,8 @@ impl Drop for Wish<'_> {
 /// What handle and worker of one session share.
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
+    /// What it was made with.
+    pub(crate) settings: Arc<SessionSettings>,
     pub(crate) link: Mutex<Link>,
     /// How many wait for that lock.
     pub(crate) wishes: AtomicUsize,

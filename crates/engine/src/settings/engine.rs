@@ -1,5 +1,7 @@
 //! The section `[engine]`: what all sessions share.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use transfix_session::settings_table;
 
@@ -63,6 +65,11 @@ settings_table! {
         /// Whether the stop of the engine tells how long messages took on their way through each
         /// session: the event `latency`, one for each stage.
         pub latency_at_stop: bool = false,
+        /// File that every action of an operator is written into, before it is begun and with its
+        /// end: who, from where, what, the session before and after. It is only appended to, and a
+        /// chain of hashes shows what was changed later (`transfix audit verify`). What it does not
+        /// take is not done. Empty for none.
+        pub audit_file: PathBuf = PathBuf::new(),
         /// What follows when a thread of the engine panics outside of a session: `restart` lets it
         /// go on, `abort` ends the process at once.
         pub thread_lost: ThreadLost = ThreadLost::Restart,

@@ -192,9 +192,12 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[engine].thread_lost", STRANGERS, "or_ends_the_process_if_the_settings_say_so"),
     ("[engine].slow_callback_ms", STRANGERS, "a_callback_that_does_not_return_is_named"),
     ("[engine].latency_at_stop", LATENCY, "the_stop_tells_if_it_is_asked"),
+    ("[engine].audit_file", ADMIN, "each_action_does_what_it_says_and_is_written_down"),
+    ("[engine].audit_file", ADMIN, "what_the_audit_file_does_not_take_is_not_done"),
     ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
 ];
 
+const ADMIN: &str = "engine/tests/switches/admin.rs";
 const APPLICATION: &str = "engine/tests/switches/application_threads.rs";
 const BATCHES: &str = "engine/tests/switches/batches.rs";
 const BEFORE_SEND: &str = "engine/tests/switches/before_send.rs";

@@ -1,6 +1,7 @@
 //! Switches that need more than the session layer: an engine over loopback, each switch on and off.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
+mod admin;
 mod application_threads;
 mod batches;
 mod before_send;

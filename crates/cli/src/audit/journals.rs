@@ -1,0 +1,160 @@
+//! `transfix audit journals`: the proof that nothing was lost or doubled, for `demo` and for tests:
+//! the journals of both sides of a session, compared message by message.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use transfix::codec::{CheckSumPolicy, FieldIndex};
+use transfix::store::journal::{self, Event};
+use transfix::{Mask, Message, Tag, tag};
+
+use crate::input::{failed, tag as tag_number};
+
+/// Compare the journals of both sides of a session.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix audit journals store/client/FIX.4.4-CLIENT-VENUE store/venue/FIX.4.4-VENUE-CLIENT
+
+Both sessions must have `keep_inbound = true`, and nothing may be on its way.
+Exit code: 0 all was received once and in order, 1 not, 2 wrong usage or a journal that
+cannot be read.")]
+pub(crate) struct Args {
+    /// Store of the initiator's session.
+    client: PathBuf,
+    /// Store of the acceptor's session.
+    venue: PathBuf,
+    /// Shows stars in place of the values of these tags too, where messages differ; passwords
+    /// always have stars.
+    #[arg(long, value_name = "TAG", value_delimiter = ',', value_parser = tag_number)]
+    mask: Vec<Tag>,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let audit = match Audit::of(&args.client, &args.venue) {
+        Ok(audit) => audit,
+        Err(error) => return failed(&error),
+    };
+    println!("{audit}");
+    match audit.check(&Mask::of(args.mask.iter().copied())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("transfix audit journals: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Application messages of one direction: MsgSeqNum(34) and the fields of the body.
+type Messages = Vec<(u64, Vec<u8>)>;
+
+/// What both journals hold.
+pub(crate) struct Audit {
+    orders: Direction,
+    reports: Direction,
+}
+
+/// One direction: what one side sent and what the other side got.
+struct Direction {
+    sent: Messages,
+    received: Messages,
+}
+
+impl Audit {
+    /// Reads both journals; the sessions must keep their inbound messages.
+    pub(crate) fn of(client_store: &Path, venue_store: &Path) -> Result<Self, String> {
+        let (orders_sent, reports_received) = read(client_store)?;
+        let (reports_sent, orders_received) = read(venue_store)?;
+        Ok(Self {
+            orders: Direction { sent: orders_sent, received: orders_received },
+            reports: Direction { sent: reports_sent, received: reports_received },
+        })
+    }
+
+    /// Messages that the client has sent.
+    pub(crate) const fn orders(&self) -> usize {
+        self.orders.sent.len()
+    }
+
+    /// Holds if the messages of the client were each received once and in order, and those of the
+    /// venue likewise. What the mask hides is not shown.
+    pub(crate) fn check(&self, mask: &Mask) -> Result<(), String> {
+        for (name, direction) in
+            [("client to venue", &self.orders), ("venue to client", &self.reports)]
+        {
+            direction.check(mask).map_err(|error| format!("{name}: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Direction {
+    fn check(&self, mask: &Mask) -> Result<(), String> {
+        for (n, (sent, received)) in self.sent.iter().zip(&self.received).enumerate() {
+            if sent != received {
+                return Err(format!(
+                    "message {n} differs: sent {} {}, received {} {}",
+                    sent.0,
+                    mask.message(&sent.1).escape_ascii(),
+                    received.0,
+                    mask.message(&received.1).escape_ascii()
+                ));
+            }
+        }
+        let (sent, received) = (self.sent.len(), self.received.len());
+        if sent != received {
+            return Err(format!("{sent} messages sent, {received} received"));
+        }
+        Ok(())
+    }
+
+    fn line(&self, what: &str) -> String {
+        let mut distinct: Vec<_> = self.received.iter().map(|(seq, _)| *seq).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let (sent, received) = (self.sent.len(), self.received.len());
+        let doubled = received - distinct.len();
+        let lost = self.sent.iter().filter(|(seq, _)| distinct.binary_search(seq).is_err()).count();
+        format!(
+            "  {what:<18} sent {sent:>6}   received {received:>6}   lost {lost}   doubled {doubled}"
+        )
+    }
+}
+
+impl fmt::Display for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "The two journals, compared message by message:\n")?;
+        writeln!(f, "{}", self.orders.line("client to venue"))?;
+        write!(f, "{}", self.reports.line("venue to client"))
+    }
+}
+
+/// Application messages sent and received.
+fn read(store: &Path) -> Result<(Messages, Messages), String> {
+    let (mut sent, mut received) = (Vec::new(), Vec::new());
+    let mut index = FieldIndex::default();
+    for entry in journal::read(store).map_err(|error| error.to_string())? {
+        let (stored, list) = match entry.map_err(|error| error.to_string())?.event {
+            Event::Outbound(stored) => (stored, &mut sent),
+            Event::Inbound(stored) => (stored, &mut received),
+            _ => continue,
+        };
+        let message = Message::parse(&stored.bytes, &mut index, CheckSumPolicy::Verify)
+            .map_err(|error| format!("message {} in the journal: {error}", stored.seq))?;
+        if message.msg_type().is_application() {
+            list.push((stored.seq, body(&message)));
+        }
+    }
+    Ok((sent, received))
+}
+
+/// All but what a resend changes: the session layer's own fields.
+fn body(message: &Message<'_>) -> Vec<u8> {
+    let mut body = [b"35=", message.msg_type().as_bytes(), b"\x01"].concat();
+    for (n, field) in message.fields().enumerate() {
+        if !tag::is_session_owned(field.tag) {
+            body.extend_from_slice(message.encoded(n));
+        }
+    }
+    body
+}

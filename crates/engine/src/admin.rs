@@ -1,0 +1,10 @@
+//! What an operator asks of an engine, as values: the actions, who asks, what is written of them.
+//!
+//! Here belongs what every face of the administration has in common, whether a program, a page in
+//! the browser or another FIX session. How a session is found and told lies in
+//! `api/admin.rs`. Nothing here knows a session.
+
+pub(crate) mod action;
+pub(crate) mod audit;
+pub(crate) mod audit_line;
+pub(crate) mod request;

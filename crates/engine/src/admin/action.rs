@@ -1,0 +1,259 @@
+//! What an operator may ask of a session or of the engine, and who asks.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use transfix_codec::{Misuse, raw::check_body};
+use transfix_session::SessionId;
+
+use crate::observe::mask::Mask;
+use crate::settings::SessionSettings;
+
+/// Who asks for an action, for the audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actor {
+    /// The name of a user or of a program.
+    pub who: String,
+    /// Where it comes from: an address, a signal, a terminal.
+    pub from: String,
+}
+
+impl Actor {
+    /// An actor of this name, from there.
+    #[must_use]
+    pub fn new(who: impl Into<String>, from: impl Into<String>) -> Self {
+        Self { who: who.into(), from: from.into() }
+    }
+}
+
+/// What an operator may ask of a session. Each is a call of
+/// [`SessionHandle`](crate::SessionHandle), which says more about it.
+///
+/// By serde it is an object with the name of the action and its values:
+/// `{"action": "set_numbers", "next_in": 5}`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Action {
+    /// Allows the session to be connected; an initiator tries at once. Also known as *enable*.
+    LogOn {},
+    /// Logs out, and stays disconnected until [`Action::LogOn`]. Also known as *disable*.
+    LogOut {
+        /// Text(58) of our Logout(5).
+        #[serde(default)]
+        text: String,
+    },
+    /// Drops the connection without a word; an initiator connects again.
+    Disconnect {},
+    /// Connects an initiator to another of its destinations.
+    ConnectTo {
+        /// Which one, counted from 0.
+        destination: usize,
+    },
+    /// Brings a session back that has failed.
+    Revive {},
+    /// Sets the next numbers without a word to the counterparty.
+    SetNumbers {
+        /// MsgSeqNum(34) that the next message of the counterparty must have.
+        #[serde(default)]
+        next_in: Option<u64>,
+        /// MsgSeqNum(34) that our next message will have.
+        #[serde(default)]
+        next_out: Option<u64>,
+    },
+    /// Makes our next Logon(A) reset both numbers to 1.
+    ResetAtNextLogon {},
+    /// Resets both numbers of a session that is logged on.
+    ResetInSession {},
+    /// Sends SequenceReset-Reset(4).
+    SequenceReset {
+        /// NewSeqNo(36).
+        new_seq_no: u64,
+    },
+    /// Sends a Heartbeat(0).
+    Heartbeat {},
+    /// Sends a TestRequest(1).
+    TestRequest {
+        /// TestReqID(112).
+        id: String,
+    },
+    /// Sends a ResendRequest(2).
+    ResendRequest {
+        /// BeginSeqNo(7).
+        begin: u64,
+        /// EndSeqNo(16); 0 for all that follow.
+        #[serde(default)]
+        end: u64,
+    },
+    /// Sends an application message.
+    Send {
+        /// MsgType(35).
+        msg_type: String,
+        /// The fields behind the header, as `TAG=VALUE|TAG=VALUE`; with values that have a `|`, the
+        /// delimiter is byte 1.
+        fields: String,
+    },
+    /// Holds messages back in the queue.
+    HoldSending {},
+    /// Sends what was held back.
+    ReleaseSending {},
+    /// Drops the messages that wait in the queue.
+    ClearQueued {},
+}
+
+impl Action {
+    /// Its name, as serde writes it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::LogOn {} => "log_on",
+            Self::LogOut { .. } => "log_out",
+            Self::Disconnect {} => "disconnect",
+            Self::ConnectTo { .. } => "connect_to",
+            Self::Revive {} => "revive",
+            Self::SetNumbers { .. } => "set_numbers",
+            Self::ResetAtNextLogon {} => "reset_at_next_logon",
+            Self::ResetInSession {} => "reset_in_session",
+            Self::SequenceReset { .. } => "sequence_reset",
+            Self::Heartbeat {} => "heartbeat",
+            Self::TestRequest { .. } => "test_request",
+            Self::ResendRequest { .. } => "resend_request",
+            Self::Send { .. } => "send",
+            Self::HoldSending {} => "hold_sending",
+            Self::ReleaseSending {} => "release_sending",
+            Self::ClearQueued {} => "clear_queued",
+        }
+    }
+
+    /// Whether it may lose messages, or puts the numbers of both sides out of step: a face asks
+    /// again before it does that.
+    #[must_use]
+    pub const fn is_dangerous(&self) -> bool {
+        matches!(
+            self,
+            Self::SetNumbers { .. }
+                | Self::ResetAtNextLogon {}
+                | Self::ResetInSession {}
+                | Self::SequenceReset { .. }
+                | Self::Send { .. }
+                | Self::ClearQueued {}
+        )
+    }
+
+    /// The action as one line for the audit, with stars in place of what `mask` hides.
+    pub(crate) fn shown(&self, mask: &Mask) -> String {
+        match self {
+            Self::LogOut { text } => format!("log_out text={text}"),
+            Self::ConnectTo { destination } => format!("connect_to destination={destination}"),
+            Self::SetNumbers { next_in, next_out } => {
+                let mut shown = self.name().to_owned();
+                for (name, next) in [("next_in", next_in), ("next_out", next_out)] {
+                    if let Some(next) = next {
+                        shown += &format!(" {name}={next}");
+                    }
+                }
+                shown
+            }
+            Self::SequenceReset { new_seq_no } => format!("sequence_reset new_seq_no={new_seq_no}"),
+            Self::TestRequest { id } => format!("test_request id={id}"),
+            Self::ResendRequest { begin, end } => format!("resend_request begin={begin} end={end}"),
+            Self::Send { msg_type, fields } => {
+                let frame = format!("35={msg_type}\x01{}", String::from_utf8_lossy(&body(fields)));
+                let frame = mask.garbled(frame.as_bytes());
+                let frame = frame.strip_suffix(b"\x01").unwrap_or(&frame);
+                format!("send {}", String::from_utf8_lossy(frame).replace('\x01', "|"))
+            }
+            other => other.name().to_owned(),
+        }
+    }
+}
+
+/// Fields as an operator writes them, as those of a message.
+///
+/// # Errors
+/// [`Misuse`] if they are no fields.
+pub(crate) fn checked_body(fields: &str) -> Result<Vec<u8>, Misuse> {
+    let body = body(fields);
+    check_body(&body)?;
+    Ok(body)
+}
+
+fn body(fields: &str) -> Vec<u8> {
+    let mut body = fields.as_bytes().to_vec();
+    if !body.contains(&1) {
+        body.iter_mut().filter(|byte| **byte == b'|').for_each(|byte| *byte = 1);
+    }
+    if body.last().is_some_and(|last| *last != 1) {
+        body.push(1);
+    }
+    body
+}
+
+/// What an operator may ask of the program that has the engine.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum EngineAction {
+    /// To go over to what the settings file says now.
+    Reload,
+    /// To add a session.
+    Add(Box<SessionSettings>),
+    /// To log a session out and forget it.
+    Remove {
+        /// Which one.
+        id: SessionId,
+        /// Text(58) of our Logout(5).
+        text: String,
+    },
+    /// To log out everywhere and end.
+    Stop,
+}
+
+impl fmt::Display for EngineAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reload => f.write_str("reload"),
+            Self::Add(settings) => write!(f, "add {}", settings.id()),
+            Self::Remove { id, text } => write!(f, "remove {id} text={text}"),
+            Self::Stop => f.write_str("stop"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_taken_with_either_delimiter() {
+        assert_eq!(body("11=a|58=b"), b"11=a\x0158=b\x01");
+        assert_eq!(body("11=a\x0158=b|c\x01"), b"11=a\x0158=b|c\x01");
+        assert_eq!(body(""), b"");
+        assert!(checked_body("11").is_err(), "no field");
+    }
+
+    #[test]
+    fn an_action_is_shown_without_secrets() {
+        let fields = "924=1|553=me|554=hush|58=x".to_owned();
+        let send = Action::Send { msg_type: "BE".to_owned(), fields };
+        let shown = send.shown(&Mask::of([transfix_codec::Tag(58)]));
+        assert_eq!(shown, "send 35=BE|924=1|553=me|554=****|58=*");
+    }
+
+    #[test]
+    fn names_are_those_of_serde() {
+        let all = [
+            ("{\"action\":\"log_on\"}", Action::LogOn {}),
+            ("{\"action\":\"log_out\",\"text\":\"\"}", Action::LogOut { text: String::new() }),
+            ("{\"action\":\"resend_request\",\"begin\":3,\"end\":0}", {
+                Action::ResendRequest { begin: 3, end: 0 }
+            }),
+        ];
+        for (text, action) in all {
+            assert_eq!(serde_json::to_string(&action).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Action>(text).unwrap(), action);
+            assert!(text.contains(&format!("\"{}\"", action.name())));
+        }
+        let unknown = "{\"action\":\"log_on\",\"txt\":\"\"}";
+        assert!(serde_json::from_str::<Action>(unknown).is_err(), "an unknown value");
+    }
+}

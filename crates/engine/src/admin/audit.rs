@@ -1,0 +1,231 @@
+//! The audit file: what operators did, for ever.
+//!
+//! Invariants: the file is only appended to; a line is on the disk before its action is begun, and
+//! a failed write leaves no part of a line behind.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use transfix_codec::Timestamp;
+
+use crate::admin::audit_line::{Line, NO_HASH, chained, hash_of};
+
+/// The last lines are looked for in so many bytes.
+const TAIL: u64 = 2 << 20;
+
+/// The file, open and locked.
+pub(crate) struct AuditFile {
+    path: PathBuf,
+    chain: Mutex<Chain>,
+}
+
+/// Where the chain has come to.
+struct Chain {
+    file: File,
+    /// The length of the file up to its last whole line.
+    length: u64,
+    /// The number of the last line.
+    n: u64,
+    hash: String,
+    /// What stands behind the last whole line may be the beginning of one.
+    is_torn: bool,
+}
+
+/// A line that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) n: u64,
+    pub(crate) hash: String,
+}
+
+impl AuditFile {
+    /// Opens the file, or makes it. A last line that a crash has left in pieces is moved to
+    /// `FILE.torn`, and the chain says so.
+    pub(crate) fn open(path: &Path, now: Timestamp) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = file.open(path)?;
+        file.try_lock().map_err(|why| match why {
+            TryLockError::WouldBlock => {
+                io::Error::new(ErrorKind::ResourceBusy, "another process writes it")
+            }
+            TryLockError::Error(error) => error,
+        })?;
+        let length = file.metadata()?.len();
+        let start = length.saturating_sub(TAIL);
+        let mut tail = Vec::new();
+        file.seek(SeekFrom::Start(start))?;
+        (&mut file).take(length - start).read_to_end(&mut tail)?;
+        let (kept, n, hash) = last_sound(&tail, start == 0)?;
+        let torn = &tail[kept..];
+        let mut chain = Chain { file, length: start + kept as u64, n, hash, is_torn: false };
+        if !torn.is_empty() {
+            tracing::warn!(file = %path.display(), bytes = torn.len(),
+                "the last line of the audit file was not whole; it is in FILE.torn");
+            keep_apart(path, torn)?;
+            chain.is_torn = true;
+            let what = format!("{} bytes, SHA-256 {}", torn.len(), hash_of(torn));
+            let texts = [("who", "engine"), ("what", &what), ("step", "torn")];
+            chain.append(&Line { at: now, texts: &texts, of: None })?;
+        } else if start + tail.len() as u64 != length {
+            return Err(io::Error::new(ErrorKind::ResourceBusy, "it grows while it is read"));
+        }
+        Ok(Self { path: path.to_owned(), chain: Mutex::new(chain) })
+    }
+
+    /// Appends a line, and waits until the disk has it.
+    pub(crate) fn append(&self, line: &Line<'_>) -> io::Result<Written> {
+        self.chain.lock().unwrap_or_else(PoisonError::into_inner).append(line)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Chain {
+    fn append(&mut self, line: &Line<'_>) -> io::Result<Written> {
+        if self.is_torn {
+            self.file.set_len(self.length)?;
+            self.is_torn = false;
+        }
+        let n = self.n + 1;
+        let (text, hash) = line.written(n, &self.hash);
+        self.is_torn = true;
+        self.file.seek(SeekFrom::Start(self.length))?;
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
+        if let Err(error) = written {
+            // What was written of it goes; if not now, then with the next line.
+            self.is_torn = self.file.set_len(self.length).is_err();
+            return Err(error);
+        }
+        self.is_torn = false;
+        self.length += text.len() as u64;
+        self.n = n;
+        self.hash.clone_from(&hash);
+        Ok(Written { n, hash })
+    }
+}
+
+/// The end of the last line that is whole and fits its hash, its number and its hash. Of the lines
+/// at the end one alone may be torn: each was on the disk before the next was begun.
+fn last_sound(tail: &[u8], is_whole: bool) -> io::Result<(usize, u64, String)> {
+    let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let mut end = whole;
+    let mut damaged = 0;
+    while end > 0 {
+        let start = tail[..end - 1].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        match chained(&tail[start..end - 1]) {
+            Ok(line) => return Ok((end, line.n, line.hash.to_owned())),
+            // Whole, and yet not sound: the end of it came to the disk before its beginning did.
+            Err(_) if damaged == 0 && end == tail.len() => damaged = 1,
+            Err(why) => {
+                let why = format!("its last lines were changed: {why}; move the file away");
+                return Err(io::Error::new(ErrorKind::InvalidData, why));
+            }
+        }
+        end = start;
+    }
+    match is_whole {
+        true => Ok((0, 0, NO_HASH.to_owned())),
+        false => Err(io::Error::new(ErrorKind::InvalidData, "its end is no audit; move it away")),
+    }
+}
+
+/// Puts what was torn into a file beside the audit.
+fn keep_apart(path: &Path, torn: &[u8]) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".torn");
+    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(name)?;
+    file.write_all(torn)?;
+    file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::BufReader;
+
+    use transfix_testkit::temp::TempDir;
+
+    use super::*;
+    use crate::admin::audit_line::{Verified, verify_audit};
+
+    fn line<'a>(texts: &'a [(&'static str, &'a str)]) -> Line<'a> {
+        Line { at: Timestamp(1), texts, of: None }
+    }
+
+    fn verified(path: &Path) -> Verified {
+        verify_audit(BufReader::new(File::open(path).unwrap()), None).unwrap()
+    }
+
+    fn with_lines(path: &Path, lines: u64) -> u64 {
+        let file = AuditFile::open(path, Timestamp(1)).unwrap();
+        (0..lines).for_each(|_| _ = file.append(&line(&[("step", "done")])).unwrap());
+        fs::metadata(path).unwrap().len()
+    }
+
+    #[test]
+    fn it_goes_on_where_it_was() {
+        let dir = TempDir::new();
+        let path = dir.path().join("audit");
+        with_lines(&path, 3);
+        with_lines(&path, 2);
+        assert_eq!(verified(&path).lines, 5);
+    }
+
+    #[test]
+    fn one_process_writes_it() {
+        let dir = TempDir::new();
+        let path = dir.path().join("audit");
+        let _first = AuditFile::open(&path, Timestamp(1)).unwrap();
+        let second = AuditFile::open(&path, Timestamp(1)).err().unwrap();
+        assert_eq!(second.to_string(), "another process writes it");
+    }
+
+    #[test]
+    fn a_crash_at_any_byte_of_the_last_line_is_mended_and_told() {
+        let dir = TempDir::new();
+        let path = dir.path().join("audit");
+        let two = with_lines(&path, 2);
+        let three = with_lines(&path, 1);
+        let sound = fs::read(&path).unwrap();
+        for cut in two..three {
+            fs::write(&path, &sound[..cut as usize]).unwrap();
+            with_lines(&path, 1);
+            let told = u64::from(cut > two);
+            assert_eq!(verified(&path).lines, 3 + told, "cut at {cut}");
+            // The length came to the disk, and not the bytes.
+            let mut zeros = sound.clone();
+            zeros[cut as usize..].fill(0);
+            fs::write(&path, zeros).unwrap();
+            with_lines(&path, 1);
+            assert_eq!(verified(&path).lines, 4, "zeros from {cut}");
+            // The end came to the disk, and not the beginning.
+            let mut zeros = sound.clone();
+            zeros[two as usize..=cut as usize].fill(0);
+            fs::write(&path, zeros).unwrap();
+            with_lines(&path, 1);
+            assert_eq!(verified(&path).lines, 4, "zeros up to {cut}");
+        }
+        assert!(fs::read(dir.path().join("audit.torn")).unwrap().len() > 100);
+    }
+
+    #[test]
+    fn more_than_one_line_that_is_not_sound_is_no_crash() {
+        let dir = TempDir::new();
+        let path = dir.path().join("audit");
+        with_lines(&path, 3);
+        let text = fs::read_to_string(&path).unwrap().replace("done", "gone");
+        fs::write(&path, &text).unwrap();
+        let error = AuditFile::open(&path, Timestamp(1)).err().unwrap().to_string();
+        assert!(error.starts_with("its last lines were changed: its text does not fit"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text, "nothing is changed");
+        // Some other file, of whatever length.
+        fs::write(&path, "x\n".repeat(2 << 20)).unwrap();
+        AuditFile::open(&path, Timestamp(1)).err().unwrap();
+    }
+}

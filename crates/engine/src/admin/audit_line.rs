@@ -1,0 +1,292 @@
+//! A line of the audit file: how it is written, and how it is checked.
+//!
+//! A line is a JSON object. Its last two values are `prev`, the hash of the line before, and
+//! `hash`, the SHA-256 of all that stands before `,"hash":` in the line itself. So no line can be
+//! changed, left out or put in without a change of all that follow.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::io::{self, BufRead, Read};
+
+use sha2::{Digest, Sha256};
+use transfix_codec::Timestamp;
+
+use crate::json::write_string;
+
+/// The hash before the first line.
+pub(crate) const NO_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// The longest line that is read: longer ones are not of ours.
+const LINE_MAX: u64 = 1 << 20;
+/// The most of a text in a line, in bytes.
+const TEXT_MAX: usize = 16 << 10;
+
+const PREV: &str = ",\"prev\":\"";
+const HASH: &str = ",\"hash\":\"";
+/// Behind `prev` and its hash, and at the end of a line.
+const PREV_LENGTH: usize = PREV.len() + NO_HASH.len() + 1;
+const HASH_LENGTH: usize = HASH.len() + NO_HASH.len() + 2;
+
+/// What a line says, in the order of its values; empty texts are left out.
+pub(crate) struct Line<'a> {
+    pub(crate) at: Timestamp,
+    pub(crate) texts: &'a [(&'static str, &'a str)],
+    /// For the second line of an action: the number of the first.
+    pub(crate) of: Option<u64>,
+}
+
+impl Line<'_> {
+    /// The line with its end, and its hash.
+    pub(crate) fn written(&self, n: u64, prev: &str) -> (String, String) {
+        let mut line = format!("{{\"n\":{n},\"at\":\"{}\"", moment(self.at));
+        if let Some(of) = self.of {
+            let _ = write!(line, ",\"of\":{of}");
+        }
+        for (name, text) in self.texts.iter().filter(|(_, text)| !text.is_empty()) {
+            let _ = write!(line, ",\"{name}\":");
+            let _ = write_string(cut(text), &mut line);
+        }
+        let _ = write!(line, "{PREV}{prev}\"");
+        let hash = hash_of(line.as_bytes());
+        let _ = writeln!(line, "{HASH}{hash}\"}}");
+        (line, hash)
+    }
+}
+
+/// The beginning of a text that is too long.
+fn cut(text: &str) -> &str {
+    let end = (0..=text.len().min(TEXT_MAX)).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
+}
+
+/// A time as ISO 8601 has it, with nanoseconds, in UTC.
+fn moment(at: Timestamp) -> String {
+    match jiff::Timestamp::from_nanosecond(i128::from(at.0)) {
+        Ok(at) => format!("{at:.9}"),
+        // No clock of a machine says that.
+        Err(_) => at.0.to_string(),
+    }
+}
+
+pub(crate) fn hash_of(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// What of a line counts for the chain.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Chained<'l> {
+    pub(crate) n: u64,
+    /// The number of the line that this one ends.
+    pub(crate) of: Option<u64>,
+    /// Whether another line must follow which ends it.
+    pub(crate) is_asked: bool,
+    pub(crate) prev: &'l str,
+    pub(crate) hash: &'l str,
+}
+
+/// Takes a line (without its end) apart, if its own hash fits.
+pub(crate) fn chained(line: &[u8]) -> Result<Chained<'_>, &'static str> {
+    let no_line = "it is no line of an audit file";
+    let text = str::from_utf8(line).map_err(|_| no_line)?;
+    let split = |text: &'_ str, at: usize| text.is_char_boundary(at).then_some(at);
+    let at = text.len().checked_sub(HASH_LENGTH).and_then(|at| split(text, at)).ok_or(no_line)?;
+    let (head, tail) = text.split_at(at);
+    let hash = tail.strip_prefix(HASH).and_then(|t| t.strip_suffix("\"}")).ok_or(no_line)?;
+    let at = head.len().checked_sub(PREV_LENGTH).and_then(|at| split(head, at)).ok_or(no_line)?;
+    let (said, tail) = head.split_at(at);
+    let prev = tail.strip_prefix(PREV).and_then(|t| t.strip_suffix('"')).ok_or(no_line)?;
+    if hash_of(head.as_bytes()) != hash {
+        return Err("its text does not fit its hash: it was changed, or is damaged");
+    }
+    let rest = said.strip_prefix("{\"n\":").ok_or(no_line)?;
+    let (n, rest) = rest.split_once(',').ok_or(no_line)?;
+    let n = n.parse().map_err(|_| no_line)?;
+    let of = rest.split(',').nth(1).and_then(|of| of.strip_prefix("\"of\":"));
+    let of = of.map(str::parse).transpose().map_err(|_| no_line)?;
+    Ok(Chained { n, of, is_asked: said.contains(",\"step\":\"asked\""), prev, hash })
+}
+
+/// What an audit file proves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verified {
+    /// Lines of the file.
+    pub lines: u64,
+    /// The hash of the last line: kept elsewhere, it shows later whether lines were cut off.
+    pub last_hash: String,
+    /// Numbers of the lines that ask for an action of which no end is written: the program ended
+    /// meanwhile, or is still at it.
+    pub unfinished: Vec<u64>,
+    /// Bytes behind the last whole line.
+    pub torn_bytes: u64,
+}
+
+/// Why an audit file proves nothing.
+#[non_exhaustive]
+pub enum AuditError {
+    /// It cannot be read.
+    Io(io::Error),
+    /// A line is not the one that was written.
+    Line {
+        /// Its place in the file, from 1.
+        line: u64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// No line has this hash, which once one had.
+    Cut(String),
+}
+
+impl std::fmt::Display for AuditError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "{error}"),
+            Self::Line { line, why } => write!(f, "line {line}: {why}"),
+            Self::Cut(hash) => write!(f, "no line has the hash {hash}: lines were cut off"),
+        }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl std::fmt::Debug for AuditError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for AuditError {}
+
+/// Checks an audit file (`audit_file` of `[engine]`) from its first line to its last.
+///
+/// Each line holds the hash of the one before. So a line that was changed, left out, put in or
+/// moved is found. Lines cut off at the end are found by a hash that was kept elsewhere, such as
+/// that of the event `operated`: some line must have it.
+///
+/// # Errors
+/// [`AuditError`] at the first line that is not the one which was written, or if none has that
+/// hash.
+pub fn verify_audit(mut file: impl BufRead, kept: Option<&str>) -> Result<Verified, AuditError> {
+    let (mut lines, mut last_hash, mut torn_bytes) = (0, NO_HASH.to_owned(), 0);
+    let mut unfinished = BTreeSet::new();
+    let (mut line, mut lost) = (Vec::new(), kept);
+    loop {
+        line.clear();
+        let read = (&mut file).take(LINE_MAX).read_until(b'\n', &mut line);
+        if read.map_err(AuditError::Io)? == 0 {
+            break;
+        }
+        let Some(whole) = line.strip_suffix(b"\n") else {
+            let wrong = |why| AuditError::Line { line: lines + 1, why };
+            if line.len() as u64 == LINE_MAX {
+                return Err(wrong("it is longer than any line of an audit file"));
+            }
+            torn_bytes = line.len() as u64;
+            break;
+        };
+        lines += 1;
+        let wrong = |why| AuditError::Line { line: lines, why };
+        let chained = chained(whole).map_err(wrong)?;
+        if chained.prev != last_hash {
+            return Err(wrong("it does not follow the line before: lines were left out or put in"));
+        }
+        if chained.n != lines {
+            return Err(wrong("its number is not its place in the file"));
+        }
+        if let Some(of) = chained.of {
+            unfinished.remove(&of);
+        } else if chained.is_asked {
+            unfinished.insert(chained.n);
+        }
+        chained.hash.clone_into(&mut last_hash);
+        lost = lost.filter(|kept| !kept.eq_ignore_ascii_case(&last_hash));
+    }
+    if let Some(hash) = lost {
+        return Err(AuditError::Cut(hash.to_owned()));
+    }
+    let unfinished = unfinished.into_iter().collect();
+    Ok(Verified { lines, last_hash, unfinished, torn_bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(lines: u64) -> Vec<String> {
+        let mut prev = NO_HASH.to_owned();
+        let mut all = Vec::new();
+        for n in 1..=lines {
+            let step = if n % 2 == 1 { "asked" } else { "done" };
+            let texts = [("who", "anna \"b\"\n"), ("what", "log_out text=ü"), ("step", step)];
+            let of = (n % 2 == 0).then(|| n - 1);
+            let at = Timestamp(1_764_000_000_000_000_007);
+            let (line, hash) = Line { at, texts: &texts, of }.written(n, &prev);
+            prev = hash;
+            all.push(line);
+        }
+        all
+    }
+
+    fn verify(lines: &[String]) -> Result<Verified, String> {
+        verify_audit(lines.concat().as_bytes(), None).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_sound_file_is_sound() {
+        let lines = file(5);
+        assert!(lines[0].starts_with("{\"n\":1,\"at\":\"2025-11-24T16:00:00.000000007Z\","));
+        for line in &lines {
+            serde_json::from_str::<serde_json::Value>(line).unwrap();
+        }
+        let verified = verify(&lines).unwrap();
+        assert_eq!((verified.lines, &verified.unfinished[..]), (5, &[5][..]));
+        assert!(lines[4].contains(&verified.last_hash));
+        assert_eq!(verify(&[]).unwrap().last_hash, NO_HASH);
+    }
+
+    #[test]
+    fn every_changed_byte_is_found() {
+        let sound = file(4).concat().into_bytes();
+        for at in 0..sound.len() {
+            for other in [sound[at] ^ 1, b'\n', 0xff] {
+                let mut changed = sound.clone();
+                changed[at] = other;
+                if changed == sound {
+                    continue;
+                }
+                let verified = verify_audit(&changed[..], None);
+                // The last line without its end is torn, and told as such.
+                let is_torn = matches!(&verified, Ok(v) if v.lines == 3 && v.torn_bytes > 0);
+                assert!(verified.is_err() || is_torn, "byte {at} as {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_that_are_left_out_moved_or_cut_are_found() {
+        let lines = file(6);
+        for n in 0..5 {
+            let mut fewer = lines.clone();
+            fewer.remove(n);
+            let error = verify(&fewer).unwrap_err();
+            assert!(error.starts_with(&format!("line {}: it does not follow", n + 1)), "{error}");
+            let mut moved = lines.clone();
+            moved.swap(n, n + 1);
+            verify(&moved).unwrap_err();
+        }
+        let hash = verify(&lines).unwrap().last_hash;
+        let cut = |n: usize| verify_audit(lines[..n].concat().as_bytes(), Some(&hash));
+        assert!(matches!(cut(5), Err(AuditError::Cut(_))), "shown by the hash alone");
+        cut(6).unwrap();
+    }
+
+    #[test]
+    fn text_of_an_operator_cannot_pass_for_a_line() {
+        let text = format!("x\"{PREV}{NO_HASH}\"{HASH}{NO_HASH}\"}}\n{{\"n\":2");
+        let texts = [("what", &*text), ("step", "asked")];
+        let (line, _) = Line { at: Timestamp(1), texts: &texts, of: None }.written(1, NO_HASH);
+        assert_eq!(line.matches('\n').count(), 1);
+        assert_eq!(verify(&[line]).unwrap().lines, 1);
+    }
+}

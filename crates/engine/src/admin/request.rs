@@ -1,0 +1,68 @@
+//! What only the program that has the engine can do: asked by operators, answered by the program.
+
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::admin::action::{Actor, EngineAction};
+
+/// Who takes the requests of operators.
+type Take = Box<dyn FnMut(Request) + Send>;
+
+/// A request of an operator to the program that has the engine. Whoever asks waits for
+/// [`Request::answer`].
+#[derive(Debug)]
+pub struct Request {
+    /// Who asks.
+    pub actor: Actor,
+    /// For what.
+    pub action: EngineAction,
+    to: SyncSender<Result<String, String>>,
+}
+
+impl Request {
+    /// Tells the operator what was done, or why it was not.
+    pub fn answer(self, done: Result<String, String>) {
+        // The operator may have gone.
+        let _ = self.to.try_send(done);
+    }
+}
+
+/// Why a request has no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// The program takes none.
+    NotTaken,
+    /// The program has dropped it, or takes longer.
+    Late,
+}
+
+/// Where requests go.
+#[derive(Default)]
+pub(crate) struct Requests {
+    take: Mutex<Option<Take>>,
+}
+
+impl Requests {
+    pub(crate) fn take_by(&self, take: Take) {
+        *self.take.lock().unwrap_or_else(PoisonError::into_inner) = Some(take);
+    }
+
+    /// Asks, and waits so long for the answer.
+    pub(crate) fn ask(
+        &self,
+        actor: Actor,
+        action: EngineAction,
+        wait: Duration,
+    ) -> Result<Result<String, String>, Unanswered> {
+        let (to, answer) = sync_channel(1);
+        {
+            let mut take = self.take.lock().unwrap_or_else(PoisonError::into_inner);
+            let take = take.as_mut().ok_or(Unanswered::NotTaken)?;
+            take(Request { actor, action, to });
+        }
+        answer.recv_timeout(wait).map_err(|why| match why {
+            RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected => Unanswered::Late,
+        })
+    }
+}

@@ -1,0 +1,326 @@
+//! The administration of an engine: what its sessions are, and what operators do to them.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use transfix_session::{OperateError, SendError, SessionId};
+
+use crate::admin::action::{Action, Actor, EngineAction, checked_body};
+use crate::admin::audit_line::Line;
+use crate::admin::request::{Request, Unanswered};
+use crate::api::certificates::Certificates;
+use crate::api::handle::SessionHandle;
+use crate::api::status::SessionStatus;
+use crate::drive::registry::Registry;
+use crate::engine::Engine;
+
+/// How long the program may take to do what only it can do.
+const PROGRAM_WAIT: Duration = Duration::from_secs(60);
+
+/// The administration of an engine, for all faces that an operator may have: a program of your
+/// own, a page in the browser, a command line. A clone is the same, and belongs to any thread.
+///
+/// To look waits for no session. To act waits for the end of the session's turn: never act from a
+/// callback. Each action is told by the event `operated`, and where `audit_file` of `[engine]` is
+/// set, it is written there before it is begun, and again with its end.
+#[derive(Clone)]
+pub struct Admin {
+    registry: Arc<Registry>,
+}
+
+impl fmt::Debug for Admin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.registry.all().iter().map(|shared| &shared.id)).finish()
+    }
+}
+
+impl Engine {
+    /// The administration of this engine. It outlives a stop, and finds no session then.
+    #[must_use]
+    pub fn admin(&self) -> Admin {
+        Admin { registry: Arc::clone(self.registry()) }
+    }
+}
+
+/// What an action has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Done {
+    /// The session before.
+    pub before: SessionStatus,
+    /// The session afterwards. What the action has begun, such as a logout, may go on.
+    pub after: SessionStatus,
+}
+
+/// Why an action was not done.
+#[non_exhaustive]
+pub enum AdminError {
+    /// There is no session of this identity.
+    NoSession(String),
+    /// The session refuses it.
+    Operate(OperateError),
+    /// The message was not taken.
+    Send(SendError),
+    /// The audit file takes nothing, so nothing is done that it could not prove.
+    Audit(io::Error),
+    /// The program that has the engine takes no such requests.
+    NotTaken,
+    /// The program that has the engine has not answered within a minute. It may do it yet.
+    Late,
+    /// The program that has the engine says why it was not done.
+    Program(String),
+}
+
+impl AdminError {
+    /// The number of this error, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::NoSession(_) => 1401,
+            Self::Operate(error) => error.as_u16(),
+            Self::Send(error) => error.as_u16(),
+            Self::Audit(_) => 1402,
+            Self::NotTaken => 1403,
+            Self::Late => 1404,
+            Self::Program(_) => 1405,
+        }
+    }
+}
+
+impl fmt::Display for AdminError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSession(id) => write!(f, "there is no session {id}"),
+            Self::Operate(error) => write!(f, "{error}"),
+            Self::Send(error) => write!(f, "{error}"),
+            Self::Audit(error) => {
+                write!(f, "not done, since the audit file cannot be written: {error}")
+            }
+            Self::NotTaken => f.write_str("this program takes no such requests"),
+            Self::Late => {
+                f.write_str("the program has not answered within a minute; it may do it yet")
+            }
+            Self::Program(why) => f.write_str(why),
+        }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for AdminError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for AdminError {}
+
+impl From<OperateError> for AdminError {
+    fn from(error: OperateError) -> Self {
+        Self::Operate(error)
+    }
+}
+
+impl From<SendError> for AdminError {
+    fn from(error: SendError) -> Self {
+        Self::Send(error)
+    }
+}
+
+impl Admin {
+    /// All sessions, in the order of their identities, as they are now. Waits for none.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<SessionStatus> {
+        self.handles().iter().map(SessionHandle::status).collect()
+    }
+
+    /// Handles to all sessions, in the order of their identities.
+    #[must_use]
+    pub fn handles(&self) -> Vec<SessionHandle> {
+        self.registry.all().into_iter().map(SessionHandle::of).collect()
+    }
+
+    /// A handle to this session.
+    #[must_use]
+    pub fn handle(&self, id: &SessionId) -> Option<SessionHandle> {
+        self.registry.find(id).map(SessionHandle::of)
+    }
+
+    /// A handle to the session whose identity is shown so, such as `FIX.4.4:VENUE->DESK`.
+    #[must_use]
+    pub fn find(&self, id: &str) -> Option<SessionHandle> {
+        let all = self.registry.all().into_iter();
+        all.map(SessionHandle::of).find(|handle| handle.id().to_string() == id)
+    }
+
+    /// The certificates that the engine shows to its counterparties.
+    #[must_use]
+    pub fn certificates(&self) -> Certificates {
+        Certificates::of(&self.registry)
+    }
+
+    /// Does this to a session, and writes it into the audit.
+    ///
+    /// # Errors
+    /// [`AdminError`]: why it was not done.
+    pub fn act(&self, actor: &Actor, id: &SessionId, action: &Action) -> Result<Done, AdminError> {
+        let handle = self.handle(id).ok_or_else(|| AdminError::NoSession(id.to_string()))?;
+        let what = action.shown(&handle.settings().mask());
+        let before = handle.status();
+        let session = id.to_string();
+        let ends = self.begin(actor, &session, &what, &state(&before))?;
+        let done = perform(&handle, action);
+        let after = handle.status();
+        self.end(actor, &session, &what, ends, done.as_ref().map(|()| state(&after)));
+        done.map(|()| Done { before, after })
+    }
+
+    /// Asks the program that has the engine for what only it can do, waits up to a minute, and
+    /// writes it into the audit. Returns what the program says of it.
+    ///
+    /// # Errors
+    /// [`AdminError`]: why it was not done.
+    pub fn request(&self, actor: &Actor, action: EngineAction) -> Result<String, AdminError> {
+        let what = action.to_string();
+        let ends = self.begin(actor, "", &what, "")?;
+        let answer = self.registry.requests.ask(actor.clone(), action, PROGRAM_WAIT);
+        let done = match answer {
+            Ok(Ok(said)) => Ok(said),
+            Ok(Err(why)) => Err(AdminError::Program(why)),
+            Err(Unanswered::NotTaken) => Err(AdminError::NotTaken),
+            Err(Unanswered::Late) => Err(AdminError::Late),
+        };
+        self.end(actor, "", &what, ends, done.as_ref().cloned());
+        done
+    }
+
+    /// Writes into the audit what the program does of its own, such as a reload that a signal asks
+    /// for: `act` is done if the audit takes it.
+    ///
+    /// # Errors
+    /// [`AdminError::Audit`], or what `act` says.
+    pub fn audited(
+        &self,
+        actor: &Actor,
+        action: &EngineAction,
+        act: impl FnOnce() -> Result<String, String>,
+    ) -> Result<String, AdminError> {
+        let what = action.to_string();
+        let ends = self.begin(actor, "", &what, "")?;
+        let done = act().map_err(AdminError::Program);
+        self.end(actor, "", &what, ends, done.as_ref().cloned());
+        done
+    }
+
+    /// Hands requests of operators over to the program: see [`Admin::request`]. `take` is called in
+    /// the thread of whoever asks, and only passes the request on. The last one that is set counts.
+    pub fn take_requests(&self, take: impl FnMut(Request) + Send + 'static) {
+        self.registry.requests.take_by(Box::new(take));
+    }
+
+    /// Writes that an action is asked for. Returns the number of the line.
+    fn begin(
+        &self,
+        actor: &Actor,
+        session: &str,
+        what: &str,
+        before: &str,
+    ) -> Result<Option<u64>, AdminError> {
+        let Some(audit) = &self.registry.audit else { return Ok(None) };
+        let texts = [
+            ("who", &*actor.who),
+            ("from", &*actor.from),
+            ("session", session),
+            ("what", what),
+            ("step", "asked"),
+            ("before", before),
+        ];
+        let line = Line { at: self.registry.io.now().utc, texts: &texts, of: None };
+        match audit.append(&line) {
+            Ok(written) => Ok(Some(written.n)),
+            Err(error) => {
+                tracing::error!(session, who = actor.who, from = actor.from, what, %error,
+                    file = %audit.path().display(), "not operated: the audit file takes nothing");
+                Err(AdminError::Audit(error))
+            }
+        }
+    }
+
+    /// Writes how it ended, and tells it.
+    fn end(
+        &self,
+        actor: &Actor,
+        session: &str,
+        what: &str,
+        asked: Option<u64>,
+        done: Result<String, &AdminError>,
+    ) {
+        let (step, code, said) = match &done {
+            Ok(after) => ("done", 0, after.clone()),
+            Err(why) => ("refused", why.as_u16(), why.to_string()),
+        };
+        let (who, from) = (&*actor.who, &*actor.from);
+        let mut audit_hash = String::new();
+        if let (Some(audit), Some(of)) = (&self.registry.audit, asked) {
+            let texts = [
+                ("who", who),
+                ("session", session),
+                ("what", what),
+                ("step", step),
+                (if done.is_ok() { "after" } else { "why" }, &*said),
+            ];
+            let line = Line { at: self.registry.io.now().utc, texts: &texts, of: Some(of) };
+            match audit.append(&line) {
+                Ok(written) => audit_hash = written.hash,
+                // It is done, and the first line stands.
+                Err(error) => tracing::error!(session, who, what, %error,
+                    file = %audit.path().display(), "the audit file has no end of an action"),
+            }
+        }
+        if done.is_ok() {
+            tracing::info!(session, who, from, what, result = said, audit_hash, "operated");
+        } else {
+            tracing::warn!(session, who, from, what, code, why = said, audit_hash, "not operated");
+        }
+    }
+}
+
+/// What of a session an action may change, for the audit.
+fn state(status: &SessionStatus) -> String {
+    let SessionStatus { state, next_num_in, next_num_out, enabled, queued_bytes, .. } = status;
+    let mut text = format!("state={state:?} next_in={next_num_in} next_out={next_num_out}");
+    text += &format!(" enabled={enabled} queued_bytes={queued_bytes}");
+    if let Some(destination) = &status.destination {
+        text += &format!(" destination={destination}");
+    }
+    text
+}
+
+fn perform(handle: &SessionHandle, action: &Action) -> Result<(), AdminError> {
+    match action {
+        Action::LogOn {} => handle.log_on()?,
+        Action::LogOut { text } => handle.log_out(text)?,
+        Action::Disconnect {} => handle.disconnect()?,
+        Action::ConnectTo { destination } => handle.connect_to(*destination)?,
+        Action::Revive {} => handle.revive()?,
+        Action::SetNumbers { next_in, next_out } => {
+            handle.set_next_numbers(*next_in, *next_out)?;
+        }
+        Action::ResetAtNextLogon {} => handle.reset_at_next_logon()?,
+        Action::ResetInSession {} => handle.reset_in_session()?,
+        Action::SequenceReset { new_seq_no } => handle.sequence_reset(*new_seq_no)?,
+        Action::Heartbeat {} => handle.heartbeat()?,
+        Action::TestRequest { id } => handle.test_request(id)?,
+        Action::ResendRequest { begin, end } => handle.request_resend(*begin, *end)?,
+        Action::Send { msg_type, fields } => {
+            let body = checked_body(fields).map_err(SendError::Misuse)?;
+            handle.send_encoded(msg_type, &body)?;
+        }
+        Action::HoldSending {} => handle.hold_sending()?,
+        Action::ReleaseSending {} => handle.release_sending()?,
+        Action::ClearQueued {} => _ = handle.clear_queued()?,
+    }
+    Ok(())
+}
