@@ -11,8 +11,8 @@
 use std::error::Error;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, EngineSettings,
-    Message, ResetPolicy, Role, SessionId, SessionRef, SessionSettings, Settings, msg_type, tag,
+    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, Message,
+    ResetPolicy, Role, SessionId, SessionRef, SessionSettings, Settings, msg_type, tag,
 };
 
 /// The application of one session: counts its orders.
@@ -76,7 +76,7 @@ pub(crate) fn settings(address: &str) -> Settings {
         session
     };
     let sessions = vec![session("CLIENT"), session("ROUTER")];
-    Settings { engine: EngineSettings::default(), sessions }
+    Settings { sessions, ..Settings::default() }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

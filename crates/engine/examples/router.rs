@@ -13,8 +13,8 @@
 use std::error::Error;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, EngineSettings,
-    Message, ResetPolicy, Role, SendError, SessionId, SessionRef, SessionSettings, Settings,
+    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, Message,
+    ResetPolicy, Role, SendError, SessionId, SessionRef, SessionSettings, Settings,
 };
 
 /// The application of one side: passes everything on to the other.
@@ -56,7 +56,7 @@ pub(crate) fn settings(listen: &str, venue: &str) -> Settings {
     };
     let sessions =
         vec![session(Role::Acceptor, "CLIENT", listen), session(Role::Initiator, "VENUE", venue)];
-    Settings { engine: EngineSettings::default(), sessions }
+    Settings { sessions, ..Settings::default() }
 }
 
 /// Starts the router: each side is told which session is the other.

@@ -15,9 +15,9 @@ use std::error::Error;
 use std::sync::Arc;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, EngineError, EngineSettings,
-    LogonAttempt, LogonRefusal, Message, ResetPolicy, Role, SessionId, SessionRef, SessionSettings,
-    Settings, tag,
+    Application, BeginString, BusinessReject, Durability, Engine, EngineError, LogonAttempt,
+    LogonRefusal, Message, ResetPolicy, Role, SessionId, SessionRef, SessionSettings, Settings,
+    tag,
 };
 
 /// What the command line says.
@@ -122,7 +122,7 @@ pub(crate) fn start(options: Options) -> Result<Engine, EngineError> {
         session
     };
     let sessions = listen.iter().enumerate().map(session).collect();
-    let settings = Settings { engine: EngineSettings::default(), sessions };
+    let settings = Settings { sessions, ..Settings::default() };
     let users = Arc::new(users);
     let server = move || -> Box<dyn Application> { Box::new(Server { users: users.clone() }) };
     let admitted = server.clone();

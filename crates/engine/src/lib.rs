@@ -99,12 +99,12 @@ pub use settings::log::{LogDirection, LogSettings};
 pub use settings::quickfix;
 pub use settings::retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
-    AfterPanic, ApplicationSettings, Backoff, CertificateFiles, ClientCertificate, Durability,
-    EngineSettings, FailoverOrder, FailoverSettings, GarbledPolicy, Mode, Offline, ProxyKind,
-    ProxySettings, QueueSettings, QueueWhenFull, SendMode, SessionSettings, Settings, SlowConsumer,
-    SocketSettings, StoreSettings, ThreadLost, ThreadSettings, TlsSettings, TlsVersion,
-    Unavailable, UnavailableAction, Unsent, ValidateOut, ValidationSettings, WhenFull,
-    hash_password,
+    AdminSettings, AfterPanic, ApplicationSettings, Backoff, CertificateFiles, ClientCertificate,
+    Durability, EngineSettings, FailoverOrder, FailoverSettings, GarbledPolicy, Mode, Offline,
+    ProxyKind, ProxySettings, QueueSettings, QueueWhenFull, SendMode, SessionSettings, Settings,
+    SlowConsumer, SocketSettings, StoreSettings, ThreadLost, ThreadSettings, TlsSettings,
+    TlsVersion, Unavailable, UnavailableAction, Unsent, ValidateOut, ValidationSettings, WhenFull,
+    hash_password, is_password_of,
 };
 
 pub use transfix_codec as codec;

@@ -26,6 +26,7 @@
 use std::path::Path;
 
 mod added;
+pub(crate) mod admin;
 pub(crate) mod allow_from;
 pub(crate) mod application;
 pub(crate) mod check;
@@ -53,10 +54,11 @@ pub(crate) mod tls;
 pub(crate) mod validation;
 mod words;
 
+pub use admin::AdminSettings;
 pub use application::{ApplicationSettings, WhenFull};
 pub use engine::{EngineSettings, ThreadLost};
 pub use failover::{FailoverOrder, FailoverSettings};
-pub use password_hash::hash_password;
+pub use password_hash::{hash_password, is_of as is_password_of};
 pub use proxy::{ProxyKind, ProxySettings};
 pub use queue::{
     Offline, QueueSettings, QueueWhenFull, SlowConsumer, Unavailable, UnavailableAction, Unsent,
@@ -76,6 +78,8 @@ use crate::settings::file::shown::ShownSettings;
 pub struct Settings {
     /// What all sessions share.
     pub engine: EngineSettings,
+    /// The administration over HTTP, if there is to be one.
+    pub admin: Option<AdminSettings>,
     /// The sessions, in the order of the file.
     pub sessions: Vec<SessionSettings>,
 }
@@ -84,7 +88,7 @@ impl Settings {
     /// Settings with one session and defaults for the rest.
     #[must_use]
     pub fn of(session: SessionSettings) -> Self {
-        Self { engine: EngineSettings::default(), sessions: vec![session] }
+        Self { sessions: vec![session], ..Self::default() }
     }
 
     /// Reads a TOML file.

@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, Message, Mode,
-    Role, SessionId, SessionRef, SessionSettings, Settings, clock,
+    Application, BeginString, BusinessReject, Durability, Engine, Message, Mode, Role, SessionId,
+    SessionRef, SessionSettings, Settings, clock,
 };
 
 const LONG: Duration = Duration::from_secs(300);
@@ -46,7 +46,7 @@ fn start(role: Role, address: &str, spin_us: u32) -> (Engine, Receiver<()>) {
         session
     };
     let sessions = (0..POOLED + DEDICATED).map(session).collect();
-    let settings = Settings { engine: EngineSettings::default(), sessions };
+    let settings = Settings { sessions, ..Settings::default() };
     let (logons, logged_on) = channel();
     let engine = Engine::start(&settings, |_| Box::new(Idler(logons.clone())));
     (engine.unwrap(), logged_on)

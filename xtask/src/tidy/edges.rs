@@ -26,7 +26,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "transfix-transport",
         ],
     ),
-    ("transfix-cli", &["transfix", "transfix-bench"]),
+    ("transfix-admin", &["transfix"]),
+    ("transfix-cli", &["transfix", "transfix-admin", "transfix-bench"]),
     ("transfix-bench", &["transfix"]),
     (
         "transfix-testkit",

@@ -1,8 +1,8 @@
 //! The sessions of each variant.
 
 use transfix::{
-    ApplVerId, BeginString, Durability, EngineSettings, GarbledPolicy, Precision, ResetPolicy,
-    Role, SessionId, SessionSettings, Settings,
+    ApplVerId, BeginString, Durability, GarbledPolicy, Precision, ResetPolicy, Role, SessionId,
+    SessionSettings, Settings,
 };
 
 /// The sessions: BeginString(8), SenderCompID(49) of the counterparty, DefaultApplVerID(1137).
@@ -93,7 +93,7 @@ impl Variant {
             self.change(&mut session);
             session
         });
-        Settings { engine: EngineSettings::default(), sessions: sessions.collect() }
+        Settings { sessions: sessions.collect(), ..Settings::default() }
     }
 
     fn change(self, session: &mut SessionSettings) {

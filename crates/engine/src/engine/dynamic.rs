@@ -83,7 +83,7 @@ impl Engine {
     pub(crate) fn check_fits(&self, settings: &SessionSettings) -> Result<(), EngineError> {
         let id = settings.id();
         check::check(settings).map_err(EngineError::Settings)?;
-        let alone = Settings { engine: self.all.clone(), sessions: vec![settings.clone()] };
+        let alone = Settings { engine: self.all.clone(), ..Settings::of(settings.clone()) };
         affinity::check(&alone).map_err(EngineError::Settings)?;
         check_rules(settings, &self.registry.rule_book)?;
         if settings.threads.mode == Mode::Polled && self.polled.is_none() {

@@ -114,7 +114,7 @@ impl Hall {
         let (ended_at, ended) = channel();
         let (entered_at, entered) = channel();
         let (go_on, mut going_on) = channel();
-        let engine = Engine::start(&Settings { engine, sessions }, |id| {
+        let engine = Engine::start(&Settings { engine, sessions, ..Settings::default() }, |id| {
             // The first session is the one that can be held up.
             let go_on = std::mem::replace(&mut going_on, channel().1);
             let panics_at = callback.filter(|_| *id.target_comp_id == *name);

@@ -69,7 +69,7 @@ fn venue(client: &str) -> SessionSettings {
 }
 
 fn start(engine: EngineSettings) -> (Engine, SocketAddr) {
-    let settings = Settings { engine, sessions: vec![venue("CLIENT")] };
+    let settings = Settings { engine, sessions: vec![venue("CLIENT")], ..Settings::default() };
     let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
     let address = engine.listening()[0];
     (engine, address)
@@ -134,7 +134,7 @@ fn venue_for(client: &str, from: &str, address: SocketAddr) -> SessionSettings {
 fn start_for(clients: &[(&str, &str)], engine: EngineSettings) -> (Engine, SocketAddr) {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let sessions = clients.iter().map(|(client, from)| venue_for(client, from, address));
-    let settings = Settings { engine, sessions: sessions.collect() };
+    let settings = Settings { engine, sessions: sessions.collect(), ..Settings::default() };
     let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Deaf)));
     (builder.start(|_| Box::new(Deaf)).unwrap(), address)
 }
@@ -301,7 +301,7 @@ fn connections_of_one_proxy_are_counted_by_those_whom_it_names() {
     let mut session = venue_for("CLIENT", "", address);
     session.proxy_protocol_from = vec!["127.0.0.8/32".to_owned()];
     let engine = EngineSettings { pending_per_address_max: 3, ..EngineSettings::default() };
-    let settings = Settings { engine, sessions: vec![session] };
+    let settings = Settings { engine, sessions: vec![session], ..Settings::default() };
     let _engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
     let come = |for_whom: &str| {
         let mut socket = Socket::connect_from("127.0.0.8", address);
@@ -349,7 +349,8 @@ fn where_many_logons_have_failed_the_next_one_waits() {
         session.logon.expected_password = Some(Secret::new("sesame".to_owned()));
         session
     });
-    let settings = Settings { engine: strict(), sessions: sessions.to_vec() };
+    let settings =
+        Settings { engine: strict(), sessions: sessions.to_vec(), ..Settings::default() };
     let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
     let address = engine.listening()[0];
     let fails = |from: &str, client: &str| {
@@ -400,7 +401,7 @@ fn a_wait_of_ours_is_not_the_counterpartys_lateness() {
         failed_logon_delay_max_ms: 2_000,
         ..EngineSettings::default()
     };
-    let settings = Settings { engine, sessions: vec![session] };
+    let settings = Settings { engine, sessions: vec![session], ..Settings::default() };
     let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
     let address = engine.listening()[0];
     // The last of them makes the next wait two seconds.
@@ -422,7 +423,7 @@ fn a_password_is_checked_by_its_hash() {
     });
     // Those that wait for their turn wait for the check of their password too.
     let limits = EngineSettings { failed_logon_delay_max_ms: 20, ..strict() };
-    let settings = Settings { engine: limits, sessions: sessions.to_vec() };
+    let settings = Settings { engine: limits, sessions: sessions.to_vec(), ..Settings::default() };
     let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Deaf)));
     let engine = builder.start(|_| Box::new(Deaf)).unwrap();
     let address = engine.listening()[0];
@@ -696,7 +697,7 @@ fn many_stores_open_although_the_limit_of_open_files_is_low() {
         settings
     };
     let sessions = (0..60).map(session).collect();
-    let settings = Settings { engine: EngineSettings::default(), sessions };
+    let settings = Settings { sessions, ..Settings::default() };
     let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
     let address = engine.listening()[0];
     let all: Vec<_> = (0..60).map(|i| logs_on(address, &format!("C{i}"))).collect();

@@ -1,0 +1,105 @@
+//! Who asks, and whether it may.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use transfix::{Actor, clock};
+
+use crate::answer::Refusal;
+use crate::app::App;
+use crate::users::{Role, sha256_hex};
+
+/// The name of the cookie.
+pub(crate) const COOKIE: &str = "transfix_login";
+/// What a request that changes something brings beside the cookie.
+pub(crate) const CSRF: &str = "x-csrf-token";
+
+/// Somebody who is known, and may look.
+#[derive(Clone, Debug)]
+pub(crate) struct Access {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    from: SocketAddr,
+    /// What a request that changes something must bring; nothing with a token, which no page of
+    /// somebody else can send.
+    pub(crate) csrf: Option<String>,
+    /// The cookie, for who logs out.
+    pub(crate) cookie: Option<String>,
+    brought: Option<String>,
+}
+
+impl Access {
+    pub(crate) fn actor(&self) -> Actor {
+        Actor::new(&*self.name, self.from.to_string())
+    }
+
+    /// Whether it may do what needs this role.
+    pub(crate) fn must_be(&self, role: Role) -> Result<(), Refusal> {
+        if self.csrf != self.brought && self.csrf.is_some() {
+            let why = format!("the header {CSRF} is missing or old; load the page again");
+            return Err(Refusal::new(StatusCode::FORBIDDEN, why));
+        }
+        if self.role < role {
+            let why = format!("{} may not do that: it needs the role {role}", self.name);
+            return Err(Refusal::new(StatusCode::FORBIDDEN, why));
+        }
+        Ok(())
+    }
+}
+
+/// The value of our cookie.
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.split_once('='));
+    pairs.find(|(name, _)| name.trim() == COOKIE).map(|(_, value)| value.trim())
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (kind, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    kind.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+/// The address of whoever asks.
+pub(crate) fn from(parts: &Parts) -> SocketAddr {
+    let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+    parts.extensions.get::<ConnectInfo<SocketAddr>>().map_or(unknown, |info| info.0)
+}
+
+fn find(parts: &Parts, app: &App) -> Option<Access> {
+    let (from, users) = (from(parts), app.users.now());
+    if let Some(token) = bearer(&parts.headers) {
+        let hash = sha256_hex(token);
+        let token = users.tokens.iter().find(|one| one.sha256.eq_ignore_ascii_case(&hash))?;
+        let (name, role) = (token.name.clone(), token.role);
+        return Some(Access { name, role, from, csrf: None, cookie: None, brought: None });
+    }
+    let cookie = cookie(&parts.headers)?;
+    let login = app.logins.find(cookie, clock::monotonic_ns())?;
+    // Who was removed, or has got another password, is out.
+    let user = users.users.iter().find(|user| user.name == login.name)?;
+    if user.password_hash != login.password_hash {
+        return None;
+    }
+    let brought = parts.headers.get(CSRF).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    Some(Access {
+        name: login.name,
+        role: user.role,
+        from,
+        csrf: Some(login.csrf),
+        cookie: Some(cookie.to_owned()),
+        brought,
+    })
+}
+
+impl FromRequestParts<Arc<App>> for Access {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refusal> {
+        find(parts, app).ok_or_else(|| {
+            Refusal::new(StatusCode::UNAUTHORIZED, "log in, or send a token that is known")
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! The last events of the engine, kept in memory for who looks, and passed on as they happen.
+
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tokio::sync::broadcast;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+use transfix::clock;
+
+use crate::shown::moment;
+
+/// Events that are kept.
+const KEPT: usize = 2_000;
+/// Events that may wait for one who reads them as they happen; who is slower misses some, and is
+/// told.
+const WAITING: usize = 512;
+/// The most of a value, in bytes.
+const VALUE_MAX: usize = 2_048;
+
+/// An event as it is shown.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Shown {
+    /// Its number since the start.
+    pub(crate) n: u64,
+    pub(crate) at: String,
+    pub(crate) level: &'static str,
+    pub(crate) target: &'static str,
+    pub(crate) text: String,
+    pub(crate) session: Option<String>,
+    pub(crate) fields: Map<String, Value>,
+}
+
+/// The last events of the engine. A clone is the same.
+#[derive(Clone, Debug)]
+pub struct EventRing {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    kept: Mutex<Kept>,
+    news: broadcast::Sender<Arc<Shown>>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    count: u64,
+    events: VecDeque<Arc<Shown>>,
+}
+
+impl Default for EventRing {
+    fn default() -> Self {
+        let (news, _) = broadcast::channel(WAITING);
+        Self { inner: Arc::new(Inner { kept: Mutex::default(), news }) }
+    }
+}
+
+impl EventRing {
+    /// What listens: a layer for the program's subscriber of `tracing`.
+    #[must_use]
+    pub fn layer(&self) -> EventLayer {
+        EventLayer(self.clone())
+    }
+
+    /// The events behind this number, the oldest first, and those of one session if it is wanted.
+    pub(crate) fn after(&self, n: u64, session: Option<&str>, limit: usize) -> Vec<Arc<Shown>> {
+        let kept = self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_of =
+            |event: &&Arc<Shown>| session.is_none_or(|id| event.session.as_deref() == Some(id));
+        let found = kept.events.iter().rev().take_while(|event| event.n > n).filter(is_of);
+        let mut found: Vec<_> = found.take(limit).cloned().collect();
+        found.reverse();
+        found
+    }
+
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Arc<Shown>> {
+        self.inner.news.subscribe()
+    }
+
+    fn add(&self, mut event: Shown) {
+        let mut kept = self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.count += 1;
+        event.n = kept.count;
+        let event = Arc::new(event);
+        if kept.events.len() == KEPT {
+            kept.events.pop_front();
+        }
+        kept.events.push_back(Arc::clone(&event));
+        // Nobody may be looking.
+        let _ = self.inner.news.send(event);
+    }
+}
+
+/// Keeps the events of the engine in an [`EventRing`].
+#[derive(Debug)]
+pub struct EventLayer(EventRing);
+
+impl<S: Subscriber> Layer<S> for EventLayer {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let meta = event.metadata();
+        if !meta.target().starts_with("transfix") || *meta.level() > Level::INFO {
+            return;
+        }
+        let mut found = Found::default();
+        event.record(&mut found);
+        let Found { text, session, fields } = found;
+        self.0.add(Shown {
+            n: 0,
+            at: moment(clock::now().utc),
+            level: meta.level().as_str(),
+            target: meta.target(),
+            text,
+            session,
+            fields,
+        });
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    text: String,
+    session: Option<String>,
+    fields: Map<String, Value>,
+}
+
+impl Found {
+    fn take(&mut self, field: &Field, mut value: String) {
+        if value.len() > VALUE_MAX {
+            let end = (0..=VALUE_MAX).rev().find(|at| value.is_char_boundary(*at));
+            value.truncate(end.unwrap_or(0));
+            value.push('…');
+        }
+        match field.name() {
+            "message" => self.text = value,
+            "session" => self.session = Some(value),
+            name => _ = self.fields.insert(name.to_owned(), value.into()),
+        }
+    }
+}
+
+impl Visit for Found {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.take(field, format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.take(field, value.to_owned());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.fields.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.fields.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.fields.insert(field.name().to_owned(), value.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_last_events_are_kept() {
+        let ring = EventRing::default();
+        let subscriber = tracing_subscriber::registry().with(ring.layer());
+        tracing::subscriber::with_default(subscriber, || {
+            for n in 0..KEPT as u64 + 10 {
+                let session = if n % 2 == 0 { "s0" } else { "s1" };
+                tracing::info!(target: "transfix::x", session, n, "told");
+            }
+            tracing::warn!(target: "elsewhere", "not ours");
+            tracing::debug!(target: "transfix::x", "too little");
+        });
+        let all = ring.after(0, None, usize::MAX);
+        assert_eq!((all.len(), all[0].n), (KEPT, 11));
+        let last = ring.after(0, Some("s1"), 3);
+        let told: Vec<_> = last.iter().map(|one| one.fields["n"].as_u64().unwrap()).collect();
+        assert_eq!(told, [2_005, 2_007, 2_009]);
+        assert_eq!((&*last[0].text, last[0].level), ("told", "INFO"));
+        assert!(ring.after(KEPT as u64 + 10, None, 9).is_empty());
+    }
+}

@@ -1,0 +1,238 @@
+//! Messages of a session's store, and lines of the audit.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use transfix::codec::{CheckSumPolicy, FieldIndex};
+use transfix::dictionary::{Dictionary, standard};
+use transfix::store::StoreError;
+use transfix::store::journal::{self, Direction, Event};
+use transfix::{
+    ApplVerId, BeginString, Durability, Message, SessionSettings, Tag, Timestamp, clock,
+};
+
+use crate::access::Access;
+use crate::answer::{Named, Refusal, Wanted};
+use crate::app::{App, blocking};
+use crate::shown::moment;
+
+/// The most messages in one answer.
+const MESSAGES_MAX: usize = 1_000;
+/// How long a journal is searched: what is found until then is the answer.
+const SEARCH_NS: u64 = 5_000_000_000;
+/// The end of the audit that is looked at, in bytes.
+const AUDIT_TAIL: u64 = 1 << 20;
+
+/// Which messages are wanted.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Search {
+    /// `in` or `out`.
+    direction: Option<String>,
+    seq_from: Option<u64>,
+    seq_to: Option<u64>,
+    msg_type: Option<String>,
+    /// `TAG=VALUE`.
+    field: Option<String>,
+    text: Option<String>,
+    limit: Option<usize>,
+    /// Whether each is shown with the names of the dictionary, too.
+    names: bool,
+}
+
+pub(crate) async fn messages(
+    State(app): State<Arc<App>>,
+    _: Access,
+    Named(id): Named<String>,
+    Wanted(search): Wanted<Search>,
+) -> Result<Json<Value>, Refusal> {
+    let handle = app.session(&id)?;
+    if handle.settings().store.durability == Durability::Memory {
+        return Err(Refusal::not_found(format!("{id} keeps its messages in memory alone")));
+    }
+    let wanted = Compiled::of(search)?;
+    let _turn = app.searches.acquire().await.map_err(|_| Refusal::failed("the server ends"))?;
+    let found = blocking(move || wanted.search(handle.settings())).await?;
+    found.map(Json).map_err(|error| Refusal::failed(error.to_string()))
+}
+
+/// A search that makes sense.
+struct Compiled {
+    search: Search,
+    direction: Option<Direction>,
+    field: Option<(Tag, Vec<u8>)>,
+}
+
+impl Compiled {
+    fn of(search: Search) -> Result<Self, Refusal> {
+        let direction = match search.direction.as_deref() {
+            None | Some("") => None,
+            Some("in") => Some(Direction::Inbound),
+            Some("out") => Some(Direction::Outbound),
+            Some(other) => {
+                return Err(Refusal::bad(format!("direction is `in` or `out`, not `{other}`")));
+            }
+        };
+        let field = match search.field.as_deref() {
+            None | Some("") => None,
+            Some(field) => {
+                let found = field.split_once('=').and_then(|(tag, value)| {
+                    Some((Tag(tag.parse().ok()?), value.as_bytes().to_vec()))
+                });
+                let why = || Refusal::bad(format!("field is TAG=VALUE, not `{field}`"));
+                Some(found.ok_or_else(why)?)
+            }
+        };
+        Ok(Self { search, direction, field })
+    }
+
+    /// The last messages that are wanted, and what lies between them.
+    fn search(&self, settings: &SessionSettings) -> Result<Value, StoreError> {
+        let until_ns = clock::monotonic_ns() + SEARCH_NS;
+        let limit = self.search.limit.unwrap_or(100).clamp(1, MESSAGES_MAX);
+        let mut found: VecDeque<(u64, Found)> = VecDeque::new();
+        let (mut index, mut is_whole, mut looked_at) = (FieldIndex::default(), true, 0_u64);
+        for entry in journal::read(&settings.store_path())? {
+            looked_at += 1;
+            if looked_at.is_multiple_of(1_024) && clock::monotonic_ns() > until_ns {
+                is_whole = false;
+                break;
+            }
+            let entry = entry?;
+            let Some(event) = self.found(entry.event, &mut index) else { continue };
+            if found.len() == limit {
+                found.pop_front();
+            }
+            found.push_back((entry.time_ns, event));
+        }
+        let mut names = self.search.names.then(|| Names::of(settings)).flatten();
+        let mask = settings.mask();
+        let shown = found.iter().map(|(time_ns, event)| {
+            let at = moment(Timestamp(i64::try_from(*time_ns).unwrap_or(i64::MAX)));
+            match event {
+                Found::Note(text) => json!({ "at": at, "note": text }),
+                Found::Message(direction, message) => {
+                    let bytes = mask.message(&message.bytes);
+                    let text = String::from_utf8_lossy(&bytes).replace('\x01', "|");
+                    let msg_type = msg_type(&bytes);
+                    json!({
+                        "at": at,
+                        "direction": match direction {
+                            Direction::Inbound => "in",
+                            Direction::Outbound => "out",
+                        },
+                        "seq": message.seq,
+                        "msg_type": msg_type,
+                        "text": text,
+                        "names": names.as_mut().map(|names| names.of_message(&bytes)),
+                    })
+                }
+            }
+        });
+        let shown: Vec<_> = shown.collect();
+        let keeps_inbound = settings.store.keep_inbound;
+        Ok(json!({ "messages": shown, "whole": is_whole, "keeps_inbound": keeps_inbound }))
+    }
+
+    fn found(&self, event: Event, index: &mut FieldIndex) -> Option<Found> {
+        let (direction, message) = match event {
+            Event::Inbound(message) => (Direction::Inbound, message),
+            Event::Outbound(message) => (Direction::Outbound, message),
+            Event::Reset if self.is_open() => return Some(Found::Note("reset".to_owned())),
+            Event::Note(text) if self.is_open() => return Some(Found::Note(text)),
+            _ => return None,
+        };
+        let Search { seq_from, seq_to, msg_type: wanted, text, .. } = &self.search;
+        let is_in = seq_from.is_none_or(|from| message.seq >= from)
+            && seq_to.is_none_or(|to| message.seq <= to)
+            && self.direction.is_none_or(|wanted| wanted == direction)
+            && text.as_ref().is_none_or(|text| holds(&message.bytes, text.as_bytes()));
+        let wanted = wanted.as_ref().filter(|wanted| !wanted.is_empty());
+        let is_in = is_in && wanted.is_none_or(|wanted| msg_type(&message.bytes) == *wanted);
+        let is_in = is_in
+            && self.field.as_ref().is_none_or(|(tag, value)| {
+                let parsed = Message::parse(&message.bytes, index, CheckSumPolicy::Ignore);
+                parsed.is_ok_and(|m| m.fields().any(|f| f.tag == *tag && f.value == &**value))
+            });
+        is_in.then_some(Found::Message(direction, message))
+    }
+
+    /// Whether all of a stretch is wanted, so that notes belong to it.
+    const fn is_open(&self) -> bool {
+        self.direction.is_none()
+            && self.field.is_none()
+            && self.search.text.is_none()
+            && self.search.msg_type.is_none()
+    }
+}
+
+enum Found {
+    Message(Direction, journal::Message),
+    Note(String),
+}
+
+fn holds(bytes: &[u8], text: &[u8]) -> bool {
+    text.is_empty() || bytes.windows(text.len()).any(|window| window == text)
+}
+
+/// MsgType(35), the third field.
+fn msg_type(frame: &[u8]) -> String {
+    let field = frame.split(|byte| *byte == 1).nth(2).unwrap_or_default();
+    let value = field.strip_prefix(b"35=").unwrap_or_default();
+    String::from_utf8_lossy(value).into_owned()
+}
+
+/// Shows messages with the names of their dictionaries.
+struct Names {
+    session: Dictionary,
+    application: Dictionary,
+    index: FieldIndex,
+}
+
+impl Names {
+    fn of(settings: &SessionSettings) -> Option<Self> {
+        let begin_string = settings.begin_string;
+        let is_fixt = begin_string == BeginString::Fixt11;
+        let session = standard(if is_fixt { "FIXT11" } else { begin_string.as_str() }).ok()?;
+        let version = settings.protocol.default_appl_ver_id.and_then(ApplVerId::dictionary);
+        let application = match is_fixt {
+            true => standard(version.unwrap_or("FIX50SP2")).ok()?,
+            false => session.clone(),
+        };
+        Some(Self { session, application, index: FieldIndex::default() })
+    }
+
+    fn of_message(&mut self, frame: &[u8]) -> Value {
+        let Ok(message) = Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore) else {
+            return Value::Null;
+        };
+        let mut text = String::new();
+        let mut writer = transfix::json::Writer::named(&self.session, &self.application);
+        // A String takes everything.
+        let _ = writer.write(&message, &mut text);
+        serde_json::from_str(&text).unwrap_or(Value::Null)
+    }
+}
+
+/// The last lines of the audit file.
+pub(crate) fn last_lines(path: &Path, limit: usize) -> io::Result<Vec<Value>> {
+    let mut file = File::open(path)?;
+    let start = file.metadata()?.len().saturating_sub(AUDIT_TAIL);
+    file.seek(SeekFrom::Start(start))?;
+    let mut bytes = Vec::new();
+    file.take(AUDIT_TAIL).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    // The first may lack its beginning.
+    let lines = text.lines().skip(usize::from(start > 0)).collect::<Vec<_>>();
+    let lines = lines.iter().rev().take(limit);
+    let mut lines: Vec<_> = lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
+    lines.reverse();
+    Ok(lines)
+}

@@ -1,0 +1,41 @@
+//! The administration of a FIX engine over HTTP: what an operator sees and does, from a browser, a
+//! program or a monitoring system.
+//!
+//! An [`AdminServer`] listens at an address of its own, in a thread of its own (`tfx-admin`), for
+//! as long as it lives. Everything it does it does by [`transfix::Admin`]: so each action is in the
+//! audit. It takes no lock of a session to look.
+//!
+//! ```no_run
+//! use transfix_admin::{AdminServer, EventRing, Extras};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let settings = transfix::Settings::load("venue.toml")?;
+//! # let engine: transfix::Engine = todo!();
+//! let events = EventRing::default();
+//! // `events.layer()` belongs to the program's subscriber of `tracing`.
+//! let Some(admin) = &settings.admin else { return Ok(()) };
+//! let server = AdminServer::start(admin, &engine.admin(), Extras::new(events))?;
+//! println!("administration at {}", server.address());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The page "Console" of the book says what is where.
+#![forbid(unsafe_code)]
+
+mod access;
+mod answer;
+mod app;
+mod events;
+mod health;
+mod journals;
+mod logins;
+mod metrics;
+mod page;
+mod routes;
+mod server;
+mod shown;
+mod throttle;
+pub mod users;
+
+pub use events::{EventLayer, EventRing};
+pub use server::{AdminServer, AdminServerError, Extras};

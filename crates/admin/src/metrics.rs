@@ -1,0 +1,281 @@
+//! Metrics in the form of OpenMetrics, for Prometheus and its kin.
+//!
+//! Bounded: each session has the same number of series, [`SESSIONS_MAX`] sessions have some at
+//! most, and times have buckets for all sessions together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Debug};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts as _, State};
+use axum::http::header;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use transfix::{Admin, Durability, LatencyStage, SessionHandle, SessionStatus, State as Standing};
+
+use crate::access::Access;
+use crate::answer::Refusal;
+use crate::app::{App, blocking};
+use crate::shown::problem;
+
+/// Sessions that have series of their own; those beyond count in the sums alone.
+const SESSIONS_MAX: usize = 2_000;
+
+/// Upper ends of the buckets of times, in nanoseconds; above 5 s there is one more.
+const BUCKETS_NS: [u64; 20] = [
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    50_000_000,
+    100_000_000,
+    500_000_000,
+    1_000_000_000,
+    5_000_000_000,
+];
+
+const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+pub(crate) async fn metrics(
+    State(app): State<Arc<App>>,
+    mut parts: Parts,
+) -> Result<Response, Refusal> {
+    if !app.open_metrics {
+        Access::from_request_parts(&mut parts, &app).await?;
+    }
+    let written = blocking(move || written(&app.admin)).await?;
+    let text = written.map_err(|_| Refusal::failed("the metrics cannot be written"))?;
+    Ok(([(header::CONTENT_TYPE, KIND)], text).into_response())
+}
+
+fn written(admin: &Admin) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("transfix");
+    registry.register_collector(Box::new(Engine(admin.clone())));
+    let mut text = String::new();
+    text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+#[derive(Debug)]
+struct Engine(Admin);
+
+/// A session as it was at one moment.
+struct Seen {
+    id: String,
+    status: SessionStatus,
+    problem: bool,
+}
+
+/// A metric of each session: name, help, unit, and its value.
+type OfSession<V> = (&'static str, &'static str, Option<Unit>, fn(&Seen) -> V);
+
+const COUNTERS: &[OfSession<u64>] = &[
+    ("session_messages_received", "Whole messages received", None, |s| {
+        s.status.counters.messages_in
+    }),
+    ("session_messages_sent", "Messages sent for the first time", None, |s| {
+        s.status.counters.messages_out
+    }),
+    ("session_received", "Bytes of the messages received", Some(Unit::Bytes), |s| {
+        s.status.counters.bytes_in
+    }),
+    ("session_sent", "Bytes of the messages sent for the first time", Some(Unit::Bytes), |s| {
+        s.status.counters.bytes_out
+    }),
+    ("session_garbled", "Pieces of the stream that were no message", None, |s| {
+        s.status.counters.garbled
+    }),
+    ("session_logons", "Accepted logons", None, |s| s.status.counters.logons),
+    ("session_not_stored", "Numbers asked for again that the store does not have", None, |s| {
+        s.status.counters.not_stored
+    }),
+    ("session_refused_connections", "Connections that were refused", None, |s| {
+        s.status.counters.refused
+    }),
+    (
+        "session_passed_over",
+        "Messages that the counterparty covered by a SequenceReset(4)",
+        None,
+        { |s| s.status.counters.passed_over },
+    ),
+    ("session_not_logged", "Lines that the protocol log had no room for", None, |s| {
+        s.status.counters.not_logged
+    }),
+];
+
+const GAUGES: &[OfSession<f64>] = &[
+    ("session_logged_on", "1 while the session is logged on", None, |s| {
+        f64::from(u8::from(s.status.state == Standing::Active))
+    }),
+    ("session_enabled", "0 after an operator has logged the session out", None, |s| {
+        f64::from(u8::from(s.status.enabled))
+    }),
+    ("session_store_failed", "1 while the store takes nothing", None, |s| {
+        f64::from(u8::from(s.status.store_has_failed))
+    }),
+    (
+        "session_problem",
+        "1 while the session is not as its settings and its schedule want it",
+        None,
+        { |s| f64::from(u8::from(s.problem)) },
+    ),
+    ("session_next_num_in", "MsgSeqNum(34) expected from the counterparty", None, |s| {
+        s.status.next_num_in as f64
+    }),
+    ("session_next_num_out", "MsgSeqNum(34) of our next message", None, |s| {
+        s.status.next_num_out as f64
+    }),
+    ("session_queued", "Bytes that wait for their number", Some(Unit::Bytes), |s| {
+        s.status.queued_bytes as f64
+    }),
+    ("session_waiting_messages", "Messages that wait for the application", None, |s| {
+        s.status.waiting_for_application.0 as f64
+    }),
+    (
+        "session_last_received_timestamp",
+        "When the last message came, in Unix time; 0 for never",
+        { Some(Unit::Seconds) },
+        |s| s.status.last_received.map_or(0.0, |at| at.0 as f64 / 1e9),
+    ),
+    (
+        "session_last_sent_timestamp",
+        "When the last message was sent, in Unix time; 0 for never",
+        { Some(Unit::Seconds) },
+        |s| s.status.last_sent.map_or(0.0, |at| at.0 as f64 / 1e9),
+    ),
+];
+
+impl Collector for Engine {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let handles = self.0.handles();
+        let seen: Vec<_> = handles.iter().map(seen).collect();
+        let shown = &seen[..seen.len().min(SESSIONS_MAX)];
+        for (name, help, unit, value) in COUNTERS {
+            let kind = MetricType::Counter;
+            let mut metric = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
+            for one in shown {
+                let labels = [("session", &*one.id)];
+                metric
+                    .encode_family(&labels)?
+                    .encode_counter::<NoLabelSet, _, u64>(&value(one), None)?;
+            }
+        }
+        for (name, help, unit, value) in GAUGES {
+            let kind = MetricType::Gauge;
+            let mut metric = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
+            for one in shown {
+                metric.encode_family(&[("session", &*one.id)])?.encode_gauge(&value(one))?;
+            }
+        }
+        sums(&mut encoder, &seen, shown.len())?;
+        times(&mut encoder, &handles)?;
+        certificates(&mut encoder, &self.0)?;
+        disks(&mut encoder, &handles)
+    }
+}
+
+fn seen(handle: &SessionHandle) -> Seen {
+    let status = handle.status();
+    let problem = problem(handle, &status).is_some();
+    Seen { id: status.id.to_string(), status, problem }
+}
+
+fn sums(encoder: &mut DescriptorEncoder<'_>, seen: &[Seen], shown: usize) -> fmt::Result {
+    let mut states: BTreeMap<String, u64> = BTreeMap::new();
+    Standing::ALL.iter().for_each(|state| _ = states.insert(format!("{state:?}"), 0));
+    for one in seen {
+        *states.entry(format!("{:?}", one.status.state)).or_default() += 1;
+    }
+    let kind = MetricType::Gauge;
+    let mut metric = encoder.encode_descriptor("sessions", "Sessions by state", None, kind)?;
+    for (state, count) in &states {
+        metric.encode_family(&[("state", &**state)])?.encode_gauge(&(*count as f64))?;
+    }
+    let help = "Sessions that have no series of their own: there are too many";
+    let mut metric = encoder.encode_descriptor("sessions_not_shown", help, None, kind)?;
+    metric.encode_gauge(&((seen.len() - shown) as f64))?;
+    let help = "The version of the program";
+    let mut metric = encoder.encode_descriptor("build", help, None, MetricType::Info)?;
+    metric.encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
+}
+
+/// Times of all sessions together, by stage.
+fn times(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt::Result {
+    let mut all: BTreeMap<&'static str, Times> = BTreeMap::new();
+    for handle in handles {
+        for (stage, times) in handle.latency().stages().filter(|(_, times)| times.count() > 0) {
+            let sum = all.entry(LatencyStage::as_str(stage)).or_default();
+            sum.sum_ns += times.mean_ns() * times.count() as f64;
+            for (ns, count) in times.buckets() {
+                sum.count += count;
+                let place = BUCKETS_NS.iter().position(|end| ns <= *end);
+                sum.counts[place.unwrap_or(BUCKETS_NS.len())] += count;
+            }
+        }
+    }
+    let help = "How long messages took on their way through the engine, by stage";
+    let unit = Some(Unit::Seconds);
+    let kind = MetricType::Histogram;
+    let mut metric = encoder.encode_descriptor("latency", help, unit.as_ref(), kind)?;
+    for (stage, times) in &all {
+        let ends = BUCKETS_NS.iter().map(|ns| *ns as f64 / 1e9).chain([f64::MAX]);
+        let buckets: Vec<_> = ends.zip(times.counts).collect();
+        let labels = [("stage", *stage)];
+        let mut metric = metric.encode_family(&labels)?;
+        metric.encode_histogram::<NoLabelSet>(times.sum_ns / 1e9, times.count, &buckets, None)?;
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Times {
+    sum_ns: f64,
+    count: u64,
+    counts: [u64; BUCKETS_NS.len() + 1],
+}
+
+fn certificates(encoder: &mut DescriptorEncoder<'_>, admin: &Admin) -> fmt::Result {
+    let help = "The last second at which a certificate of ours is valid, in Unix time";
+    let (unit, kind) = (Some(Unit::Seconds), MetricType::Gauge);
+    let name = "certificate_not_after_timestamp";
+    let mut metric = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
+    for one in admin.certificates().all() {
+        let labels = [("file", one.file.display().to_string()), ("subject", one.subject)];
+        metric.encode_family(&labels)?.encode_gauge(&(one.not_after_s as f64))?;
+    }
+    Ok(())
+}
+
+/// What is left on the disks of the stores.
+fn disks(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt::Result {
+    let in_files =
+        |handle: &&SessionHandle| handle.settings().store.durability != Durability::Memory;
+    let dirs = handles.iter().filter(in_files).map(|one| one.settings().store.store_dir.clone());
+    let dirs: BTreeSet<PathBuf> = dirs.collect();
+    let help = "Bytes that are left for us on the file system of a directory of stores";
+    let (unit, kind) = (Some(Unit::Bytes), MetricType::Gauge);
+    let mut metric = encoder.encode_descriptor("store_free", help, unit.as_ref(), kind)?;
+    for dir in dirs {
+        let Ok(found) = rustix::fs::statvfs(&dir) else { continue };
+        let free = found.f_bavail as f64 * found.f_frsize as f64;
+        let dir = dir.display().to_string();
+        metric.encode_family(&[("dir", &*dir)])?.encode_gauge(&free)?;
+    }
+    Ok(())
+}

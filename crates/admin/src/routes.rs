@@ -1,0 +1,319 @@
+//! What can be asked, and who may ask it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio_stream::wrappers::BroadcastStream;
+use tokio_stream::wrappers::errors::BroadcastStreamRecvError;
+use tokio_stream::{Stream, StreamExt as _};
+use transfix::{Action, EngineAction, clock};
+
+use crate::access::{Access, COOKIE, from};
+use crate::answer::{Input, Named, Refusal, Wanted};
+use crate::app::{App, blocking};
+use crate::shown::{details, session};
+use crate::users::Role;
+use crate::{health, journals, metrics, page};
+
+/// The longest body of a request.
+const BODY_MAX: usize = 64 << 10;
+/// The most events or lines of the audit in one answer.
+const LINES_MAX: usize = 1_000;
+/// How long events are passed on for one request.
+const STREAM_MAX: Duration = Duration::from_secs(600);
+
+type Shared = State<Arc<App>>;
+type Answer = Result<Json<Value>, Refusal>;
+
+pub(crate) fn router(app: Arc<App>) -> Router {
+    let api = Router::new()
+        .route("/login", post(log_in))
+        .route("/logout", post(log_out))
+        .route("/me", get(me))
+        .route("/sessions", get(sessions))
+        .route("/sessions/{id}", get(one_session))
+        .route("/sessions/{id}/actions", post(act))
+        .route("/sessions/{id}/messages", get(journals::messages))
+        .route("/engine/reload", post(reload))
+        .route("/engine/stop", post(stop))
+        .route("/events", get(events))
+        .route("/events/stream", get(event_stream))
+        .route("/audit", get(audit))
+        .route("/settings", get(settings))
+        .route("/certificates", get(certificates))
+        .route("/openapi.json", get(page::openapi))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method);
+    Router::new()
+        .nest("/api", api)
+        .route("/metrics", get(metrics::metrics))
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(health::ready))
+        .merge(page::routes())
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .layer(middleware::from_fn(secured))
+        .with_state(app)
+}
+
+/// Headers that keep browsers from being used against us.
+async fn secured(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    let policy = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, policy),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+async fn unknown() -> Refusal {
+    Refusal::not_found("there is nothing here; /api/openapi.json says what there is")
+}
+
+async fn wrong_method() -> Refusal {
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "not with this method; see /api/openapi.json")
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Credentials {
+    name: String,
+    password: String,
+}
+
+/// A hash that no password has: an unknown name takes as long as a known one.
+const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA\
+                      $AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let source = from(&parts).ip();
+    let request = Request::from_parts(parts, body);
+    let input = <Input<Credentials> as axum::extract::FromRequest<_>>::from_request(request, &app);
+    let Input(Credentials { name, password }) = input.await?;
+    let wait = |wait: Duration| {
+        let seconds = wait.as_secs() + 1;
+        Refusal::later(format!("too many wrong passwords; try again in {seconds} s"), seconds)
+    };
+    if let Some(left) = app.throttle.wait(source, clock::monotonic_ns()) {
+        return Err(wait(left));
+    }
+    let _turn = app.checks.acquire().await.map_err(|_| Refusal::failed("the server ends"))?;
+    // Others of this source may have failed meanwhile.
+    if let Some(left) = app.throttle.wait(source, clock::monotonic_ns()) {
+        return Err(wait(left));
+    }
+    let users = app.users.now();
+    let user = users.users.iter().find(|user| user.name == name).cloned();
+    let hash = user.as_ref().map_or(NOBODY, |user| &*user.password_hash).to_owned();
+    let is_right = blocking(move || transfix::is_password_of(&hash, &password)).await?;
+    let Some(user) = user.filter(|_| is_right) else {
+        app.throttle.failed(source, clock::monotonic_ns());
+        let user = name.escape_debug();
+        tracing::warn!(%user, peer = %source, "a log-in to the administration failed");
+        return Err(Refusal::new(StatusCode::UNAUTHORIZED, "the name or the password is wrong"));
+    };
+    app.throttle.succeeded(source);
+    let now_ns = clock::monotonic_ns();
+    let begun = app.logins.begin(&user.name, &user.password_hash, now_ns);
+    let (cookie, login) = begun.map_err(|error| Refusal::failed(error.to_string()))?;
+    tracing::info!(user = user.name, peer = %source, "logged in to the administration");
+    let secure = if app.is_tls { "; Secure" } else { "" };
+    let cookie = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/{secure}");
+    let body = json!({ "name": user.name, "role": user.role.as_str(), "csrf": login.csrf });
+    Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())
+}
+
+async fn log_out(State(app): Shared, access: Access) -> Result<Response, Refusal> {
+    access.must_be(Role::Viewer)?;
+    if let Some(cookie) = &access.cookie {
+        app.logins.end(cookie);
+    }
+    let cookie = format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
+    Ok(([(header::SET_COOKIE, cookie)], Json(json!({ "done": true }))).into_response())
+}
+
+async fn me(access: Access) -> Json<Value> {
+    Json(json!({ "name": access.name, "role": access.role.as_str(), "csrf": access.csrf }))
+}
+
+async fn sessions(State(app): Shared, _: Access) -> Answer {
+    let shown = blocking(move || {
+        let all: Vec<_> = app.admin.handles().iter().map(session).collect();
+        json!({ "now_ns": clock::monotonic_ns(), "sessions": all })
+    });
+    Ok(Json(shown.await?))
+}
+
+async fn one_session(State(app): Shared, _: Access, Named(id): Named<String>) -> Answer {
+    let handle = app.session(&id)?;
+    Ok(Json(blocking(move || details(&handle)).await?))
+}
+
+/// An action, and the name of the session once more if it is dangerous.
+#[derive(Deserialize)]
+struct Asked {
+    #[serde(default)]
+    confirm: Option<String>,
+    #[serde(flatten)]
+    action: Value,
+}
+
+async fn act(
+    State(app): Shared,
+    access: Access,
+    Named(id): Named<String>,
+    Input(Asked { confirm, action }): Input<Asked>,
+) -> Answer {
+    access.must_be(Role::Operator)?;
+    let action = serde_json::from_value::<Action>(action);
+    let action = action.map_err(|error| Refusal::bad(error.to_string()))?;
+    let handle = app.session(&id)?;
+    if action.is_dangerous() {
+        access.must_be(Role::Administrator)?;
+        if confirm.as_deref() != Some(&*id) {
+            let name = action.name();
+            let why = format!("{name} is dangerous: write \"confirm\": \"{id}\" to do it");
+            return Err(Refusal::new(StatusCode::PRECONDITION_REQUIRED, why));
+        }
+    }
+    let done = blocking(move || {
+        let done = app.admin.act(&access.actor(), handle.id(), &action);
+        done.map(|_| session(&handle))
+    });
+    Ok(Json(json!({ "done": true, "session": done.await?? })))
+}
+
+async fn reload(State(app): Shared, access: Access) -> Answer {
+    of_engine(app, access, EngineAction::Reload).await
+}
+
+/// What must be written to stop the engine.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stop {
+    confirm: String,
+}
+
+async fn stop(State(app): Shared, access: Access, Input(Stop { confirm }): Input<Stop>) -> Answer {
+    access.must_be(Role::Administrator)?;
+    if confirm != "stop" {
+        let why = "write \"confirm\": \"stop\" to stop the engine";
+        return Err(Refusal::new(StatusCode::PRECONDITION_REQUIRED, why));
+    }
+    of_engine(app, access, EngineAction::Stop).await
+}
+
+async fn of_engine(app: Arc<App>, access: Access, action: EngineAction) -> Answer {
+    access.must_be(Role::Administrator)?;
+    let said = blocking(move || app.admin.request(&access.actor(), action)).await??;
+    Ok(Json(json!({ "done": true, "said": said })))
+}
+
+#[derive(Deserialize)]
+struct EventsWanted {
+    #[serde(default)]
+    after: u64,
+    session: Option<String>,
+    limit: Option<usize>,
+}
+
+async fn events(State(app): Shared, _: Access, Wanted(wanted): Wanted<EventsWanted>) -> Answer {
+    let limit = wanted.limit.unwrap_or(200).min(LINES_MAX);
+    let events = app.events.after(wanted.after, wanted.session.as_deref(), limit);
+    let events: Vec<_> = events.iter().map(|event| json!(**event)).collect();
+    Ok(Json(json!({ "events": events })))
+}
+
+/// Events as they happen, until the reader goes, or is no longer logged in.
+async fn event_stream(
+    State(app): Shared,
+    _: Access,
+) -> Sse<impl Stream<Item = Result<Event, axum::Error>>> {
+    let news = BroadcastStream::new(app.events.subscribe());
+    let stream = news.map(|event| match event {
+        Ok(event) => Event::default().id(event.n.to_string()).json_data(&*event),
+        Err(BroadcastStreamRecvError::Lagged(count)) => {
+            Ok(Event::default().event("missed").data(count.to_string()))
+        }
+    });
+    // The page asks again after that, and must be known then.
+    let end = tokio_stream::once(()).then(|()| tokio::time::sleep(STREAM_MAX)).map(|()| None);
+    let stream = stream.map(Some).merge(end).take_while(Option::is_some).filter_map(|one| one);
+    Sse::new(stream).keep_alive(KeepAlive::default())
+}
+
+#[derive(Deserialize)]
+struct Limit {
+    limit: Option<usize>,
+}
+
+async fn audit(State(app): Shared, _: Access, Wanted(Limit { limit }): Wanted<Limit>) -> Answer {
+    let Some(path) = app.audit_file.clone() else {
+        return Err(Refusal::not_found("no audit is written: `audit_file` of [engine] is not set"));
+    };
+    let limit = limit.unwrap_or(200).min(LINES_MAX);
+    let lines = blocking(move || journals::last_lines(&path, limit)).await?;
+    let lines = lines.map_err(|error| Refusal::failed(error.to_string()))?;
+    Ok(Json(json!({ "lines": lines })))
+}
+
+async fn settings(State(app): Shared, _: Access) -> Answer {
+    let Some(path) = app.settings_file.clone() else {
+        return Err(Refusal::not_found("this program has no settings file"));
+    };
+    let shown = blocking(move || transfix::Settings::shown(path)).await?;
+    let shown = shown.map_err(|errors| {
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        Refusal::new(StatusCode::CONFLICT, errors.join("\n"))
+    })?;
+    let parts = shown.iter().map(|part| {
+        let keys = part.keys.iter().map(|key| {
+            json!({
+                "table": key.table,
+                "key": key.key,
+                "value": key.value,
+                "origin": page::origin(&key.origin),
+            })
+        });
+        json!({
+            "session": part.id.as_ref().map(ToString::to_string),
+            "place": part.place,
+            "keys": keys.collect::<Value>(),
+        })
+    });
+    Ok(Json(json!({ "parts": parts.collect::<Value>() })))
+}
+
+async fn certificates(State(app): Shared, _: Access) -> Answer {
+    let all = blocking(move || app.admin.certificates().all()).await?;
+    let all = all.iter().map(|one| {
+        json!({
+            "file": one.file.display().to_string(),
+            "shown_by": one.shown_by,
+            "subject": one.subject,
+            "sha256": one.sha256,
+            "not_after_s": one.not_after_s,
+            "days_left": one.days_left,
+            "refused": one.refused,
+        })
+    });
+    Ok(Json(json!({ "certificates": all.collect::<Value>() })))
+}

@@ -1,0 +1,245 @@
+//! Listens, speaks TLS if it is to, and serves; in one thread of its own.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::runtime;
+use tokio::sync::{Semaphore, oneshot};
+use tokio_rustls::TlsAcceptor;
+use transfix::{Admin, AdminSettings};
+
+use crate::app::App;
+use crate::events::EventRing;
+use crate::logins::Logins;
+use crate::routes::router;
+use crate::throttle::Throttle;
+use crate::users::UsersFile;
+
+/// Connections at once.
+const CONNECTIONS_MAX: usize = 256;
+/// How long a client may take for a TLS handshake, and for the head of a request.
+const HEAD_MAX: Duration = Duration::from_secs(10);
+/// How long the listener rests after an error of the system.
+const REST: Duration = Duration::from_millis(100);
+
+/// What the program knows beside the settings of the administration.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Extras {
+    /// The events that are shown.
+    pub events: EventRing,
+    /// The settings file, to be shown.
+    pub settings_file: Option<PathBuf>,
+    /// The audit file, to be shown.
+    pub audit_file: Option<PathBuf>,
+    /// Where the engine listens: [`transfix::Engine::listening`].
+    pub listening: Vec<SocketAddr>,
+}
+
+impl Extras {
+    /// Nothing but these events.
+    #[must_use]
+    pub fn new(events: EventRing) -> Self {
+        Self { events, ..Self::default() }
+    }
+}
+
+/// Why the administration does not start.
+pub struct AdminServerError(String);
+
+impl fmt::Display for AdminServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "administration: {}", self.0)
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for AdminServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for AdminServerError {}
+
+/// The administration over HTTP, until it is dropped.
+#[derive(Debug)]
+pub struct AdminServer {
+    address: SocketAddr,
+    is_tls: bool,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl AdminServer {
+    /// Binds the address and starts the thread `tfx-admin`.
+    ///
+    /// # Errors
+    /// [`AdminServerError`]: the address, the certificate or the file of users will not do.
+    pub fn start(
+        settings: &AdminSettings,
+        admin: &Admin,
+        extras: Extras,
+    ) -> Result<Self, AdminServerError> {
+        Self::started(settings, admin, extras).map_err(AdminServerError)
+    }
+
+    fn started(settings: &AdminSettings, admin: &Admin, extras: Extras) -> Result<Self, String> {
+        let wrong = |error: io::Error| format!("{}: {error}", settings.address);
+        let address = settings.address.to_socket_addrs().map_err(wrong)?.next();
+        let address = address.ok_or_else(|| format!("{}: no such address", settings.address))?;
+        let tls = tls(settings)?;
+        if tls.is_none() && !address.ip().is_loopback() {
+            return Err(format!(
+                "address = \"{}\" can be reached from other machines: set certificate and \
+                 private_key, or listen at 127.0.0.1",
+                settings.address
+            ));
+        }
+        let listener = std::net::TcpListener::bind(address).map_err(wrong)?;
+        listener.set_nonblocking(true).map_err(wrong)?;
+        let address = listener.local_addr().map_err(wrong)?;
+        let (checks, searches) = App::semaphores();
+        let app = App {
+            admin: admin.clone(),
+            users: UsersFile::open(&settings.users_file)?,
+            logins: Logins::new(settings.login_idle_min),
+            throttle: Throttle::default(),
+            events: extras.events,
+            listening: extras.listening,
+            audit_file: extras.audit_file,
+            settings_file: extras.settings_file,
+            open_metrics: settings.open_metrics,
+            is_tls: tls.is_some(),
+            checks,
+            searches,
+        };
+        let (stop, stopped) = oneshot::channel();
+        let is_tls = tls.is_some();
+        let mut runtime = runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().max_blocking_threads(8).build().map_err(wrong)?;
+        let router = router(Arc::new(app));
+        let thread = thread::Builder::new().name("tfx-admin".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                match TcpListener::from_std(listener) {
+                    Ok(listener) => {
+                        tokio::select! {
+                            () = serve(&listener, tls.as_ref(), &router) => {}
+                            _ = stopped => {}
+                        }
+                    }
+                    Err(error) => tracing::error!(%error, "the administration cannot listen"),
+                }
+            });
+            runtime.shutdown_timeout(Duration::from_secs(1));
+        });
+        let thread = Some(thread.map_err(wrong)?);
+        Ok(Self { address, is_tls, stop: Some(stop), thread })
+    }
+
+    /// Where it listens, with the port that the system chose for port 0.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where a browser finds it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("{}://{}", if self.is_tls { "https" } else { "http" }, self.address)
+    }
+}
+
+impl Drop for AdminServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // One that has panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn tls(settings: &AdminSettings) -> Result<Option<TlsAcceptor>, String> {
+    let (certificate, key) = (&settings.certificate, &settings.private_key);
+    match (certificate.as_os_str().is_empty(), key.as_os_str().is_empty()) {
+        (true, true) => return Ok(None),
+        (false, false) => {}
+        _ => return Err("certificate and private_key belong together".to_owned()),
+    }
+    let wrong = |path: &Path, why: &dyn fmt::Display| format!("{}: {why}", path.display());
+    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
+    let chain: Vec<_> = chain.map_err(|error| wrong(certificate, &error))?;
+    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_no_client_auth()
+        .with_single_cert(chain, secret)
+        .map_err(|error| wrong(certificate, &error))?;
+    Ok(Some(TlsAcceptor::from(Arc::new(config))))
+}
+
+async fn serve(listener: &TcpListener, tls: Option<&TlsAcceptor>, router: &Router) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
+        let (socket, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Mostly there are no descriptors left.
+                tracing::warn!(%error, "the administration could not accept a connection");
+                tokio::time::sleep(REST).await;
+                continue;
+            }
+        };
+        let (tls, router) = (tls.cloned(), router.clone());
+        tokio::spawn(async move {
+            match tls {
+                None => connection(socket, from, router).await,
+                Some(tls) => {
+                    let handshake = tokio::time::timeout(HEAD_MAX, tls.accept(socket)).await;
+                    if let Ok(Ok(stream)) = handshake {
+                        connection(stream, from, router).await;
+                    }
+                }
+            }
+            drop(place);
+        });
+    }
+}
+
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    from: SocketAddr,
+    router: Router,
+) {
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        use tower::ServiceExt as _;
+        request.extensions_mut().insert(ConnectInfo(from));
+        router.clone().oneshot(request)
+    });
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    // What a client breaks off is its own affair.
+    let _ = pin!(connection).await;
+}

@@ -1,0 +1,119 @@
+//! A session as JSON.
+
+use serde_json::{Value, json};
+use transfix::schedule::Schedule;
+use transfix::{Role, SessionHandle, SessionStatus, Timestamp, clock};
+
+/// A time as ISO 8601 has it, in UTC.
+pub(crate) fn moment(at: Timestamp) -> String {
+    match jiff::Timestamp::from_nanosecond(i128::from(at.0)) {
+        Ok(at) => format!("{at:.6}"),
+        Err(_) => at.to_string(),
+    }
+}
+
+/// Whether a session is as it should be; if not, what is wrong in one word.
+pub(crate) fn problem(handle: &SessionHandle, status: &SessionStatus) -> Option<&'static str> {
+    if status.store_has_failed {
+        return Some("store");
+    }
+    if !status.enabled || handle.is_logged_on() {
+        return None;
+    }
+    match is_open(handle, clock::now().utc) {
+        true => Some("not logged on"),
+        false => None,
+    }
+}
+
+/// Whether the schedule has the session open now.
+pub(crate) fn is_open(handle: &SessionHandle, now: Timestamp) -> bool {
+    let schedule = handle.settings().schedule.as_ref();
+    // One that cannot be read kept the session from starting.
+    let schedule = schedule.and_then(|settings| Schedule::new(settings).ok());
+    schedule.is_none_or(|schedule| schedule.at(now).is_some())
+}
+
+/// What the table of all sessions shows.
+pub(crate) fn session(handle: &SessionHandle) -> Value {
+    let status = handle.status();
+    let settings = handle.settings();
+    let counters = status.counters;
+    let (messages, bytes) = status.waiting_for_application;
+    json!({
+        "id": status.id.to_string(),
+        "begin_string": status.id.begin_string.as_str(),
+        "sender_comp_id": &*status.id.sender_comp_id,
+        "target_comp_id": &*status.id.target_comp_id,
+        "qualifier": &*status.id.qualifier,
+        "role": match settings.role { Role::Acceptor => "acceptor", _ => "initiator" },
+        "state": format!("{:?}", status.state),
+        "since": status.since.map(moment),
+        "problem": problem(handle, &status),
+        "enabled": status.enabled,
+        "next_num_in": status.next_num_in,
+        "next_num_out": status.next_num_out,
+        "last_received": status.last_received.map(moment),
+        "last_sent": status.last_sent.map(moment),
+        "heart_bt_int_s": settings.protocol.heart_bt_int_s,
+        "queued_bytes": status.queued_bytes,
+        "waiting_for_application": { "messages": messages, "bytes": bytes },
+        "address": settings.address,
+        "destination": status.destination,
+        "counters": {
+            "messages_in": counters.messages_in,
+            "messages_out": counters.messages_out,
+            "bytes_in": counters.bytes_in,
+            "bytes_out": counters.bytes_out,
+            "garbled": counters.garbled,
+            "logons": counters.logons,
+            "not_stored": counters.not_stored,
+            "refused": counters.refused,
+            "passed_over": counters.passed_over,
+            "not_logged": counters.not_logged,
+        },
+        "last_end": status.last_end.as_ref().map(|end| json!({
+            "at": moment(end.at),
+            "reason": end.reason.to_string(),
+            "code": end.reason.as_u16(),
+            "text": end.text,
+        })),
+    })
+}
+
+/// What the page of one session shows beside that.
+pub(crate) fn details(handle: &SessionHandle) -> Value {
+    let mut shown = session(handle);
+    let stages = handle.latency();
+    let latency = stages.stages().filter(|(_, times)| times.count() > 0).map(|(stage, times)| {
+        json!({
+            "stage": stage.as_str(),
+            "count": times.count(),
+            "p50_ns": times.percentile_ns(50.0),
+            "p99_ns": times.percentile_ns(99.0),
+            "p999_ns": times.percentile_ns(99.9),
+            "max_ns": times.max_ns(),
+        })
+    });
+    shown["latency"] = latency.collect();
+    shown["destinations"] = handle.destinations().into();
+    shown["windows"] = windows(handle);
+    shown["store_failure"] =
+        if handle.status().store_has_failed { handle.store_failure().into() } else { Value::Null };
+    shown
+}
+
+/// The next windows of the schedule; `null` for a session that is always open.
+fn windows(handle: &SessionHandle) -> Value {
+    let Some(settings) = &handle.settings().schedule else { return Value::Null };
+    let Ok(schedule) = Schedule::new(settings) else { return Value::Null };
+    let windows = schedule.intervals(clock::now().utc).take(5).map(|window| {
+        json!({
+            "open": moment(window.open),
+            "close": moment(window.close),
+            "open_local": schedule.local_text(window.open),
+            "close_local": schedule.local_text(window.close),
+        })
+    });
+    windows.collect()
+}

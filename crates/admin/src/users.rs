@@ -1,0 +1,257 @@
+//! Who may use the administration: users with passwords, programs with tokens, in one file.
+//!
+//! The file has hashes alone: Argon2 of passwords, which people choose, and SHA-256 of tokens, each
+//! of which is 256 random bits.
+
+use std::fmt::{self, Write as _};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What a user or a program may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// To look.
+    Viewer,
+    /// To log on and out, to disconnect, to send what the session layer sends by itself.
+    Operator,
+    /// Everything: also numbers, resets, messages, reload and stop.
+    Administrator,
+}
+
+impl Role {
+    /// Its name, as the file has it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Administrator => "administrator",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Self::Viewer, Self::Operator, Self::Administrator];
+        let found = all.into_iter().find(|role| role.as_str() == text);
+        found.ok_or_else(|| format!("no role `{text}`; write viewer, operator or administrator"))
+    }
+}
+
+/// A person who logs in with a password.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    /// The name, which the audit has too.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// The Argon2 hash of the password, as a PHC string.
+    pub password_hash: String,
+}
+
+/// A program that shows a token with each request.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    /// The name, which the audit has too.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// SHA-256 of the token, in hexadecimal digits.
+    pub sha256: String,
+}
+
+/// The file.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Users {
+    /// People.
+    #[serde(default, rename = "user")]
+    pub users: Vec<User>,
+    /// Programs.
+    #[serde(default, rename = "token")]
+    pub tokens: Vec<Token>,
+}
+
+const HEAD: &str = "# Who may use the administration of Transfix. Written by `transfix admin`.\n\n";
+
+impl Users {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no such file, or others than its owner may write it.
+    pub fn load(path: &Path) -> Result<Self, String> {
+        let wrong = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
+        let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        let mode = fs::metadata(path).map_err(|error| wrong(&error))?.mode();
+        if mode & 0o022 != 0 {
+            return Err(wrong(&"others may write it, and so become administrators; chmod go-w"));
+        }
+        let users: Self = toml::from_str(&text).map_err(|error| wrong(&error))?;
+        for (n, name) in users.names().enumerate() {
+            check_name(name).map_err(|why| wrong(&why))?;
+            if users.names().skip(n + 1).any(|other| other == name) {
+                return Err(wrong(&format!("`{name}` is there twice")));
+            }
+        }
+        Ok(users)
+    }
+
+    /// Writes the file for its owner alone, all of it or nothing.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn save(&self, path: &Path) -> Result<(), String> {
+        let wrong = |error: io::Error| format!("{}: {error}", path.display());
+        let text = toml::to_string(self).map_err(|error| wrong(io::Error::other(error)))?;
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".new");
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside);
+        let mut file = file.map_err(wrong)?;
+        file.write_all(HEAD.as_bytes()).map_err(wrong)?;
+        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(wrong)?;
+        fs::rename(&beside, path).map_err(wrong)
+    }
+
+    /// All names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let users = self.users.iter().map(|user| &*user.name);
+        users.chain(self.tokens.iter().map(|token| &*token.name))
+    }
+
+    /// Adds a user, or gives one that is there another role and password.
+    ///
+    /// # Errors
+    /// If the name or the password will not do, or a token has the name.
+    pub fn set_user(&mut self, name: &str, role: Role, password: &str) -> Result<(), String> {
+        check_name(name)?;
+        if self.tokens.iter().any(|token| token.name == name) {
+            return Err(format!("a token is named `{name}`"));
+        }
+        if password.chars().count() < PASSWORD_MIN {
+            return Err(format!("a password has at least {PASSWORD_MIN} characters"));
+        }
+        let password_hash = transfix::hash_password(password)?.reveal().to_owned();
+        self.users.retain(|user| user.name != name);
+        self.users.push(User { name: name.to_owned(), role, password_hash });
+        Ok(())
+    }
+
+    /// Adds a token, and returns it: it stands nowhere else.
+    ///
+    /// # Errors
+    /// If the name will not do or is taken, or the system has no random numbers.
+    pub fn add_token(&mut self, name: &str, role: Role) -> Result<String, String> {
+        check_name(name)?;
+        if self.names().any(|other| other == name) {
+            return Err(format!("`{name}` is there already"));
+        }
+        let token = format!("tfx_{}", random_hex().map_err(|error| error.to_string())?);
+        self.tokens.push(Token { name: name.to_owned(), role, sha256: sha256_hex(&token) });
+        Ok(token)
+    }
+
+    /// Removes a user or a token. Returns whether there was one.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let before = self.users.len() + self.tokens.len();
+        self.users.retain(|user| user.name != name);
+        self.tokens.retain(|token| token.name != name);
+        before > self.users.len() + self.tokens.len()
+    }
+}
+
+/// The fewest characters of a password.
+const PASSWORD_MIN: usize = 10;
+
+/// A name is written into logs and the audit as it is.
+fn check_name(name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-@".contains(c);
+    if name.is_empty() || name.chars().count() > 64 || !name.chars().all(is_plain) {
+        return Err(format!(
+            "a name has 1 to 64 letters, digits, `.`, `_`, `-`, `@`; not `{name}`"
+        ));
+    }
+    Ok(())
+}
+
+/// SHA-256 in hexadecimal digits.
+pub(crate) fn sha256_hex(text: &str) -> String {
+    hex(&Sha256::digest(text.as_bytes()))
+}
+
+/// 256 random bits in hexadecimal digits.
+pub(crate) fn random_hex() -> io::Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(hex(&bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// The file while a server runs: read again when it has changed, so that who was removed is out.
+pub(crate) struct UsersFile {
+    path: PathBuf,
+    read: Mutex<Read>,
+}
+
+struct Read {
+    stamp: Stamp,
+    users: Arc<Users>,
+}
+
+/// When and how long: another one means another content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp(i64, i64, u64, u64);
+
+impl UsersFile {
+    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+        let stamp = stamp(path).map_err(|error| {
+            let path = path.display();
+            format!("{path}: {error}; `transfix admin user add --file {path} NAME` makes it")
+        })?;
+        let users = Arc::new(Users::load(path)?);
+        Ok(Self { path: path.to_owned(), read: Mutex::new(Read { stamp, users }) })
+    }
+
+    /// Who is in it now. A file that cannot be read lets nobody in.
+    pub(crate) fn now(&self) -> Arc<Users> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = stamp(&self.path).unwrap_or(Stamp(0, 0, 0, 0));
+        if now != read.stamp {
+            let users = Users::load(&self.path).unwrap_or_else(|why| {
+                tracing::error!(why, "nobody may use the administration: its users are unreadable");
+                Users::default()
+            });
+            *read = Read { stamp: now, users: Arc::new(users) };
+        }
+        Arc::clone(&read.users)
+    }
+}
+
+fn stamp(path: &Path) -> io::Result<Stamp> {
+    let found = fs::metadata(path)?;
+    Ok(Stamp(found.mtime(), found.mtime_nsec(), found.len(), found.ino()))
+}

@@ -1,0 +1,200 @@
+//! Who gets in, and who does not.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+
+use transfix::AdminSettings;
+use transfix_admin::users::{Role, Users};
+use transfix_admin::{AdminServer, Extras};
+
+use crate::http::LONG;
+use crate::market::{ID, Market, PASSWORD, PATH};
+
+/// All that needs somebody who is known.
+const CLOSED: &[&str] = &[
+    "/api/me",
+    "/api/sessions",
+    PATH,
+    "/api/sessions/FIX.4.4:VENUE-%3ECLIENT/messages",
+    "/api/events",
+    "/api/events/stream",
+    "/api/audit",
+    "/api/settings",
+    "/api/certificates",
+    "/metrics",
+];
+
+#[test]
+fn a_stranger_sees_nothing_of_the_sessions() {
+    let market = Market::new();
+    let stranger = market.stranger();
+    for path in CLOSED {
+        assert_eq!(stranger.get(path).refused(401), "log in, or send a token that is known");
+        let guess =
+            stranger.with("Authorization", "Bearer tfx_0").with("Cookie", "transfix_login=0");
+        guess.get(path).refused(401);
+    }
+    for path in ["/api/logout", "/api/engine/reload", "/api/engine/stop"] {
+        stranger.post(path, "{\"confirm\":\"stop\"}").refused(401);
+    }
+    let action = format!("{PATH}/actions");
+    stranger.post(&action, "{\"action\":\"disconnect\"}").refused(401);
+    for path in ["/", "/app.js", "/style.css", "/api/openapi.json", "/health/live", "/health/ready"]
+    {
+        let answer = stranger.get(path);
+        assert_eq!(answer.status, 200, "{path}");
+        assert!(!answer.body.contains("CLIENT"), "{path}");
+        assert_eq!(answer.header("x-frame-options"), Some("DENY"));
+        assert!(answer.header("content-security-policy").is_some());
+    }
+    stranger.get("/api/nothing").refused(404);
+    stranger.get("/nothing").refused(404);
+    stranger.post("/api/sessions", "").refused(405);
+}
+
+#[test]
+fn each_role_may_what_it_may() {
+    let market = Market::new();
+    let action = format!("{PATH}/actions");
+    let harmless = "{\"action\":\"heartbeat\"}";
+    let dangerous = format!("{{\"action\":\"reset_at_next_logon\",\"confirm\":\"{ID}\"}}");
+    let clients = [
+        (market.viewer(), market.stranger().logged_in("viewer-person", PASSWORD)),
+        (market.operator(), market.stranger().logged_in("operator-person", PASSWORD)),
+        (market.administrator(), market.stranger().logged_in("administrator-person", PASSWORD)),
+    ];
+    for (n, (program, person)) in clients.iter().enumerate() {
+        for client in [program, person] {
+            client.get("/api/sessions").good();
+            let allowed = |at_least: usize| if n >= at_least { 200 } else { 403 };
+            assert_eq!(client.post(&action, harmless).status, allowed(1));
+            assert_eq!(client.post(&action, &dangerous).status, allowed(2));
+            let stop = client.post("/api/engine/stop", "{\"confirm\":\"stop\"}");
+            assert_eq!(stop.status, if n == 2 { 501 } else { 403 }, "this program takes none");
+        }
+    }
+}
+
+#[test]
+fn a_page_of_somebody_else_cannot_act() {
+    let market = Market::new();
+    let person = market.stranger().logged_in("administrator-person", PASSWORD);
+    let action = format!("{PATH}/actions");
+    let mut forged = person.clone();
+    forged.headers.retain(|(name, _)| name != "X-CSRF-Token");
+    let why = forged.post(&action, "{\"action\":\"heartbeat\"}").refused(403);
+    assert!(why.starts_with("the header x-csrf-token is missing"), "{why}");
+    let other = market.stranger().logged_in("administrator-person", PASSWORD);
+    let theirs = other.headers.iter().find(|(name, _)| name == "X-CSRF-Token").unwrap();
+    forged.with("X-CSRF-Token", &theirs.1).post(&action, "{\"action\":\"heartbeat\"}").refused(403);
+    forged.get("/api/sessions").good();
+    person.post(&action, "{\"action\":\"heartbeat\"}").good();
+    let body = format!("{{\"name\":\"viewer-person\",\"password\":\"{PASSWORD}\"}}");
+    let cookie = market.stranger().post("/api/login", &body);
+    let cookie = cookie.header("set-cookie").unwrap();
+    assert!(cookie.contains("; HttpOnly; SameSite=Strict; Path=/"), "{cookie}");
+}
+
+#[test]
+fn who_logs_out_or_is_removed_is_out() {
+    let market = Market::new();
+    let person = market.stranger().logged_in("operator-person", PASSWORD);
+    let other = market.stranger().logged_in("operator-person", PASSWORD);
+    person.post("/api/logout", "").good();
+    person.get("/api/me").refused(401);
+    other.get("/api/me").good();
+    let path = market.dir.path().join("users.toml");
+    let mut users = Users::load(&path).unwrap();
+    users.set_user("operator-person", Role::Viewer, "another password").unwrap();
+    users.save(&path).unwrap();
+    other.get("/api/me").refused(401);
+    let now = market.stranger().logged_in("operator-person", "another password");
+    assert_eq!(now.get("/api/me").good()["role"], "viewer", "its role is that of the file");
+    assert!(users.remove("operator-person") && users.remove("viewer-program"));
+    users.save(&path).unwrap();
+    now.get("/api/me").refused(401);
+    market.viewer().get("/api/me").refused(401);
+    // A file that cannot be read lets nobody in.
+    fs::write(&path, "nonsense").unwrap();
+    market.administrator().get("/api/me").refused(401);
+}
+
+#[test]
+fn who_guesses_passwords_waits() {
+    let market = Market::new();
+    let stranger = market.stranger();
+    let guess = |name: &str| {
+        stranger.post("/api/login", &format!("{{\"name\":\"{name}\",\"password\":\"guess\"}}"))
+    };
+    for name in ["viewer-person", "nobody", "viewer-person"] {
+        assert_eq!(guess(name).refused(401), "the name or the password is wrong", "of both alike");
+    }
+    let mut refused = guess("viewer-person");
+    // A machine that is slow has waited already.
+    while refused.status == 401 {
+        refused = guess("viewer-person");
+    }
+    assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+    let why = refused.refused(429);
+    assert!(why.starts_with("too many wrong passwords; try again in "), "{why}");
+    let right = format!("{{\"name\":\"viewer-person\",\"password\":\"{PASSWORD}\"}}");
+    stranger.post("/api/login", &right).refused(429);
+    market.viewer().get("/api/me").good();
+}
+
+#[test]
+fn what_is_no_request_is_refused_and_holds_up_nobody() {
+    let market = Market::new();
+    let administrator = market.administrator();
+    let action = format!("{PATH}/actions");
+    for body in ["", "{", "[]", "{\"action\":\"fly\"}", "{\"action\":\"log_on\",\"now\":1}"] {
+        administrator.post(&action, body).refused(400);
+    }
+    administrator.post(&action, &"x".repeat(100_000)).refused(413);
+    administrator.post("/api/sessions/none/actions", "{\"action\":\"log_on\"}").refused(404);
+    administrator.get("/api/events?after=x").refused(400);
+    // Half a request, garbage, and a connection that says nothing.
+    let silent: Vec<_> = (0..50)
+        .map(|n| {
+            let mut socket = TcpStream::connect(market.server.address()).unwrap();
+            let sent =
+                ["", "GET / HTTP/1.1\r\nHost:", "\x16\x03\x01\x00\x00", "8=FIX.4.4\x019=5\x01"];
+            socket.write_all(sent[n % sent.len()].as_bytes()).unwrap();
+            socket
+        })
+        .collect();
+    administrator.get("/api/sessions").good();
+    let mut garbage = &silent[2];
+    garbage.set_read_timeout(Some(LONG)).unwrap();
+    let mut answer = Vec::new();
+    // Refused, or cut.
+    let _ = garbage.read_to_end(&mut answer);
+    administrator.get("/api/sessions").good();
+}
+
+#[test]
+fn it_does_not_start_where_it_would_not_be_safe() {
+    let market = Market::new();
+    let path = market.dir.path().join("users.toml");
+    let try_with = |change: &dyn Fn(&mut AdminSettings)| {
+        let (address, users_file) = ("127.0.0.1:0".to_owned(), path.clone());
+        let mut settings = AdminSettings { address, users_file, ..AdminSettings::default() };
+        change(&mut settings);
+        let server = AdminServer::start(&settings, &market.venue.admin(), Extras::default());
+        server.err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert_eq!(try_with(&|_| ()), "");
+    let open = try_with(&|s| s.address = "0.0.0.0:0".to_owned());
+    assert!(open.contains("can be reached from other machines"), "{open}");
+    let none = try_with(&|s| s.users_file = "none.toml".into());
+    assert!(none.contains("`transfix admin user add --file none.toml NAME` makes it"), "{none}");
+    let half = try_with(&|s| s.certificate = "x.pem".into());
+    assert!(half.ends_with("certificate and private_key belong together"), "{half}");
+    let taken = try_with(&|s| s.address = market.server.address().to_string());
+    assert!(taken.contains("in use"), "{taken}");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    let written = try_with(&|_| ());
+    assert!(written.contains("others may write it"), "{written}");
+}

@@ -1,0 +1,94 @@
+//! What operators do, and what is written of it.
+
+use std::sync::mpsc;
+use std::thread;
+
+use transfix::EngineAction;
+
+use crate::market::{ID, Market, PATH, until};
+
+#[test]
+fn an_operator_logs_a_session_out_and_on_again() {
+    let market = Market::new();
+    let (operator, action) = (market.operator(), format!("{PATH}/actions"));
+    let done = operator.post(&action, "{\"action\":\"log_out\",\"text\":\"lunch\"}").good();
+    assert_eq!((&done["done"], &done["session"]["enabled"]), (&true.into(), &false.into()));
+    let state = || operator.get(PATH).good()["state"].clone();
+    until(|| state() == "Disconnected");
+    let client = market.client.sessions().next().unwrap();
+    until(|| !client.is_logged_on());
+    assert_eq!(client.status().last_end.unwrap().text, "lunch", "the counterparty has read it");
+    operator.post(&action, "{\"action\":\"log_on\"}").good();
+    client.log_on().unwrap();
+    until(|| state() == "Active");
+}
+
+#[test]
+fn what_is_dangerous_is_done_when_the_name_is_typed() {
+    let market = Market::new();
+    let (administrator, action) = (market.administrator(), format!("{PATH}/actions"));
+    let numbers = |confirm: &str| {
+        format!("{{\"action\":\"set_numbers\",\"next_in\":77,\"confirm\":\"{confirm}\"}}")
+    };
+    let before = administrator.get(PATH).good()["next_num_in"].clone();
+    for wrong in ["", "FIX.4.4:VENUE->OTHER"] {
+        let why = administrator.post(&action, &numbers(wrong)).refused(428);
+        assert_eq!(why, format!("set_numbers is dangerous: write \"confirm\": \"{ID}\" to do it"));
+    }
+    assert_eq!(administrator.get(PATH).good()["next_num_in"], before);
+    let done = administrator.post(&action, &numbers(ID)).good();
+    assert_eq!(done["session"]["next_num_in"], 77);
+}
+
+#[test]
+fn what_a_session_refuses_has_its_number() {
+    let market = Market::new();
+    let (administrator, action) = (market.administrator(), format!("{PATH}/actions"));
+    let body = format!("{{\"action\":\"sequence_reset\",\"new_seq_no\":1,\"confirm\":\"{ID}\"}}");
+    let answer = administrator.post(&action, &body);
+    assert_eq!((answer.status, &answer.json()["code"]), (409, &1305.into()));
+}
+
+#[test]
+fn every_action_is_in_the_audit_with_who_asked_for_it() {
+    let market = Market::new();
+    let action = format!("{PATH}/actions");
+    market.operator().post(&action, "{\"action\":\"test_request\",\"id\":\"up?\"}").good();
+    market.viewer().post(&action, "{\"action\":\"heartbeat\"}").refused(403);
+    let audit = market.viewer().get("/api/audit").good();
+    let lines = audit["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 2, "what was not allowed was not begun");
+    for (line, step) in lines.iter().zip(["asked", "done"]) {
+        assert_eq!(line["who"], "operator-program");
+        assert_eq!((&line["what"], &line["step"]), (&"test_request id=up?".into(), &step.into()));
+    }
+    assert!(lines[0]["from"].as_str().unwrap().starts_with("127.0.0.1:"));
+    let one = market.viewer().get("/api/audit?limit=1").good();
+    assert_eq!(one["lines"].as_array().unwrap()[..], lines[1..]);
+}
+
+#[test]
+fn the_program_is_asked_for_what_only_it_can_do() {
+    let market = Market::new();
+    let administrator = market.administrator();
+    let why = administrator.post("/api/engine/reload", "").refused(501);
+    assert_eq!(why, "this program takes no such requests");
+    let (to, requests) = mpsc::channel();
+    market.venue.admin().take_requests(move |request| to.send(request).unwrap());
+    let program = thread::spawn(move || {
+        for request in requests.iter().take(3) {
+            match request.action {
+                EngineAction::Reload => request.answer(Ok("nothing has changed".to_owned())),
+                _ => request.answer(Err("not today".to_owned())),
+            }
+        }
+    });
+    let reloaded = administrator.post("/api/engine/reload", "").good();
+    assert_eq!(reloaded["said"], "nothing has changed");
+    let why = administrator.post("/api/engine/stop", "{\"confirm\":\"yes\"}").refused(428);
+    assert!(why.contains("to stop the engine"));
+    let why = administrator.post("/api/engine/stop", "{\"confirm\":\"stop\"}").refused(409);
+    assert_eq!(why, "not today");
+    administrator.post("/api/engine/reload", "").good();
+    program.join().unwrap();
+}

@@ -1,0 +1,116 @@
+//! What is shown.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
+use serde_json::Value;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+use crate::http::LONG;
+use crate::market::{ID, Market, PATH};
+
+#[test]
+fn sessions_are_shown_with_all_that_is_known() {
+    let market = Market::new();
+    market.trade(3);
+    let all = market.viewer().get("/api/sessions").good();
+    let session = &all["sessions"][0];
+    assert_eq!(session["id"], ID);
+    for (name, value) in [
+        ("role", Value::from("acceptor")),
+        ("state", "Active".into()),
+        ("problem", Value::Null),
+        ("enabled", true.into()),
+        ("next_num_in", 5.into()),
+        ("next_num_out", 5.into()),
+        ("heart_bt_int_s", 30.into()),
+        ("queued_bytes", 0.into()),
+        ("last_end", Value::Null),
+    ] {
+        assert_eq!(session[name], value, "{name}");
+    }
+    assert_eq!(session["counters"]["messages_in"], 4);
+    assert!(session["counters"]["bytes_out"].as_u64().unwrap() > 100);
+    let details = market.viewer().get(PATH).good();
+    let stages: Vec<_> = details["latency"].as_array().unwrap().iter().collect();
+    assert!(stages.iter().any(|stage| stage["stage"] == "read_to_callback"));
+    assert!(stages.iter().all(|stage| stage["p50_ns"].as_u64() <= stage["p99_ns"].as_u64()));
+    market.viewer().get("/api/sessions/FIX.4.4:VENUE-%3ENOBODY").refused(404);
+}
+
+#[test]
+fn messages_are_found_in_the_store() {
+    let market = Market::new();
+    market.trade(5);
+    let viewer = market.viewer();
+    let found = |query: &str| {
+        let found = viewer.get(&format!("{PATH}/messages?{query}")).good();
+        assert_eq!(found["whole"], true);
+        found["messages"].as_array().unwrap().clone()
+    };
+    let orders = found("msg_type=D");
+    assert_eq!(orders.len(), 5);
+    assert_eq!((&orders[0]["direction"], &orders[0]["seq"]), (&"in".into(), &2.into()));
+    assert!(orders[4]["text"].as_str().unwrap().contains("|11=order-4|"));
+    assert_eq!(found("field=11%3Dorder-3").len(), 1);
+    assert_eq!(found("text=order-3").len(), 2, "the order and its answer");
+    assert_eq!(found("text=order-3&direction=out&names=true")[0]["names"]["Body"]["Headline"], {
+        "order-3"
+    });
+    let last = found("direction=out&limit=2");
+    assert_eq!((last.len(), &last[1]["seq"]), (2, &6.into()));
+    assert_eq!(found("seq_from=3&seq_to=4&direction=in").len(), 2);
+    viewer.get(&format!("{PATH}/messages?direction=up")).refused(400);
+    viewer.get(&format!("{PATH}/messages?field=x")).refused(400);
+}
+
+#[test]
+fn events_are_shown_as_they_happen() {
+    let market = Market::new();
+    let mut socket = TcpStream::connect(market.server.address()).unwrap();
+    socket.set_read_timeout(Some(LONG)).unwrap();
+    let request = market.viewer().request("GET", "/api/events/stream", "");
+    socket.write_all(request.as_bytes()).unwrap();
+    let mut lines = BufReader::new(socket).lines().map(Result::unwrap);
+    assert_eq!(lines.next().unwrap(), "HTTP/1.1 200 OK");
+    let kind = lines.find(|line| line.starts_with("content-type")).unwrap();
+    assert_eq!(kind, "content-type: text/event-stream");
+    let subscriber = tracing_subscriber::registry().with(market.events.layer());
+    tracing::subscriber::with_default(subscriber, || {
+        tracing::warn!(target: "transfix::test", session = %ID, seq = 7, "something happened");
+    });
+    let data = lines.find(|line| line.starts_with("data: ")).unwrap();
+    let event: Value = serde_json::from_str(&data["data: ".len()..]).unwrap();
+    assert_eq!((&event["text"], &event["level"]), (&"something happened".into(), &"WARN".into()));
+    assert_eq!((&event["session"], &event["fields"]["seq"]), (&ID.into(), &7.into()));
+    let kept = market.viewer().get("/api/events").good();
+    assert_eq!(kept["events"].as_array().unwrap().last().unwrap(), &event);
+    let other = market.viewer().get("/api/events?session=other").good();
+    assert_eq!(other["events"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn metrics_are_those_of_the_sessions() {
+    let market = Market::with(|admin, _| admin.open_metrics = true);
+    market.trade(3);
+    let answer = market.stranger().get("/metrics");
+    assert_eq!(answer.status, 200, "they are open");
+    let kind = answer.header("content-type").unwrap();
+    assert!(kind.starts_with("application/openmetrics-text; version=1.0.0"), "{kind}");
+    let text = &answer.body;
+    for line in [
+        "transfix_session_logged_on{session=\"FIX.4.4:VENUE->CLIENT\"} 1.0",
+        "transfix_session_messages_received_total{session=\"FIX.4.4:VENUE->CLIENT\"} 4",
+        "transfix_session_next_num_in{session=\"FIX.4.4:VENUE->CLIENT\"} 5.0",
+        "transfix_sessions{state=\"Active\"} 1.0",
+        "transfix_sessions_not_shown 0.0",
+        "# TYPE transfix_latency_seconds histogram",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
+    }
+    let free = text.lines().find(|line| line.starts_with("transfix_store_free_bytes{")).unwrap();
+    assert!(free.rsplit(' ').next().unwrap().parse::<f64>().unwrap() > 1e6, "{free}");
+    assert!(text.ends_with("# EOF\n"));
+    let ready = market.stranger().get("/health/ready").good();
+    assert_eq!(ready["ready"], true);
+}

@@ -1,0 +1,9 @@
+//! The administration, asked over real sockets while two engines trade.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+mod access;
+mod actions;
+mod http;
+mod looking;
+mod market;
+mod tls;

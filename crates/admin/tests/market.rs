@@ -1,0 +1,139 @@
+//! A venue with an administration, and a client that trades with it.
+
+use std::path::{Path, PathBuf};
+
+use transfix::{
+    AdminSettings, Application, BeginString, BusinessReject, Durability, Engine, Message, Role,
+    SessionId, SessionRef, SessionSettings, Settings, Tag, clock, msg_type, tag,
+};
+use transfix_admin::users::{Role as Rights, Users};
+use transfix_admin::{AdminServer, EventRing, Extras};
+use transfix_testkit::temp::TempDir;
+
+use crate::http::{Client, LONG};
+
+pub(crate) const PASSWORD: &str = "correct horse battery";
+pub(crate) const ID: &str = "FIX.4.4:VENUE->CLIENT";
+/// The identity in a path.
+pub(crate) const PATH: &str = "/api/sessions/FIX.4.4:VENUE-%3ECLIENT";
+
+struct Echo;
+
+impl Application for Echo {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        if message.msg_type() == b"D" {
+            let id = message.text(tag::CL_ORD_ID)?.to_owned();
+            let _ = session.send(msg_type::NEWS, |news| _ = news.str(Tag(148), &id));
+        }
+        Ok(())
+    }
+}
+
+/// All of it.
+pub(crate) struct Market {
+    pub(crate) dir: TempDir,
+    pub(crate) venue: Engine,
+    pub(crate) client: Engine,
+    pub(crate) server: AdminServer,
+    pub(crate) events: EventRing,
+    /// Tokens of a viewer, an operator and an administrator.
+    pub(crate) tokens: [String; 3],
+}
+
+pub(crate) fn users(dir: &Path) -> (PathBuf, [String; 3]) {
+    let mut users = Users::default();
+    let roles = [Rights::Viewer, Rights::Operator, Rights::Administrator];
+    for role in roles {
+        users.set_user(&format!("{role}-person"), role, PASSWORD).unwrap();
+    }
+    let tokens = roles.map(|role| users.add_token(&format!("{role}-program"), role).unwrap());
+    let path = dir.join("users.toml");
+    users.save(&path).unwrap();
+    (path, tokens)
+}
+
+impl Market {
+    pub(crate) fn new() -> Self {
+        Self::with(|_, _| ())
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut AdminSettings, &Path)) -> Self {
+        let dir = TempDir::new();
+        let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+        let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+        session.store.store_dir = dir.path().join("store");
+        session.store.durability = Durability::Process;
+        session.store.keep_inbound = true;
+        session.validation.validate = false;
+        let mut settings = Settings::of(session);
+        let audit = dir.path().join("audit.jsonl");
+        settings.engine.audit_file = audit.clone();
+        let venue = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
+        let (users_file, tokens) = users(dir.path());
+        let address = "127.0.0.1:0".to_owned();
+        let mut admin = AdminSettings { address, users_file, ..AdminSettings::default() };
+        change(&mut admin, dir.path());
+        let events = EventRing::default();
+        let mut extras = Extras::new(events.clone());
+        extras.audit_file = Some(audit);
+        extras.listening = venue.listening().to_vec();
+        let server = AdminServer::start(&admin, &venue.admin(), extras).unwrap();
+        let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
+        let at = venue.listening()[0].to_string();
+        let mut session = SessionSettings::new(Role::Initiator, &id, &at);
+        session.store.durability = Durability::Memory;
+        session.validation.validate = false;
+        let client = Engine::start(&Settings::of(session), |_| Box::new(Echo)).unwrap();
+        let market = Self { dir, venue, client, server, events, tokens };
+        until(|| market.client.sessions().all(|session| session.is_logged_on()));
+        until(|| market.venue.sessions().all(|session| session.is_logged_on()));
+        market
+    }
+
+    /// Nobody.
+    pub(crate) fn stranger(&self) -> Client {
+        Client::new(self.server.address())
+    }
+
+    fn by_token(&self, n: usize) -> Client {
+        self.stranger().with("Authorization", &format!("Bearer {}", self.tokens[n]))
+    }
+
+    pub(crate) fn viewer(&self) -> Client {
+        self.by_token(0)
+    }
+
+    pub(crate) fn operator(&self) -> Client {
+        self.by_token(1)
+    }
+
+    pub(crate) fn administrator(&self) -> Client {
+        self.by_token(2)
+    }
+
+    /// The client sends so many orders, and has the answers.
+    pub(crate) fn trade(&self, orders: u64) {
+        let session = self.client.sessions().next().unwrap();
+        let before = session.next_numbers().0;
+        for n in 0..orders {
+            let order = |body: &mut transfix::Body<'_>| {
+                body.str(tag::CL_ORD_ID, &format!("order-{n}"));
+            };
+            session.send(msg_type::NEW_ORDER_SINGLE, order).unwrap();
+        }
+        until(|| session.next_numbers().0 >= before + orders);
+    }
+}
+
+#[track_caller]
+pub(crate) fn until(mut what: impl FnMut() -> bool) {
+    let end = clock::monotonic_ns() + LONG.as_nanos() as u64;
+    while !what() {
+        assert!(clock::monotonic_ns() < end, "it has not come about");
+        std::thread::yield_now();
+    }
+}
