@@ -2,6 +2,7 @@
 //! SIGHUP it goes over to what the file says then.
 
 use std::io::{IsTerminal, stdin};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -59,11 +60,13 @@ impl Watch for Printer {
         say(&format!("{id}: no orders are taken until its book is recovered at a logon: {why}"));
     }
 
-    fn session(&mut self, id: &SessionId, ended: Option<Disconnect>) {
-        match ended {
-            None => self.show.line(&format!("{id} logged on")),
-            Some(reason) => self.show.line(&format!("{id} ended: {reason}")),
-        }
+    fn logged_on(&mut self, id: &SessionId, peer: Option<SocketAddr>) {
+        let from = peer.map(|peer| format!(" from {peer}")).unwrap_or_default();
+        self.show.line(&format!("{id} logged on{from}"));
+    }
+
+    fn ended(&mut self, id: &SessionId, why: Disconnect) {
+        self.show.line(&format!("{id} ended: {why}"));
     }
 }
 

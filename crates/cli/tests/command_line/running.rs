@@ -131,6 +131,81 @@ fn trade(dir: &TempDir, commands: &str) {
 }
 
 #[test]
+fn a_logon_is_told_with_the_destination() {
+    let dir = TempDir::new();
+    let text = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n";
+    fs::write(dir.path().join("venue.toml"), text).unwrap();
+    let mut venue = Program::start(&dir, &["serve", "venue.toml"]);
+    let line = venue.wait_for("listening at ");
+    let address = line.rsplit(' ').next().unwrap();
+    let fast = "reconnect_interval_ms = 10\n";
+    let backup = format!("{fast}[session.failover]\nattempts = 1\naddresses = ['{address}']\n");
+    for (to, keys, at) in [
+        (address, fast, format!("at {address}")),
+        ("127.0.0.1:1", &*backup, format!("at {address} (backup 1 of 1)")),
+    ] {
+        write_client(&dir, to, keys);
+        let commands = b"wait\nquit\n";
+        let run = run_in(dir.path(), &["connect", "client.toml", "--verbose"], commands);
+        assert_eq!(run.code, 0, "{run:?}");
+        let logged_on = format!("FIX.4.4:CLIENT->VENUE logged on {at}");
+        assert!(run.out.lines().any(|line| line == logged_on), "{run:?}");
+        let event = run.err.lines().find(|line| line.contains(" logged on ")).unwrap();
+        let which = if to == address { "" } else { " (backup)" };
+        let fields = format!("peer={address} destination=\"{address}{which}\"");
+        assert!(event.ends_with(&fields), "{event}");
+        let failed = "connection failed session=FIX.4.4:CLIENT->VENUE \
+                      destination=\"127.0.0.1:1 (primary)\" error=Connection refused";
+        assert_eq!(run.err.contains(failed), to != address, "{run:?}");
+        venue.wait_for("FIX.4.4:VENUE->CLIENT logged on from 127.0.0.1:");
+    }
+    venue.signal();
+    assert_eq!(venue.ended().0, Some(0));
+}
+
+#[test]
+fn a_client_that_never_logged_on_says_why_at_each_destination() {
+    let dir = TempDir::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hangs_up = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // Its Logon(A), so that the connection is closed and not reset.
+        let _ = stream.read(&mut [0; 4_096]);
+    });
+    let keys = format!(
+        "reconnect_interval_ms = 10\n[session.failover]\nattempts = 1\n\
+         addresses = ['{hangs_up}', '127.0.0.1:2']\n"
+    );
+    write_client(&dir, "127.0.0.1:1", &keys);
+    let mut client = Program::start(&dir, &["connect", "client.toml"]);
+    client.wait_for(&format!("connecting to 127.0.0.1:1 or {hangs_up} or 127.0.0.1:2;"));
+    client.wait_for(" ended: ");
+    writeln!(client.commands, "quit").unwrap();
+    let (code, errors) = client.ended();
+    assert_eq!(code, Some(1));
+    let last = errors.lines().last().unwrap();
+    let expected = "transfix connect: never logged on to 127.0.0.1:1: Connection refused (os error \
+                    111); nor to ";
+    let rest = last.strip_prefix(expected).unwrap_or_else(|| panic!("{last}"));
+    let closed = format!("{hangs_up}: the counterparty closed the connection before");
+    assert!(rest.starts_with(&closed), "{last}");
+    assert!(rest.contains("; nor to 127.0.0.1:2: "), "{last}");
+}
+
+#[test]
+fn a_proxy_that_is_not_there_is_not_taken_for_the_counterparty() {
+    let dir = TempDir::new();
+    let keys = "[session.proxy]\nkind = 'http'\naddress = '127.0.0.1:1'\n";
+    write_client(&dir, "fix.broker.example:4001", keys);
+    let run = run_in(dir.path(), &["connect", "client.toml"], b"wait\nquit\n");
+    let expected = "never logged on to fix.broker.example:4001: proxy 127.0.0.1:1: Connection";
+    assert!(run.code == 1 && run.err.contains(expected), "{run:?}");
+    let event = "destination=\"fix.broker.example:4001\" error=proxy 127.0.0.1:1: Connection";
+    assert!(run.err.contains(event), "{run:?}");
+}
+
+#[test]
 fn the_venue_gives_no_id_out_twice() {
     for keep_inbound in [true, false] {
         let dir = TempDir::new();
