@@ -114,7 +114,7 @@ impl TlsSettings {
         }
         match self.peer.iter().find(|peer| !may_be_certificate(peer)) {
             Some(peer) => Err(format!(
-                "tls.peer: {peer:?} is neither a name nor `sha256:` with 64 hexadecimal digits"
+                "tls.peer: `{peer}` is neither a name nor `sha256:` with 64 hexadecimal digits"
             )),
             None => Ok(()),
         }
