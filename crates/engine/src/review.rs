@@ -11,7 +11,7 @@ use std::path::Path;
 
 use transfix_session::{BeginString, Role};
 
-use crate::affinity;
+use crate::affinity::Machine;
 use crate::assemble::check_rules;
 use crate::drive::tls::Doubt;
 use crate::drive::{network, tls};
@@ -35,7 +35,11 @@ impl Settings {
     pub fn review(&self) -> Review {
         let (mut errors, mut warnings) = (Findings::default(), Findings::default());
         let (book, mut doors) = (RuleBook::default(), BTreeSet::new());
+        let machine = Machine::this();
         for session in &self.sessions {
+            if let Some(lack) = machine.lacks(session) {
+                errors.add(session, lack);
+            }
             if let Err(error) = check_rules(session, &book) {
                 errors.add(session, error.to_string());
             }
@@ -53,11 +57,9 @@ impl Settings {
             who_may_read(session, &mut warnings);
             who_may_come(session, &mut warnings);
         }
-        let cpus = affinity::check(self).err();
-        Review {
-            errors: cpus.into_iter().chain(errors.texts()).collect(),
-            warnings: warnings.texts(),
-        }
+        let of_engine = machine.lacks_of_engine(self);
+        let errors = of_engine.into_iter().chain(errors.texts()).collect();
+        Review { errors, warnings: warnings.texts() }
     }
 }
 

@@ -31,6 +31,31 @@ fn all_errors_are_told_at_once() {
 }
 
 #[test]
+fn all_entries_of_a_list_and_all_cpus_that_are_wrong_are_told_at_once() {
+    let dir = TempDir::new();
+    let text = format!("{SESSION}allow_from = ['a', '::1', 'b']\n");
+    let (code, said) = check(&dir, &text, &[]);
+    let place = "error: a.toml:7: FIX.4.4:A->B: allow_from: `a` is neither an address";
+    assert!(code == 1 && said.starts_with(place) && said.contains("; `b` is neither"), "{said}");
+    let text = format!(
+        "[engine]\ncpus = [0, 60001, 60002]\nhelper_cpus = [60003]\nlog_cpu = 60004\n\
+         {SESSION}mode = 'dedicated'\ncpu = 60005\n"
+    );
+    let (code, said) = check(&dir, &text, &[]);
+    let lines: Vec<_> = said.lines().filter(|line| line.starts_with("error: ")).collect();
+    let expected = [
+        "2: [engine] cpus: 60001, 60002 are no CPUs: ",
+        "3: [engine] helper_cpus: 60003 is no CPU: ",
+        "4: [engine] log_cpu: 60004 is no CPU: ",
+        "12: FIX.4.4:A->B: cpu = 60005: ",
+    ];
+    assert!(code == 1 && lines.len() == expected.len(), "{said}");
+    for (line, expected) in lines.iter().zip(expected) {
+        assert!(line.starts_with(&format!("error: a.toml:{expected}")), "{said}");
+    }
+}
+
+#[test]
 fn warnings_fail_only_if_that_is_wanted() {
     let dir = TempDir::new();
     let text = format!("{SESSION}durability = 'memory'\n");
