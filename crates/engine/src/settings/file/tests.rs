@@ -271,7 +271,8 @@ fn all_entries_of_a_list_that_are_wrong_are_told() {
         check(&text, &format!("my.toml:7: FIX.4.4:A->B: {expected}"));
     }
     let throttles = "[[session.throttles]]\nmsg_type = \"A\"\nmessages_max = 1\ninterval_ms = 1\n\
-                     action = \"reject\"\n[[session.throttles]]\nmsg_type = \"D\"\nmessages_max = 1\ninterval_ms = 0\n\
+                     action = \"reject\"\n\
+                     [[session.throttles]]\nmsg_type = \"D\"\nmessages_max = 1\ninterval_ms = 0\n\
                      action = \"reject\"\n";
     check(
         &format!("{GOOD}{throttles}"),
