@@ -4,6 +4,7 @@ mod console;
 mod placed;
 
 use std::io::IsTerminal;
+use std::iter;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
@@ -13,7 +14,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::ExternalPrinter;
 use transfix::{
     Application, BusinessReject, Direction, Disconnect, Disconnection, Engine, Message, Outcome,
-    Rejected, Role, SessionRef, SessionSettings, Settings,
+    Rejected, Role, SessionHandle, SessionRef, SessionSettings, Settings,
 };
 
 use crate::events::{connection_break, connection_failure};
@@ -79,6 +80,8 @@ struct Seen {
     /// That of the last connection which was logged on; before the first logon, of any.
     /// With the words of the counterparty.
     last_end: Option<(Disconnect, String)>,
+    /// Which of the destinations that connection went to.
+    last_destination: usize,
 }
 
 /// Prints what comes and goes, and wakes those who wait for a logon.
@@ -105,8 +108,11 @@ impl Application for Client {
     }
 
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        self.show.line(&format!("{} logged on", session.id()));
-        self.note(|seen| *seen = Seen { was_logged_on: true, is_logged_on: true, last_end: None });
+        let to = session.other(session.id()).map(|own| at(&own)).unwrap_or_default();
+        self.show.line(&format!("{} logged on{to}", session.id()));
+        self.note(|seen| {
+            *seen = Seen { was_logged_on: true, is_logged_on: true, ..Seen::default() };
+        });
         let _ = self.logons.send(());
     }
 
@@ -120,9 +126,12 @@ impl Application for Client {
     fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
         self.show.line(&format!("{} ended: {end}", session.id()));
         let words = end.to_string();
+        let own = session.other(session.id());
+        let destination = own.and_then(|own| own.destination()).unwrap_or_default();
         self.note(|seen| {
             if std::mem::take(&mut seen.is_logged_on) || !seen.was_logged_on {
                 seen.last_end = Some((end.reason, words));
+                seen.last_destination = destination;
             }
         });
     }
@@ -133,6 +142,24 @@ impl Application for Client {
 
     fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
         self.show.frame(transfix::clock::now().utc, direction, frame);
+    }
+}
+
+/// Where it is logged on: the destination, which of several, and the address behind a name.
+fn at(own: &SessionHandle) -> String {
+    let status = own.status();
+    let Some(destination) = status.destination else { return String::new() };
+    let which = match (own.destination(), own.destinations().len() - 1) {
+        (_, 0) | (None, _) => String::new(),
+        (Some(0), _) => "primary".to_owned(),
+        (Some(n), backups) => format!("backup {n} of {backups}"),
+    };
+    let peer = status.peer.map(|peer| peer.to_string()).filter(|peer| *peer != destination);
+    let more: Vec<_> =
+        [Some(which), peer].into_iter().flatten().filter(|t| !t.is_empty()).collect();
+    match &more[..] {
+        [] => format!(" at {destination}"),
+        more => format!(" at {destination} ({})", more.join(", ")),
     }
 }
 
@@ -152,14 +179,14 @@ fn connect(
     let prompt = if std::io::stdin().is_terminal() { "> " } else { "" };
     let sink = if prompt.is_empty() { None } else { printer(&mut editor) };
     let show = show.through(sink).masking(session.mask());
-    let address = &session.address;
-    say(&format!(
-        "connecting to {address}; orders go on at {next_order}; `help` lists the commands"
-    ));
+    let addresses = iter::once(&session.address).chain(&session.failover.addresses);
+    let addresses: Vec<_> = addresses.cloned().collect();
+    let to = addresses.join(" or ");
+    say(&format!("connecting to {to}; orders go on at {next_order}; `help` lists the commands"));
     let (logons, logged_on) = channel();
     let seen = Arc::default();
     let mut client = Some(Client { show, quiet: args.quiet, logons, seen: Arc::clone(&seen) });
-    let ending = Ending { address: address.clone(), engine: Arc::default(), seen };
+    let ending = Ending { addresses, engine: Arc::default(), seen };
     let mut place = ending.engine();
     let at_signal = ending.clone();
     // In a thread of its own, since the editor may wait for a key all the while; before a session
@@ -195,8 +222,8 @@ fn printer(editor: &mut rustyline::DefaultEditor) -> Option<Box<dyn FnMut(String
 /// The end of the program, by command or by signal: whoever comes first has the engine.
 #[derive(Clone)]
 struct Ending {
-    /// Where the counterparty is.
-    address: String,
+    /// Where the counterparty is: the primary destination first.
+    addresses: Vec<String>,
     engine: Arc<Mutex<Option<Engine>>>,
     seen: Arc<Mutex<Seen>>,
 }
@@ -218,7 +245,7 @@ impl Ending {
         // There is one session.
         let outcome = outcomes.first().map_or(&Outcome::NotConnected, |session| &session.outcome);
         let why = match (outcome, &seen.last_end) {
-            (_, last) if !seen.was_logged_on => self.never_logged_on(last.as_ref()),
+            _ if !seen.was_logged_on => self.never_logged_on(&seen),
             (
                 Outcome::NotConnected | Outcome::Ended(Disconnect::LoggedOut),
                 Some((Disconnect::LoggedOut, _)),
@@ -232,9 +259,17 @@ impl Ending {
         Some(ExitCode::FAILURE)
     }
 
-    /// Why nobody has let us log on.
-    fn never_logged_on(&self, last: Option<&(Disconnect, String)>) -> String {
-        let why = match last {
+    /// Why nobody has let us log on: at each destination.
+    fn never_logged_on(&self, seen: &Seen) -> String {
+        let reasons = self.addresses.iter().enumerate().map(|(n, address)| {
+            let last = seen.last_end.as_ref().filter(|_| seen.last_destination == n);
+            format!("{address}: {}", Self::not_logged_on(address, last))
+        });
+        format!("never logged on to {}", reasons.collect::<Vec<_>>().join("; nor to "))
+    }
+
+    fn not_logged_on(address: &str, last: Option<&(Disconnect, String)>) -> String {
+        match last {
             // By us, at the end of the program.
             Some((Disconnect::Operator | Disconnect::LoggedOut, _)) => {
                 "no answer to our Logon(A)".to_owned()
@@ -245,9 +280,8 @@ impl Ending {
                 None => words.clone(),
             },
             Some((_, words)) => words.clone(),
-            None => connection_failure().unwrap_or_else(|| "not connected yet".to_owned()),
-        };
-        format!("never logged on to {}: {why}", self.address)
+            None => connection_failure(address).unwrap_or_else(|| "not connected yet".to_owned()),
+        }
     }
 
     /// Logs out, and ends the process.

@@ -4,6 +4,7 @@
 //! Invariant: a thread of the engine never waits for standard error; what finds no room in the
 //! queue is counted, and the count is a line as soon as there is room again.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,12 +41,16 @@ pub(crate) fn show(level: Level, rejects: Rejects) -> WorkerGuard {
     guard
 }
 
-/// Why the last attempt to connect failed that the engine has told of.
-static FAILURE: Mutex<Option<String>> = Mutex::new(None);
+/// Of each destination, by its name: why the last attempt to connect failed that the engine has
+/// told of.
+static FAILURES: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
-/// Why a connection could not be made, as far as the engine has told.
-pub(crate) fn connection_failure() -> Option<String> {
-    FAILURE.lock().unwrap_or_else(PoisonError::into_inner).clone()
+/// Why no connection to this destination could be made, as far as the engine has told.
+pub(crate) fn connection_failure(destination: &str) -> Option<String> {
+    let failures = FAILURES.lock().unwrap_or_else(PoisonError::into_inner);
+    // Behind the address stands which of several it is.
+    let is_its = |name: &str| name.split(' ').next() == Some(destination);
+    failures.iter().find(|(name, _)| is_its(name)).map(|(_, error)| error.clone())
 }
 
 /// What broke the last connection that broke.
@@ -76,12 +81,16 @@ impl<S: Subscriber> Layer<S> for Watcher {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut found = Found::default();
         event.record(&mut found);
-        let place = match found.message.as_str() {
-            "connection failed" => &FAILURE,
-            "the connection broke" => &BREAK,
-            _ => return,
-        };
-        *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.error);
+        match found.message.as_str() {
+            "connection failed" => {
+                let mut failures = FAILURES.lock().unwrap_or_else(PoisonError::into_inner);
+                failures.insert(found.destination, found.error);
+            }
+            "the connection broke" => {
+                *BREAK.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.error);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -90,6 +99,7 @@ impl<S: Subscriber> Layer<S> for Watcher {
 struct Found {
     message: String,
     error: String,
+    destination: String,
 }
 
 impl Visit for Found {
@@ -98,6 +108,14 @@ impl Visit for Found {
             "message" => self.message = format!("{value:?}"),
             "error" => self.error = format!("{value:?}"),
             _ => {}
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "destination" {
+            value.clone_into(&mut self.destination);
+        } else {
+            self.record_debug(field, &format_args!("{value}"));
         }
     }
 }

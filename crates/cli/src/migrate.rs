@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Settings of QuickFIX.
     file: PathBuf,
     /// Whose settings they are. Default: of the one that knows most of the keys.
-    #[arg(long, value_enum, value_name = "DIALECT")]
+    #[arg(long, value_enum, value_name = "DIALECT", ignore_case = true)]
     dialect: Option<Whose>,
     /// The file to write, in place of standard output.
     #[arg(long, value_name = "FILE")]
@@ -54,12 +54,16 @@ pub(crate) struct Args {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Whose {
     /// QuickFIX C++
+    #[value(aliases = ["c", "c++", "quickfix", "quickfix-cpp", "quickfix/c++"])]
     Cpp,
     /// QuickFIX/J
+    #[value(aliases = ["java", "quickfixj", "quickfix-j", "quickfix/j"])]
     J,
     /// QuickFIX/n
+    #[value(aliases = ["net", ".net", "dotnet", "csharp", "quickfixn", "quickfix-n", "quickfix/n"])]
     N,
     /// QuickFIX/Go
+    #[value(aliases = ["g", "golang", "quickfixgo", "quickfix-go", "quickfix/go"])]
     Go,
 }
 

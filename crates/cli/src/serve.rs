@@ -2,13 +2,17 @@
 //! SIGHUP it goes over to what the file says then.
 
 use std::io::{IsTerminal, stdin};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use transfix::{
-    Application, Direction, Disconnect, Engine, Outcome, Role, SessionId, SessionOutcome,
+    Application, Direction, Disconnect, Engine, Outcome, Reloaded, Role, SessionId, SessionOutcome,
     SessionSettings, Settings,
 };
 
@@ -28,9 +32,9 @@ On the screen passwords are stars, and so are the fields in `log.mask` of a sess
 Takes NewOrderSingle(D) with limit prices and OrderCancelRequest(F); orders of a session match each
 other. With `keep_inbound = true` the book outlives a restart, and a kill -9.
 Ends on Ctrl-C or SIGTERM, or when its terminal is closed: logs out everywhere and waits for the
-answers. On SIGHUP it reads the
-settings file again: sessions that are new, gone or changed begin, end or begin anew, the others go
-on; if anything in the file is wrong, it says so and nothing changes.
+answers. On SIGHUP it reads the settings file again: sessions that are new, gone or changed begin,
+end or begin anew, the others go on; if anything in the file is wrong, it says so on standard error,
+and nothing changes.
 Exit code: 0 all sessions logged out, 1 not started or a session did not end in order,
 2 wrong usage or settings that cannot be read.")]
 pub(crate) struct Args {
@@ -59,11 +63,13 @@ impl Watch for Printer {
         say(&format!("{id}: no orders are taken until its book is recovered at a logon: {why}"));
     }
 
-    fn session(&mut self, id: &SessionId, ended: Option<Disconnect>) {
-        match ended {
-            None => self.show.line(&format!("{id} logged on")),
-            Some(reason) => self.show.line(&format!("{id} ended: {reason}")),
-        }
+    fn logged_on(&mut self, id: &SessionId, peer: Option<SocketAddr>) {
+        let from = peer.map(|peer| format!(" from {peer}")).unwrap_or_default();
+        self.show.line(&format!("{id} logged on{from}"));
+    }
+
+    fn ended(&mut self, id: &SessionId, why: Disconnect) {
+        self.show.line(&format!("{id} ended: {why}"));
     }
 }
 
@@ -94,8 +100,7 @@ fn only_acceptors(args: &Args, settings: &Settings) -> Result<(), String> {
 
 fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
     // Before the engine starts: no signal is lost.
-    let signals = Signals::new([SIGHUP, SIGINT, SIGTERM]);
-    let mut signals = signals.map_err(|error| error.to_string())?;
+    let mut asked = Asked::listen()?;
     let (mut venues, start) = (Vec::new(), transfix::clock::now().utc);
     for (n, session) in settings.sessions.iter().enumerate() {
         venues.push(venue(session, Ids::new(start, n), args.quiet)?);
@@ -106,25 +111,19 @@ fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
         Some(venue) => venue,
         None => unreachable!("there is a venue for each session"),
     })?;
-    for address in engine.listening() {
-        say(&format!("listening at {address}"));
-    }
-    let has_terminal = stdin().is_terminal();
-    for signal in signals.forever() {
-        // A terminal that has been closed is none any more: that is what the signal says then.
-        if signal != SIGHUP || (has_terminal && !stdin().is_terminal()) {
-            break;
-        }
+    say_where(&engine);
+    while asked.next() == Wish::Reload {
         match reload(args, &mut engine, &settings) {
             Ok(new) => settings = new,
-            Err(why) => say(&format!("{why}\nreload: nothing has changed")),
+            Err(why) => complain(why.iter().map(String::as_str).chain(["nothing has changed"])),
         }
+        asked.is_reloading.store(false, Ordering::Release);
     }
     say("stopping");
     let mut orderly = true;
     for outcome in engine.stop(LOGOUT_MS) {
         orderly &= is_orderly(&outcome);
-        say(&shown(outcome));
+        say(&shown(&outcome));
     }
     Ok(orderly)
 }
@@ -132,17 +131,86 @@ fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
 /// How long counterparties have to answer a Logout(5).
 const LOGOUT_MS: u64 = 10_000;
 
+/// What somebody outside wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// SIGHUP.
+    Reload,
+    /// The end.
+    Stop,
+}
+
+/// Signals, which a thread of its own takes: who wants the end while a reload goes on is told that
+/// it has been heard.
+struct Asked {
+    wishes: Receiver<Wish>,
+    is_reloading: Arc<AtomicBool>,
+}
+
+impl Asked {
+    fn listen() -> Result<Self, String> {
+        let signals = Signals::new([SIGHUP, SIGINT, SIGTERM]);
+        let mut signals = signals.map_err(|error| error.to_string())?;
+        let (to, wishes) = channel();
+        let is_reloading = Arc::new(AtomicBool::new(false));
+        let reloading = Arc::clone(&is_reloading);
+        let has_terminal = stdin().is_terminal();
+        let listen = move || {
+            for signal in signals.forever() {
+                // A terminal that has been closed is none any more: that is what the signal says
+                // then.
+                let is_reload = signal == SIGHUP && !(has_terminal && !stdin().is_terminal());
+                let wish = if is_reload { Wish::Reload } else { Wish::Stop };
+                if wish == Wish::Stop && reloading.load(Ordering::Acquire) {
+                    say("stopping as soon as the reload is done");
+                }
+                if to.send(wish).is_err() {
+                    break;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(listen);
+        thread.map(drop).map_err(|error| format!("thread signals: {error}"))?;
+        Ok(Self { wishes, is_reloading })
+    }
+
+    /// What is wanted next: the end, if that is wanted at all.
+    fn next(&mut self) -> Wish {
+        // The thread ends with the process.
+        let first = self.wishes.recv().unwrap_or(Wish::Stop);
+        let wish =
+            if self.wishes.try_iter().any(|wish| wish == Wish::Stop) { Wish::Stop } else { first };
+        self.is_reloading.store(wish == Wish::Reload, Ordering::Release);
+        wish
+    }
+}
+
+/// Errors of a reload, each in a line. Who does not read them holds up nobody.
+fn complain<'a>(why: impl Iterator<Item = &'a str>) {
+    why.for_each(|why| tracing::error!("reload: {why}"));
+}
+
+/// Where counterparties are waited for.
+fn say_where(engine: &Engine) {
+    for address in engine.listening() {
+        let with = if engine.listens_with_tls(*address) { " with TLS" } else { "" };
+        say(&format!("listening at {address}{with}"));
+    }
+}
+
 /// Goes over to what the settings file says now.
-fn reload(args: &Args, engine: &mut Engine, from: &Settings) -> Result<Settings, String> {
-    let to = Settings::load_or_all_errors(&args.settings).map_err(|errors| {
-        let lines = errors.iter().map(|error| format!("reload: {error}"));
-        lines.collect::<Vec<_>>().join("\n")
-    })?;
-    only_acceptors(args, &to)?;
+///
+/// # Errors
+/// All that is wrong with it; then nothing has changed.
+fn reload(args: &Args, engine: &mut Engine, from: &Settings) -> Result<Settings, Vec<String>> {
+    let one = |error: String| vec![error];
+    let to = Settings::load_or_all_errors(&args.settings);
+    let to = to.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    only_acceptors(args, &to).map_err(one)?;
     let start = transfix::clock::now().utc;
     // What can fail is tried before anything is changed.
     let shows: Result<Vec<_>, _> = to.sessions.iter().map(|one| show(one, args.quiet)).collect();
-    let mut shows: Vec<_> = shows?.into_iter().map(Some).collect();
+    let mut shows: Vec<_> = shows.map_err(one)?.into_iter().map(Some).collect();
     let done = engine.reload(from, &to, LOGOUT_MS, |id| {
         let n = to.sessions.iter().position(|session| session.id() == *id);
         // Of a session that could not begin with its new settings the old ones are asked for.
@@ -159,25 +227,41 @@ fn reload(args: &Args, engine: &mut Engine, from: &Settings) -> Result<Settings,
         let ids = Ids::new(start, n.unwrap_or(to.sessions.len()));
         Box::new(Venue::recover(id, store, ids, Printer { show }))
     });
-    let done = done.map_err(|error| format!("reload: {error}"))?;
-    done.changes.to_string().lines().for_each(|line| say(&format!("reload: {line}")));
-    for outcome in done.ended {
+    let done = done.map_err(|error| one(error.to_string()))?;
+    tell(&done);
+    say_where(engine);
+    Ok(done.settings)
+}
+
+/// Says what a reload has done, and what it could not.
+fn tell(done: &Reloaded) {
+    let has_failed = |id: &SessionId| done.failed.iter().any(|(failed, _)| failed == id);
+    let mut changes = done.changes.clone();
+    changes.added.retain(|id| !has_failed(id));
+    changes.changed.retain(|(id, _)| !has_failed(id));
+    if !changes.is_empty() || done.failed.is_empty() {
+        changes.to_string().lines().for_each(|line| say(&format!("reload: {line}")));
+    }
+    for outcome in &done.ended {
         say(&format!("reload: {}", shown(outcome)));
     }
-    for (id, error) in done.failed {
-        say(&format!("reload: {id} goes on as before, or not at all: {error}"));
-    }
-    for address in engine.listening() {
-        say(&format!("listening at {address}"));
-    }
-    Ok(done.settings)
+    let failed = done.failed.iter().map(|(id, error)| {
+        let goes_on = done.settings.sessions.iter().any(|session| session.id() == *id);
+        let was_there = done.changes.changed.iter().any(|(changed, _)| changed == id);
+        match (goes_on, was_there) {
+            (true, _) => format!("{id}: goes on as before: {error}"),
+            (false, true) => format!("{id}: gone, also with its settings of before: {error}"),
+            (false, false) => format!("{id}: not added: {error}"),
+        }
+    });
+    complain(failed.collect::<Vec<_>>().iter().map(String::as_str));
 }
 
 fn is_orderly(outcome: &SessionOutcome) -> bool {
     matches!(outcome.outcome, Outcome::NotConnected | Outcome::Ended(Disconnect::LoggedOut))
 }
 
-fn shown(outcome: SessionOutcome) -> String {
+fn shown(outcome: &SessionOutcome) -> String {
     let SessionOutcome { id, outcome, next_num_in, next_num_out, .. } = outcome;
     format!("{id}: {outcome}, next in {next_num_in}, next out {next_num_out}")
 }

@@ -3,6 +3,7 @@
 pub(crate) mod book;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use transfix::codec::{CheckSumPolicy, FieldIndex};
@@ -31,9 +32,14 @@ pub(crate) trait Watch: Send {
         let _ = (id, why);
     }
 
-    /// The session logged on (`None`) or ended its connection.
-    fn session(&mut self, id: &SessionId, ended: Option<Disconnect>) {
-        let _ = (id, ended);
+    /// The session logged on, over a connection whose other end is `peer`.
+    fn logged_on(&mut self, id: &SessionId, peer: Option<SocketAddr>) {
+        let _ = (id, peer);
+    }
+
+    /// The session ended its connection.
+    fn ended(&mut self, id: &SessionId, why: Disconnect) {
+        let _ = (id, why);
     }
 }
 
@@ -158,7 +164,8 @@ impl<W: Watch> Application for Venue<W> {
 
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
         self.read_journal(session.id());
-        self.watch.session(session.id(), None);
+        let peer = session.other(session.id()).and_then(|own| own.status().peer);
+        self.watch.logged_on(session.id(), peer);
     }
 
     fn on_undone(&mut self, undone: &Undone, _: &mut SessionRef<'_>) {
@@ -166,7 +173,7 @@ impl<W: Watch> Application for Venue<W> {
     }
 
     fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        self.watch.session(session.id(), Some(end.reason));
+        self.watch.ended(session.id(), end.reason);
     }
 
     fn wants_wire(&self) -> bool {

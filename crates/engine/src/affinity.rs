@@ -6,7 +6,7 @@ use std::io;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::settings::Settings;
+use crate::settings::{EngineSettings as Engine, SessionSettings, Settings};
 
 /// The CPUs of the machine as the system writes them, such as `0-3,8`.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
@@ -40,35 +40,57 @@ pub(crate) fn of_helpers(cpus: &[usize]) -> impl Fn() + Send + Sync + 'static {
     }
 }
 
-/// Refuses a CPU that the machine lacks: its thread would run anywhere.
+/// Refuses CPUs that the machine lacks: their threads would run anywhere.
 pub(crate) fn check(settings: &Settings) -> Result<(), String> {
-    // A system that does not say which CPUs it has refuses the pinning itself.
-    let online = std::fs::read_to_string(ONLINE).unwrap_or_default();
-    check_in(settings, online.trim())
+    let machine = Machine::this();
+    let of_sessions = settings.sessions.iter().filter_map(|session| machine.lacks(session));
+    let wrong: Vec<_> = of_sessions.chain(machine.lacks_of_engine(settings)).collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }
 
-fn check_in(settings: &Settings, online: &str) -> Result<(), String> {
-    let is_known = |cpu: usize| online.is_empty() || parts(online).any(|part| part.contains(&cpu));
-    for session in &settings.sessions {
-        if let Some(cpu) = session.threads.cpu.filter(|cpu| !is_known(*cpu)) {
-            let (place, id) = (session.place("cpu"), session.id());
-            return Err(format!("{place}{id}: cpu = {cpu}: this machine has the CPUs {online}"));
-        }
+/// The CPUs of a machine.
+pub(crate) struct Machine {
+    /// As the system writes them; empty if it does not say which it has, and refuses the pinning
+    /// itself.
+    online: String,
+}
+
+impl Machine {
+    pub(crate) fn this() -> Self {
+        let online = std::fs::read_to_string(ONLINE).unwrap_or_default();
+        Self { online: online.trim().to_owned() }
     }
-    let engine = &settings.engine;
-    let of_engine = engine.cpus.iter().map(|cpu| ("cpus", *cpu));
-    let of_helpers = engine.helper_cpus.iter().map(|cpu| ("helper_cpus", *cpu));
-    for (key, cpu) in of_engine.chain(of_helpers).chain(engine.log_cpu.map(|cpu| ("log_cpu", cpu)))
-    {
-        if !is_known(cpu) {
+
+    fn has(&self, cpu: usize) -> bool {
+        self.online.is_empty() || parts(&self.online).any(|part| part.contains(&cpu))
+    }
+
+    /// What is to be said of the CPU of a session, if it is not here.
+    pub(crate) fn lacks(&self, session: &SessionSettings) -> Option<String> {
+        let cpu = session.threads.cpu.filter(|cpu| !self.has(*cpu))?;
+        let (place, id, online) = (session.place("cpu"), session.id(), &self.online);
+        Some(format!("{place}{id}: cpu = {cpu}: this machine has the CPUs {online}"))
+    }
+
+    /// Of each key of `[engine]` that names CPUs which are not here: what is to be said.
+    pub(crate) fn lacks_of_engine(&self, settings: &Settings) -> Vec<String> {
+        let Engine { cpus, helper_cpus, log_cpu, .. } = &settings.engine;
+        let log_cpu: Vec<_> = log_cpu.iter().copied().collect();
+        let keys = [("cpus", cpus), ("helper_cpus", helper_cpus), ("log_cpu", &log_cpu)];
+        let wrong = keys.into_iter().filter_map(|(key, cpus)| {
+            let missing = cpus.iter().filter(|cpu| !self.has(**cpu));
+            let missing: Vec<_> = missing.map(usize::to_string).collect();
+            let what = match &missing[..] {
+                [] => return None,
+                [cpu] => format!("{cpu} is no CPU"),
+                cpus => format!("{} are no CPUs", cpus.join(", ")),
+            };
             let place = settings.sessions.first().map(|session| session.engine_place(key));
-            let place = place.unwrap_or_default();
-            return Err(format!(
-                "{place}[engine] {key}: {cpu} is no CPU: this machine has the CPUs {online}"
-            ));
-        }
+            let (place, online) = (place.unwrap_or_default(), &self.online);
+            Some(format!("{place}[engine] {key}: {what}: this machine has the CPUs {online}"))
+        });
+        wrong.collect()
     }
-    Ok(())
 }
 
 /// The ranges of a list such as `0-3,8`.
@@ -83,11 +105,19 @@ fn parts(list: &str) -> impl Iterator<Item = std::ops::RangeInclusive<usize>> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_cpu_that_the_machine_lacks_is_named_with_its_key() {
+    /// What is said of a session with these keys on a machine with these CPUs.
+    fn lacking(keys: &str, online: &str) -> Vec<String> {
         let session = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
             sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:0\"\n\
             mode = \"dedicated\"\n";
+        let settings = Settings::parse("my.toml", &format!("{session}{keys}\n")).unwrap();
+        let machine = Machine { online: online.to_owned() };
+        let of_session = machine.lacks(&settings.sessions[0]);
+        of_session.into_iter().chain(machine.lacks_of_engine(&settings)).collect()
+    }
+
+    #[test]
+    fn a_cpu_that_the_machine_lacks_is_named_with_its_key() {
         for (keys, expected) in [
             ("cpu = 8", None),
             ("cpu = 4", Some("my.toml:8: FIX.4.4:A->B: cpu = 4: this machine has the CPUs 0-3,8")),
@@ -107,10 +137,20 @@ mod tests {
                 Some("my.toml:10: [engine] log_cpu: 7 is no CPU: this machine has the CPUs 0-3,8"),
             ),
         ] {
-            let settings = Settings::parse("my.toml", &format!("{session}{keys}\n")).unwrap();
-            let found = check_in(&settings, "0-3,8").err();
-            assert_eq!(found.as_deref(), expected, "{keys}");
-            assert_eq!(check_in(&settings, ""), Ok(()));
+            assert_eq!(lacking(keys, "0-3,8").as_slice(), expected.as_slice(), "{keys}");
+            assert!(lacking(keys, "").is_empty());
         }
+    }
+
+    #[test]
+    fn all_that_the_machine_lacks_is_told_at_once() {
+        let keys = "cpu = 9\n[engine]\ncpus = [5, 1, 6]\nhelper_cpus = [7]\nlog_cpu = 99";
+        let expected = [
+            "my.toml:8: FIX.4.4:A->B: cpu = 9: this machine has the CPUs 0-3",
+            "my.toml:10: [engine] cpus: 5, 6 are no CPUs: this machine has the CPUs 0-3",
+            "my.toml:11: [engine] helper_cpus: 7 is no CPU: this machine has the CPUs 0-3",
+            "my.toml:12: [engine] log_cpu: 99 is no CPU: this machine has the CPUs 0-3",
+        ];
+        assert_eq!(lacking(keys, "0-3"), expected);
     }
 }

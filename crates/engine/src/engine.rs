@@ -366,6 +366,13 @@ impl Engine {
         &self.listening
     }
 
+    /// Whether the connections that come in at this one of [`Engine::listening`] are encrypted.
+    #[must_use]
+    pub fn listens_with_tls(&self, address: SocketAddr) -> bool {
+        let mut all = self.listening.iter().zip(&self.groups);
+        all.any(|(at, group)| *at == address && self.ways.has_tls(*group))
+    }
+
     /// Drives the sessions of mode `polled` by one round, in this thread, without waiting.
     /// Returns whether anything happened.
     pub fn poll(&mut self) -> bool {

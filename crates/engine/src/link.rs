@@ -115,6 +115,9 @@ impl Link {
     /// Takes a fresh connection.
     pub(crate) fn attach(&mut self, now: Now, arrival: Arrival) -> Result<(), Down> {
         assert!(self.stream.is_none(), "a session has one connection at a time");
+        let peer = arrival.stream.peer_addr();
+        self.core.events.connected(peer);
+        self.core.published.note_peer(peer);
         self.stream = Some(arrival.stream);
         self.inbox.clear();
         self.inbox.preload(&arrival.read);

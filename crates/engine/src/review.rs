@@ -11,8 +11,9 @@ use std::path::Path;
 
 use transfix_session::{BeginString, Role};
 
-use crate::affinity;
+use crate::affinity::Machine;
 use crate::assemble::check_rules;
+use crate::drive::tls::Doubt;
 use crate::drive::{network, tls};
 use crate::link::rule_book::RuleBook;
 use crate::settings::{ClientCertificate, Durability, SessionSettings, Settings, TlsSettings};
@@ -21,7 +22,7 @@ use crate::settings::{ClientCertificate, Durability, SessionSettings, Settings, 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Review {
-    /// What would keep an engine, or one of its sessions, from its start.
+    /// What would keep an engine, or one of its sessions, from its start or from its counterparty.
     pub errors: Vec<String>,
     /// What works and is dangerous.
     pub warnings: Vec<String>,
@@ -34,15 +35,21 @@ impl Settings {
     pub fn review(&self) -> Review {
         let (mut errors, mut warnings) = (Findings::default(), Findings::default());
         let (book, mut doors) = (RuleBook::default(), BTreeSet::new());
+        let machine = Machine::this();
         for session in &self.sessions {
+            if let Some(lack) = machine.lacks(session) {
+                errors.add(session, lack);
+            }
             if let Err(error) = check_rules(session, &book) {
                 errors.add(session, error.to_string());
             }
             // Sessions at one address share a door.
             if session.role == Role::Initiator || doors.insert(&session.address) {
                 match tls::review(session) {
-                    Ok(Some(warning)) => warnings.add(session, warning),
-                    Ok(None) => {}
+                    Ok(doubts) => doubts.into_iter().for_each(|doubt| match doubt {
+                        Doubt::Error(what) => errors.add(session, what),
+                        Doubt::Warning(what) => warnings.add(session, what),
+                    }),
                     Err(error) => errors.add(session, error.to_string()),
                 }
             }
@@ -50,11 +57,9 @@ impl Settings {
             who_may_read(session, &mut warnings);
             who_may_come(session, &mut warnings);
         }
-        let cpus = affinity::check(self).err();
-        Review {
-            errors: cpus.into_iter().chain(errors.texts()).collect(),
-            warnings: warnings.texts(),
-        }
+        let of_engine = machine.lacks_of_engine(self);
+        let errors = of_engine.into_iter().chain(errors.texts()).collect();
+        Review { errors, warnings: warnings.texts() }
     }
 }
 
@@ -209,6 +214,8 @@ mod tests {
     use transfix_testkit::temp::TempDir;
 
     use super::*;
+    #[cfg(feature = "tls")]
+    use crate::clock;
 
     const DEFAULTS: &str = "[defaults]\nrole = 'acceptor'\nbegin_string = 'FIX.4.4'\n\
          sender_comp_id = 'VENUE'\naddress = '127.0.0.1:0'\n[[session]]\ntarget_comp_id = 'A'\n";
@@ -289,17 +296,47 @@ mod tests {
 
         let dir = TempDir::new();
         let authority = Authority::new(dir.path(), "ca");
-        let old = authority.sign(&["localhost"], 1, Valid::Before);
-        fs::set_permissions(&old.key, Permissions::from_mode(0o600)).unwrap();
-        let tls = |certificate: &Path| {
-            let (certificate, key) = (certificate.display(), old.key.display());
+        let lines = |certificate: &Path, key: &Path, more: &str| {
+            fs::set_permissions(key, Permissions::from_mode(0o600)).unwrap();
+            let (certificate, key) = (certificate.display(), key.display());
             format!(
-                "tls = {{ certificate = '{certificate}', key = '{key}' }}\naddress = '127.0.0.1:1'"
+                "address = '127.0.0.1:1'\n[session.tls]\ncertificate = '{certificate}'\n\
+                 key = '{key}'\n{more}"
             )
         };
-        let found = said(&review(&dir, &tls(&old.certificate)).warnings);
-        assert!(found.starts_with("tls: our certificate has expired: "), "{found}");
-        let found = said(&review(&dir, &tls(Path::new("no/such.pem"))).errors);
+        let good = authority.sign(&["localhost"], 7, Valid::Now);
+        let old = authority.sign(&["localhost"], 1, Valid::Before);
+        let later = authority.sign(&["localhost"], 2, Valid::Later);
+        let soon_s = clock::now().utc.0.unsigned_abs() / 1_000_000_000 + 1_000;
+        let soon = authority.sign(&["localhost"], 3, Valid::Until(soon_s));
+        let itself = authority.itself();
+        // One of several is not passed over.
+        let more = format!(
+            "more_certificates = [{{ certificate = '{}', key = '{}' }}]\n",
+            old.certificate.display(),
+            old.key.display()
+        );
+        for (signed, more, errors, warnings) in [
+            (&good, "", "", ""),
+            (&old, "", "tls: our certificate has expired: CN=localhost (sha256:", ""),
+            (&later, "", "tls: our certificate is not valid yet, or the clock of this", ""),
+            (&soon, "", "", "tls: our certificate ends within a day: CN=localhost (sha256:"),
+            (&itself, "", "", "tls: our certificate is that of an authority (CA:TRUE), such"),
+            (&good, &*more, "tls: our certificate has expired: ", ""),
+            (&soon, &*more, "tls: our certificate has expired: ", "tls: our certificate ends"),
+        ] {
+            let found = review(&dir, &lines(&signed.certificate, &signed.key, more));
+            for (texts, expected) in [(&found.errors, errors), (&found.warnings, warnings)] {
+                let said = said(texts);
+                assert!(said.starts_with(expected), "{said}");
+                assert_eq!(said.is_empty(), expected.is_empty(), "{said}");
+            }
+            let remedy = "have a new one signed and put it in this place";
+            assert_eq!(said(&found.errors).contains(remedy), !errors.is_empty(), "{found:?}");
+        }
+        let found = said(&review(&dir, &lines(&itself.certificate, &itself.key, "")).warnings);
+        assert!(found.contains("counterparties that use rustls, Transfix among them"), "{found}");
+        let found = said(&review(&dir, &lines(Path::new("no/such.pem"), &old.key, "")).errors);
         assert!(found.contains("no/such.pem"), "{found}");
     }
 

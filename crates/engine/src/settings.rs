@@ -34,6 +34,7 @@ pub(crate) mod dictionary_source;
 pub(crate) mod engine;
 pub(crate) mod failover;
 pub(crate) mod file;
+mod foreign;
 pub(crate) mod form;
 pub(crate) mod log;
 pub(crate) mod password_hash;

@@ -96,6 +96,17 @@ impl Authority {
         Signed { certificate, key: key_file, serial }
     }
 
+    /// The authority's own certificate, and its key: no certificate of a host.
+    ///
+    /// # Panics
+    /// If the file cannot be written.
+    #[must_use]
+    pub fn itself(&self) -> Signed {
+        let key = self.ca.with_extension("key");
+        fs::write(&key, self.issuer.key().serialize_pem()).expect("a file");
+        Signed { certificate: self.ca.clone(), key, serial: 0 }
+    }
+
     /// A list of certificates that are valid no more.
     ///
     /// # Panics

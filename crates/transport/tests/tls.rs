@@ -168,7 +168,8 @@ fn both_sides_know_who_the_other_is() {
     firm.client.files.certificates = vec![pair(&own)];
     let (client, server) = firm.meet();
     let (client, server) = (client.unwrap(), server.unwrap());
-    assert!(client.protocol().unwrap().starts_with("TLSv1_3"), "{:?}", client.protocol());
+    let protocol = client.protocol().unwrap();
+    assert!(protocol.starts_with("TLS 1.3, TLS13_"), "{protocol}");
     let shown = server.peer_certificate().unwrap();
     assert_eq!(
         (&*shown.subject, &shown.names[..1]),
@@ -431,7 +432,70 @@ fn files_that_cannot_be_used_are_named() {
         ..ClientOptions::default()
     });
     let error = error.unwrap_err().to_string();
-    assert_eq!(error, "\"not a name\" is neither a host name nor an address");
+    assert_eq!(error, "`not a name` is neither a host name nor an address");
+}
+
+#[test]
+fn a_file_in_another_form_is_told_with_the_command_that_converts_it() {
+    let firm = Firm::new();
+    let (certificate, key) = firm.server.files.certificates[0].clone();
+    let refused = |place: Place, name: &str, bytes: &[u8]| {
+        let file = firm.dir.path().join(name);
+        fs::write(&file, bytes).unwrap();
+        let mut options = firm.server.clone();
+        options.clients = Clients::MustShow;
+        options.files.ca = vec![firm.authority.ca.clone()];
+        match place {
+            Place::Certificate => options.files.certificates[0].0.clone_from(&file),
+            Place::Key => options.files.certificates[0].1.clone_from(&file),
+            Place::Ca => options.files.ca = vec![file.clone()],
+            Place::Crl => options.files.crl = vec![file.clone()],
+        }
+        let error = Server::new(options).unwrap_err().to_string();
+        let told = error.strip_prefix(&format!("{}: ", file.display())).unwrap_or(&error);
+        told.replace(&file.display().to_string(), "IT")
+    };
+    let der = pem_to_der(&fs::read_to_string(&certificate).unwrap());
+    let pem = fs::read_to_string(&key).unwrap();
+    let locked = pem.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
+    let cut = &pem.as_bytes()[..pem.len() - 10];
+    let junk = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let odd = b"-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n";
+    let jks = [0xfe, 0xed, 0xfe, 0xed, 0, 0, 0, 2];
+    for (place, name, bytes, expected) in [
+        (
+            Place::Certificate,
+            "own.PFX",
+            &*der,
+            "no certificate in it (PEM); it is a key store (PKCS #12): `openssl pkcs12 -in IT \
+             -nokeys -out FILE.pem` makes a file that can be read, and `openssl pkcs12 -in IT \
+             -nocerts -nodes -out FILE.key` that of the key",
+        ),
+        (Place::Certificate, "own.jks", &jks, "it is a key store of Java: `keytool -importkeys"),
+        (Place::Ca, "trust.jks", &der, "it is a key store (PKCS #12): `openssl pkcs12"),
+        (Place::Key, "own.p12", &der, "PKCS #12): `openssl pkcs12 -in IT -nocerts -nodes"),
+        (Place::Ca, "ca.cer", &der, "seems to be DER: `openssl x509 -inform DER -in IT -out"),
+        (Place::Key, "own.der", &der, "seems to be DER: `openssl pkey -inform DER"),
+        (Place::Crl, "a.crl", &der, "seems to be DER: `openssl crl -inform DER"),
+        (Place::Key, "own.key", locked.as_bytes(), "the key has a password: `openssl pkey -in IT"),
+        (Place::Key, "cut.key", cut, "the private key in it (PEM) has no end: the file was cut"),
+        (Place::Ca, "junk.pem", junk, "it cannot be read: its bytes are damaged"),
+        (Place::Crl, "odd.crl", odd, "tls.crl: a list cannot be used: "),
+        (Place::Certificate, "other.pem", b"hello", "no certificate in it (PEM)"),
+    ] {
+        let told = refused(place, name, bytes);
+        assert!(told.contains(expected), "{name}: {told}");
+        assert!(!told.contains('"') && !told.contains("[45"), "{name}: {told}");
+    }
+}
+
+/// Which file of a side.
+#[derive(Clone, Copy)]
+enum Place {
+    Certificate,
+    Key,
+    Ca,
+    Crl,
 }
 
 /// Two sides that understand each other, and know who the other is, for several connections.

@@ -71,7 +71,9 @@ impl Server {
         while server.plain.is_empty() || server.tls.is_empty() {
             let line = lines.recv_timeout(Duration::from_secs(20));
             let line = line.map_err(|_| format!("it does not listen: {}", server.last_lines()))?;
-            let Some(address) = line.strip_prefix("listening at ") else { continue };
+            let Some(said) = line.strip_prefix("listening at ") else { continue };
+            // Behind an address with TLS stands that it has it.
+            let address = said.split(' ').next().unwrap_or_default();
             let place =
                 if address.starts_with("127.0.0.2") { &mut server.tls } else { &mut server.plain };
             address.clone_into(place);

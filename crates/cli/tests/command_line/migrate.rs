@@ -36,6 +36,33 @@ fn settings_go_to_standard_output_and_the_report_to_standard_error() {
 }
 
 #[test]
+fn a_file_of_ours_is_told_as_one_and_dialects_have_their_usual_names() {
+    let dir = dir_with(&cfg(""));
+    let run = run_in(dir.path(), &["migrate", "desk.cfg", "--out", "desk.toml"], b"");
+    assert_eq!(run.code, 0, "{run:#?}");
+    fs::write(dir.path().join("all.toml"), "include = ['desk.toml']\n").unwrap();
+    for file in ["desk.toml", "all.toml"] {
+        let run = run_in(dir.path(), &["migrate", file], b"");
+        let expected = format!("transfix: {file}: these are settings of Transfix already; ");
+        assert!(run.code == 2 && run.err.starts_with(&expected), "{run:#?}");
+    }
+    for (name, engine) in [
+        ("cpp", "QuickFIX C++"),
+        ("C++", "QuickFIX C++"),
+        ("quickfix/j", "QuickFIX/J"),
+        ("java", "QuickFIX/J"),
+        ("QuickFIXn", "QuickFIX/n"),
+        (".net", "QuickFIX/n"),
+        ("quickfixgo", "QuickFIX/Go"),
+    ] {
+        let run = run_in(dir.path(), &["migrate", "desk.cfg", "--dialect", name], b"");
+        assert!(run.err.starts_with(&format!("desk.cfg: {engine}, as was said")), "{run:#?}");
+    }
+    let run = run_in(dir.path(), &["migrate", "desk.cfg", "--dialect", "philadelphia"], b"");
+    assert!(run.code == 2 && run.err.contains("[possible values: cpp, j, n, go]"), "{run:#?}");
+}
+
+#[test]
 fn files_are_written_and_never_over_others() {
     let dir = dir_with(&cfg("Password=hush\n"));
     let call = ["migrate", "desk.cfg", "--out", "desk.toml", "--report", "desk.report"];

@@ -15,6 +15,7 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
 use transfix::store::journal;
 use transfix::{Message, tag};
+use transfix_testkit::certificates::{Authority, Valid};
 use transfix_testkit::temp::TempDir;
 
 use crate::command_line::{run_in, session};
@@ -29,6 +30,9 @@ pub(crate) struct Program {
     child: Child,
     pub(crate) commands: Box<dyn Write>,
     lines: Receiver<String>,
+    /// Lines of standard error, and those that were waited for.
+    errors: Option<Receiver<String>>,
+    told: String,
 }
 
 impl Program {
@@ -50,13 +54,22 @@ impl Program {
             Some(stdin) => Box::new(stdin),
             None => Box::new(sink()),
         };
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let (said, lines) = channel();
-        std::thread::spawn(move || {
-            // Whoever waits for a line may be gone.
-            stdout.lines().map_while(Result::ok).all(|line| said.send(line).is_ok())
-        });
-        Self { child, commands, lines }
+        let lines = lines_of(child.stdout.take().unwrap());
+        Self { child, commands, lines, errors: None, told: String::new() }
+    }
+
+    /// The first line with this text on standard error.
+    fn wait_for_error(&mut self, text: &str) -> String {
+        let child = &mut self.child;
+        let errors = self.errors.get_or_insert_with(|| lines_of(child.stderr.take().unwrap()));
+        loop {
+            let line = errors.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("no '{text}': {}", self.told));
+            self.told += &format!("{line}\n");
+            if line.contains(text) {
+                return line;
+            }
+        }
     }
 
     /// The first line with this text.
@@ -91,10 +104,24 @@ impl Program {
 
     /// Exit code, and what it said on the standard error.
     pub(crate) fn ended(&mut self) -> (Option<i32>, String) {
-        let mut errors = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
-        (self.child.wait().unwrap().code(), errors)
+        let mut told = std::mem::take(&mut self.told);
+        match self.errors.take() {
+            Some(errors) => told.extend(errors.iter().map(|line| line + "\n")),
+            None => _ = self.child.stderr.take().unwrap().read_to_string(&mut told).unwrap(),
+        }
+        (self.child.wait().unwrap().code(), told)
     }
+}
+
+/// Lines as they come.
+fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (said, lines) = channel();
+    let output = BufReader::new(output);
+    std::thread::spawn(move || {
+        // Whoever waits for a line may be gone.
+        output.lines().map_while(Result::ok).all(|line| said.send(line).is_ok())
+    });
+    lines
 }
 
 impl Drop for Program {
@@ -128,6 +155,81 @@ fn trade(dir: &TempDir, commands: &str) {
     let input = format!("wait\n{commands}quit\n");
     let run = run_in(dir.path(), &["connect", "client.toml", "--quiet"], input.as_bytes());
     assert_eq!(run.code, 0, "{run:?}");
+}
+
+#[test]
+fn a_logon_is_told_with_the_destination() {
+    let dir = TempDir::new();
+    let text = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n";
+    fs::write(dir.path().join("venue.toml"), text).unwrap();
+    let mut venue = Program::start(&dir, &["serve", "venue.toml"]);
+    let line = venue.wait_for("listening at ");
+    let address = line.rsplit(' ').next().unwrap();
+    let fast = "reconnect_interval_ms = 10\n";
+    let backup = format!("{fast}[session.failover]\nattempts = 1\naddresses = ['{address}']\n");
+    for (to, keys, at) in [
+        (address, fast, format!("at {address}")),
+        ("127.0.0.1:1", &*backup, format!("at {address} (backup 1 of 1)")),
+    ] {
+        write_client(&dir, to, keys);
+        let commands = b"wait\nquit\n";
+        let run = run_in(dir.path(), &["connect", "client.toml", "--verbose"], commands);
+        assert_eq!(run.code, 0, "{run:?}");
+        let logged_on = format!("FIX.4.4:CLIENT->VENUE logged on {at}");
+        assert!(run.out.lines().any(|line| line == logged_on), "{run:?}");
+        let event = run.err.lines().find(|line| line.contains(" logged on ")).unwrap();
+        let which = if to == address { "" } else { " (backup)" };
+        let fields = format!("peer={address} destination=\"{address}{which}\"");
+        assert!(event.ends_with(&fields), "{event}");
+        let failed = "connection failed session=FIX.4.4:CLIENT->VENUE \
+                      destination=\"127.0.0.1:1 (primary)\" error=Connection refused";
+        assert_eq!(run.err.contains(failed), to != address, "{run:?}");
+        venue.wait_for("FIX.4.4:VENUE->CLIENT logged on from 127.0.0.1:");
+    }
+    venue.signal();
+    assert_eq!(venue.ended().0, Some(0));
+}
+
+#[test]
+fn a_client_that_never_logged_on_says_why_at_each_destination() {
+    let dir = TempDir::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hangs_up = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // Its Logon(A), so that the connection is closed and not reset.
+        let _ = stream.read(&mut [0; 4_096]);
+    });
+    let keys = format!(
+        "reconnect_interval_ms = 10\n[session.failover]\nattempts = 1\n\
+         addresses = ['{hangs_up}', '127.0.0.1:2']\n"
+    );
+    write_client(&dir, "127.0.0.1:1", &keys);
+    let mut client = Program::start(&dir, &["connect", "client.toml"]);
+    client.wait_for(&format!("connecting to 127.0.0.1:1 or {hangs_up} or 127.0.0.1:2;"));
+    client.wait_for(" ended: ");
+    writeln!(client.commands, "quit").unwrap();
+    let (code, errors) = client.ended();
+    assert_eq!(code, Some(1));
+    let last = errors.lines().last().unwrap();
+    let expected = "transfix connect: never logged on to 127.0.0.1:1: Connection refused (os error \
+                    111); nor to ";
+    let rest = last.strip_prefix(expected).unwrap_or_else(|| panic!("{last}"));
+    let closed = format!("{hangs_up}: the counterparty closed the connection before");
+    assert!(rest.starts_with(&closed), "{last}");
+    assert!(rest.contains("; nor to 127.0.0.1:2: "), "{last}");
+}
+
+#[test]
+fn a_proxy_that_is_not_there_is_not_taken_for_the_counterparty() {
+    let dir = TempDir::new();
+    let keys = "[session.proxy]\nkind = 'http'\naddress = '127.0.0.1:1'\n";
+    write_client(&dir, "fix.broker.example:4001", keys);
+    let run = run_in(dir.path(), &["connect", "client.toml"], b"wait\nquit\n");
+    let expected = "never logged on to fix.broker.example:4001: proxy 127.0.0.1:1: Connection";
+    assert!(run.code == 1 && run.err.contains(expected), "{run:?}");
+    let event = "destination=\"fix.broker.example:4001\" error=proxy 127.0.0.1:1: Connection";
+    assert!(run.err.contains(event), "{run:?}");
 }
 
 #[test]
@@ -248,9 +350,9 @@ fn sighup_goes_over_to_what_the_file_says_then() {
     fs::write(&file, format!("{own}heart_bt_int = 5\n{}mode = 'fast'\n", more("'NEW'", "")))
         .unwrap();
     venue.send(Signal::HUP);
-    venue.wait_for("reload: venue.toml:8: unknown key `heart_bt_int`");
-    venue.wait_for("reload: venue.toml:16: unknown value `fast`");
-    venue.wait_for("reload: nothing has changed");
+    venue.wait_for_error("reload: venue.toml:8: unknown key `heart_bt_int`");
+    venue.wait_for_error("reload: venue.toml:16: unknown value `fast`");
+    venue.wait_for_error("reload: nothing has changed");
     fs::write(&file, own.clone() + &more("'CHANGES'", "validate = false\n") + &more("'NEW'", ""))
         .unwrap();
     venue.send(Signal::HUP);
@@ -298,11 +400,15 @@ fn what_could_not_begin_is_tried_again_at_the_next_sighup() {
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, format!("[engine]\nworkers = 3\n{text}{new}store_dir = 'blocked'\n")).unwrap();
     venue.send(Signal::HUP);
-    venue.wait_for("reload: FIX.4.4:VENUE->NEW goes on as before, or not at all: ");
+    venue.wait_for_error("reload: FIX.4.4:VENUE->NEW: not added: ");
     fs::remove_file(&blocked).unwrap();
     venue.send(Signal::HUP);
+    let counts_later = "reload: [engine]: workers will count from the next start on";
+    // Nothing else was done at the first time.
+    let first = venue.lines.iter().find(|line| line.starts_with("reload: ")).unwrap();
+    assert_eq!(first, counts_later);
     venue.wait_for("reload: FIX.4.4:VENUE->NEW: added");
-    venue.wait_for("reload: [engine]: workers will count from the next start on");
+    venue.wait_for(counts_later);
     assert!(blocked.join("FIX.4.4-VENUE-NEW").is_dir());
     venue.signal();
     let rest = venue.rest();
@@ -322,7 +428,79 @@ fn a_session_that_goes_on_as_before_has_its_book() {
     venue.send(Signal::HUP);
     // From the store that it has had, not from the one that cannot be opened.
     venue.wait_for("VENUE->CLIENT: 1 orders recovered from the journal");
-    venue.wait_for("reload: FIX.4.4:VENUE->CLIENT goes on as before, or not at all: ");
+    venue.wait_for_error("reload: FIX.4.4:VENUE->CLIENT: goes on as before: ");
+    venue.signal();
+    assert!(!venue.rest().contains("begins anew"), "it was told as done");
+    assert_eq!(venue.ended().0, Some(0));
+}
+
+/// Logs on as these CompIDs, and never answers again.
+fn silent_counterparty(address: &str, names: &[&str]) -> Vec<TcpStream> {
+    let log_on = |name: &&str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        // Less than one of them is waited for.
+        stream.set_read_timeout(Some(Duration::from_secs(8))).unwrap();
+        let (mut logon, time) = (Vec::new(), transfix::clock::now().utc);
+        let mut frame = FrameWriter::new(&mut logon, b"FIX.4.4", b"A");
+        let fields = format!("34=1|49={name}|52={time}|56=VENUE|98=0|108=30|");
+        frame.raw(fields.replace('|', "\x01").as_bytes());
+        frame.finish().unwrap();
+        stream.write_all(&logon).unwrap();
+        assert!(stream.read(&mut [0; 1024]).unwrap() > 0, "its Logon(A) is answered");
+        stream
+    };
+    names.iter().map(log_on).collect()
+}
+
+#[test]
+fn a_stop_that_waits_for_a_reload_says_so_and_counterparties_are_waited_for_together() {
+    let dir = TempDir::new();
+    let own = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n";
+    let names = ["ONE", "TWO", "THREE"];
+    let silent = names.map(|name| own.replace("'CLIENT'", &format!("'{name}'"))).concat();
+    fs::write(dir.path().join("venue.toml"), format!("{own}{silent}")).unwrap();
+    let mut venue = Program::start(&dir, &["serve", "venue.toml", "--quiet"]);
+    let line = venue.wait_for("listening at ");
+    let connections = silent_counterparty(line.rsplit(' ').next().unwrap(), &names);
+    fs::write(dir.path().join("venue.toml"), own).unwrap();
+    venue.send(Signal::HUP);
+    // The reload is under way once all of them have a Logout(5), before any has answered.
+    for mut stream in &connections {
+        let (mut bytes, mut buffer) = (Vec::new(), [0; 1024]);
+        while !bytes.windows(6).any(|six| six == b"\x0135=5\x01") {
+            let read = stream.read(&mut buffer).unwrap();
+            assert!(read > 0, "{}", String::from_utf8_lossy(&bytes));
+            bytes.extend_from_slice(&buffer[..read]);
+        }
+    }
+    venue.signal();
+    venue.wait_for("stopping as soon as the reload is done");
+    // Each answers now, by hanging up.
+    drop(connections);
+    for name in names {
+        venue.wait_for(&format!("reload: FIX.4.4:VENUE->{name}: "));
+    }
+    venue.wait_for("stopping");
+    assert_eq!(venue.ended().0, Some(0));
+}
+
+#[test]
+fn a_port_with_tls_is_told_as_one() {
+    let dir = TempDir::new();
+    let authority = Authority::new(dir.path(), "ca");
+    let own = authority.sign(&["localhost"], 1, Valid::Now);
+    let plain = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n";
+    let tls = session("acceptor", "127.0.0.2:0").replace("'CLIENT'", "'OTHER'");
+    let keys = format!(
+        "store_dir = 'venue'\ntls = {{ certificate = '{}', key = '{}' }}\n",
+        own.certificate.display(),
+        own.key.display()
+    );
+    fs::write(dir.path().join("venue.toml"), plain + &tls + &keys).unwrap();
+    let mut venue = Program::start(&dir, &["serve", "venue.toml"]);
+    let lines = [venue.wait_for("listening at "), venue.wait_for("listening at ")];
+    assert!(lines[0].starts_with("listening at 127.0.0.1:") && !lines[0].contains("TLS"));
+    assert!(lines[1].starts_with("listening at 127.0.0.2:") && lines[1].ends_with(" with TLS"));
     venue.signal();
     assert_eq!(venue.ended().0, Some(0));
 }

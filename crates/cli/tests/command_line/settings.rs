@@ -31,6 +31,31 @@ fn all_errors_are_told_at_once() {
 }
 
 #[test]
+fn all_entries_of_a_list_and_all_cpus_that_are_wrong_are_told_at_once() {
+    let dir = TempDir::new();
+    let text = format!("{SESSION}allow_from = ['a', '::1', 'b']\n");
+    let (code, said) = check(&dir, &text, &[]);
+    let place = "error: a.toml:7: FIX.4.4:A->B: allow_from: `a` is neither an address";
+    assert!(code == 1 && said.starts_with(place) && said.contains("; `b` is neither"), "{said}");
+    let text = format!(
+        "[engine]\ncpus = [0, 60001, 60002]\nhelper_cpus = [60003]\nlog_cpu = 60004\n\
+         {SESSION}mode = 'dedicated'\ncpu = 60005\n"
+    );
+    let (code, said) = check(&dir, &text, &[]);
+    let lines: Vec<_> = said.lines().filter(|line| line.starts_with("error: ")).collect();
+    let expected = [
+        "2: [engine] cpus: 60001, 60002 are no CPUs: ",
+        "3: [engine] helper_cpus: 60003 is no CPU: ",
+        "4: [engine] log_cpu: 60004 is no CPU: ",
+        "12: FIX.4.4:A->B: cpu = 60005: ",
+    ];
+    assert!(code == 1 && lines.len() == expected.len(), "{said}");
+    for (line, expected) in lines.iter().zip(expected) {
+        assert!(line.starts_with(&format!("error: a.toml:{expected}")), "{said}");
+    }
+}
+
+#[test]
 fn warnings_fail_only_if_that_is_wanted() {
     let dir = TempDir::new();
     let text = format!("{SESSION}durability = 'memory'\n");
@@ -68,7 +93,7 @@ fn what_counts_in_the_end_is_shown_with_its_origin_and_without_passwords() {
     let other = SESSION.replace("'B'", "'C'");
     let text = format!(
         "include = ['common.toml']\n{SESSION}logon.expected_username = 'desk'\n\
-         logon.fields = ['9001=sesame2']\nbody_fields = ['1=ACCOUNT', '554=sesame4']\n\
+         logon.fields = ['1603=APP', '1402=sesame2', '96=sesame5', '116=sesame6']\nbody_fields = ['1=ACCOUNT', '554=sesame4']\n\
          log = {{ direction = 'words' }}\n\
          {other}heart_bt_int_s = 7\ndictionary = 'venue'\n\
          logon.expected_password = {{ command = ['printf', 'sesame3'] }}\n\
@@ -83,7 +108,7 @@ fn what_counts_in_the_end_is_shown_with_its_origin_and_without_passwords() {
         "header_fields = [\"115=DESK\"] # common.toml:4, [defaults]",
         "logon.expected_username = \"desk\" # a.toml:8",
         "logon.expected_password = \"***\" # common.toml:2, [defaults]",
-        "logon.fields = [\"9001=***\"] # a.toml:9",
+        "logon.fields = [\"1603=APP\", \"1402=***\", \"96=***\", \"116=***\"] # a.toml:9",
         "body_fields = [\"1=ACCOUNT\", \"554=***\"] # a.toml:10",
         "log = { dir = \"log\", direction = \"words\", mask = [116] } # a.toml:11",
         "heart_bt_int_s = 7 # a.toml:18",

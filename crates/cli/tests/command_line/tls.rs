@@ -60,7 +60,9 @@ fn a_chain_is_explained_and_so_is_what_is_wrong() {
 
     let (code, out, why) = check(&Server::start(&own, &[]), &trusted);
     assert_eq!(code, 0, "{out}{why}");
-    for line in ["TLSv1_3", "1. CN=venue.example", "signed by    CN=authority", "A session would"] {
+    for line in
+        ["TLS 1.3, TLS13_", "1. CN=venue.example", "signed by    CN=authority", "A session would"]
+    {
         assert!(out.contains(line), "{line}: {out}");
     }
     assert!(out.contains("valid        20200101-00:00:00 to a time after 2262 ("), "{out}");
@@ -69,6 +71,7 @@ fn a_chain_is_explained_and_so_is_what_is_wrong() {
     assert_eq!(code, 1);
     assert!(out.contains("1. CN=venue.example"), "the chain is shown all the same: {out}");
     assert!(why.contains("is for another host: 127.0.0.1 is wanted"), "{why}");
+    assert!(why.ends_with("and it has venue.example\n"), "{why}");
 
     let old = authority.sign(&["venue.example"], 2, Valid::Before);
     let (code, out, why) = check(&Server::start(&old, &[]), &trusted);
@@ -118,6 +121,23 @@ fn an_address_is_host_and_port() {
         assert_eq!(output.status.code(), Some(2), "{address}");
         let why = text(output.stderr);
         assert!(why.contains(expected), "{address}: {why}");
+    }
+}
+
+#[test]
+fn a_host_that_cannot_be_reached_is_named() {
+    let dir = TempDir::new();
+    let ca = Authority::new(dir.path(), "authority").ca;
+    for (address, expected) in [
+        ("nohost.invalid:1", "nohost.invalid:1: failed to look"),
+        ("127.0.0.1:1", "127.0.0.1:1: Connection refused"),
+        ("localhost:1", "localhost:1 ("),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_transfix"));
+        let output = command.args(["tls", "check", address, "--ca"]).arg(&ca).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{address}");
+        let why = text(output.stderr);
+        assert!(why.starts_with(&format!("transfix: {expected}")), "{address}: {why}");
     }
 }
 

@@ -103,8 +103,8 @@ impl Engine {
     ///
     /// `from` are the settings of the start, or those that the last reload has returned:
     /// [`Changes::between`] says what will be done. `application` is called for each session that
-    /// is added or begins anew. Counterparties have until `deadline_ms` milliseconds from now on,
-    /// each, to answer a Logout(5).
+    /// is added or begins anew. Counterparties, all at the same time, have until `deadline_ms`
+    /// milliseconds from now on to answer a Logout(5).
     ///
     /// # Errors
     /// [`EngineError`] if anything in `to` is wrong, an address cannot be listened at, or a file is
@@ -121,9 +121,12 @@ impl Engine {
         let (mut ended, mut failed) = (Vec::new(), Vec::new());
         let mut settings = Settings { engine: from.engine.clone(), ..to.clone() };
         let changed = changes.changed.iter().map(|(id, _)| id);
-        for id in changes.removed.iter().chain(changed.clone()) {
-            let text = "the settings have changed";
-            ended.extend(self.remove_with(id, text, deadline_ms).flatten());
+        // All at once: one counterparty that does not answer is waited for as long as many.
+        let text = "the settings have changed";
+        let gone = changes.removed.iter().chain(changed.clone());
+        let leaving = gone.filter_map(|id| self.begin_to_remove(id, text, deadline_ms));
+        for leaving in leaving.collect::<Vec<_>>() {
+            ended.extend(self.finish_removing(leaving));
         }
         for id in changed.chain(&changes.added) {
             let Some(error) = self.begin(to, id, &mut application) else { continue };

@@ -1,5 +1,6 @@
 //! What is known of a session from outside, in one piece.
 
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
 use transfix_codec::Timestamp;
@@ -38,6 +39,9 @@ pub struct SessionStatus {
     pub waiting_for_application: (usize, usize),
     /// Where an initiator is connected, or has tried last, as `host:port`; `None` for an acceptor.
     pub destination: Option<String>,
+    /// The other end of its connection, as TCP knows it (of an initiator that connects through a
+    /// proxy: the proxy); `None` without a connection.
+    pub peer: Option<SocketAddr>,
     /// What it has counted since the engine was started.
     pub counters: Counters,
     /// How its last connection has ended.
@@ -64,6 +68,7 @@ impl SessionHandle {
             queued_bytes: self.queued_bytes(),
             waiting_for_application: self.waiting_for_application(),
             destination: destination.cloned(),
+            peer: published.peer(),
             counters: published.counters.now(),
             last_end: published.last_end(),
         }

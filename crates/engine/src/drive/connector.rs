@@ -109,16 +109,16 @@ impl Connector {
         may_begin: bool,
         at: (Registry<'_>, Token),
     ) -> io::Result<Option<Box<dyn Stream>>> {
+        // What fails on the way to a proxy is no fault of the destination.
+        let is_before_proxy =
+            matches!(self.state, State::At(_) | State::Resolving(..) | State::Connecting(..));
         let advanced = self.step(now_ns, shared, may_begin, at);
-        // Which of several it was, by the name that stands in the settings.
-        let has_several = self.routes.count() > 1;
-        advanced.map_err(|error| {
-            if !has_several {
-                return error;
+        match (&self.routes.proxy, advanced) {
+            (Some((_, proxy)), Err(error)) if is_before_proxy => {
+                Err(io::Error::new(error.kind(), format!("proxy {proxy}: {error}")))
             }
-            let why = format!("{}: {error}", self.routes.route().address);
-            io::Error::new(error.kind(), why)
-        })
+            (_, advanced) => advanced,
+        }
     }
 
     fn step(

@@ -375,6 +375,9 @@ impl DrivenSession {
         let may_begin = is_enabled && is_open;
         let at = (registry, token);
         let connected = connector.advance(now.monotonic_ns, &self.shared, may_begin, at);
+        if !matches!(connected, Ok(None)) {
+            self.shared.lock().core.events.goes_to(connector.routes.name());
+        }
         let Some(stream) = connected.map_err(Down::Io)? else { return Ok(()) };
         let routes = &connector.routes;
         let (is_backup, resets) = (routes.current() > 0, routes.resets());

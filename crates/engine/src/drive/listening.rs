@@ -126,6 +126,11 @@ impl Listening {
         self.addresses.iter().any(|known| known == address)
     }
 
+    /// Whether connections at this group of listeners are encrypted.
+    pub(crate) fn has_tls(&self, group: usize) -> bool {
+        self.firsts.get(group).is_some_and(|first| first.tls.is_some())
+    }
+
     /// Whether this session, or template, comes in here.
     pub(crate) fn has(&self, id: &SessionId) -> bool {
         self.group_of.contains_key(id)

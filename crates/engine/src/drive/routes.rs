@@ -109,6 +109,17 @@ impl Routes {
         &self.all[self.current]
     }
 
+    /// The current one in words: its address as in the settings, and which of several it is.
+    pub(crate) fn name(&self) -> String {
+        let address = &self.route().address;
+        match (self.current, self.all.len() - 1) {
+            (_, 0) => address.to_string(),
+            (0, _) => format!("{address} (primary)"),
+            (1, 1) => format!("{address} (backup)"),
+            (n, backups) => format!("{address} (backup {n} of {backups})"),
+        }
+    }
+
     /// Whose name is looked up, and connected to: the proxy's if there is one.
     pub(crate) fn first_hop(&self) -> &Arc<str> {
         self.proxy.as_ref().map_or(&self.route().address, |(_, address)| address)

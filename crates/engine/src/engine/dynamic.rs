@@ -226,6 +226,18 @@ impl Engine {
         text: &str,
         deadline_ms: u64,
     ) -> Option<Option<SessionOutcome>> {
+        let leaving = self.begin_to_remove(id, text, deadline_ms)?;
+        Some(self.finish_removing(leaving))
+    }
+
+    /// Asks a session to log out and to leave its worker; nobody comes in to it any more. `None`
+    /// if there is none of that identity.
+    pub(crate) fn begin_to_remove(
+        &mut self,
+        id: &SessionId,
+        text: &str,
+        deadline_ms: u64,
+    ) -> Option<Leaving> {
         let key = self.ways.key(id);
         let closed = self.ways.remove(id);
         let found = self.registry.find(id);
@@ -250,27 +262,40 @@ impl Engine {
         if let Some((door, _)) = &self.acceptor {
             door.change(changes);
         }
-        let outcome = found.map(|shared| self.end(&shared, text, deadline_ms));
+        let session = found.map(|shared| self.release(shared, text, deadline_ms));
+        Some(Leaving { id: id.clone(), session, closing })
+    }
+
+    /// Waits until a session, and its listeners if it was the last one there, have gone.
+    pub(crate) fn finish_removing(&mut self, leaving: Leaving) -> Option<SessionOutcome> {
+        let Leaving { id, session, closing } = leaving;
+        let outcome = session.map(|session| self.end(session));
         if let Some(closed) = closing {
             // The accepting thread is never held up for long; a later session may want the address.
             let _ = told(&closed, CLOSE_MAX, &*self.registry.io);
         }
-        self.registry.remove(id);
+        self.registry.remove(&id);
         self.forget_ended_threads();
-        Some(outcome)
+        outcome
     }
 
-    /// Waits until the session has left its worker.
-    fn end(&mut self, shared: &Arc<Shared>, text: &str, deadline_ms: u64) -> SessionOutcome {
-        let io = Arc::clone(&self.registry.io);
+    /// The worker of the session lets it log out, and then lets it go.
+    fn release(&mut self, shared: Arc<Shared>, text: &str, deadline_ms: u64) -> Released {
         let time_ns = deadline_ms.saturating_mul(1_000_000);
-        let until_ns = io.monotonic_ns().saturating_add(time_ns);
+        let until_ns = self.registry.io.monotonic_ns().saturating_add(time_ns);
         let (to, ended) = channel();
         let (bell, text) = (Arc::clone(&shared.bell), text.to_owned());
         Release { bell, until_ns, text, to }.hand_over();
-        self.sessions.retain(|other| !Arc::ptr_eq(other, shared));
+        self.sessions.retain(|other| !Arc::ptr_eq(other, &shared));
         // Twice: its store may take as long again.
         let late_ns = until_ns.saturating_add(2 * ENDING_NS_MAX);
+        Released { shared, ended, late_ns }
+    }
+
+    /// Waits until the session has left its worker.
+    fn end(&mut self, released: Released) -> SessionOutcome {
+        let io = Arc::clone(&self.registry.io);
+        let Released { shared, ended, late_ns } = released;
         let outcome = loop {
             if let Some(worker) = &mut self.polled {
                 worker.run_once(false);
@@ -290,6 +315,23 @@ impl Engine {
         tracing::info!(session = %shared.id, outcome = %outcome.outcome, "removed");
         outcome
     }
+}
+
+/// A session, or a template, that is to go.
+pub(crate) struct Leaving {
+    id: SessionId,
+    /// None for a template.
+    session: Option<Released>,
+    /// Says that the listeners are closed, if nobody else comes in there.
+    closing: Option<Receiver<()>>,
+}
+
+/// A session that its worker lets go.
+struct Released {
+    shared: Arc<Shared>,
+    ended: Receiver<SessionOutcome>,
+    /// When it is waited for no longer, on the monotonic clock.
+    late_ns: u64,
 }
 
 /// What is said within this time.

@@ -4,7 +4,9 @@
 //! `observe/repeats.rs`); its words are cut and escaped.
 
 use std::io;
+use std::net::SocketAddr;
 
+use tracing::field::display;
 use transfix_codec::{Garbled, Misuse};
 use transfix_session::{Now, Remark, SendError, SessionId};
 use transfix_store::StoreError;
@@ -28,11 +30,25 @@ macro_rules! line {
 pub(crate) struct Events {
     id: SessionId,
     repeats: Repeats,
+    /// The other end of the connection.
+    peer: Option<SocketAddr>,
+    /// Which of its destinations an initiator is connected to, or tries.
+    destination: Option<String>,
 }
 
 impl Events {
     pub(crate) fn of(id: SessionId) -> Self {
-        Self { id, repeats: Repeats::default() }
+        Self { id, repeats: Repeats::default(), peer: None, destination: None }
+    }
+
+    /// A connection begins, whose other end is this one.
+    pub(super) const fn connected(&mut self, peer: Option<SocketAddr>) {
+        self.peer = peer;
+    }
+
+    /// An initiator tries this destination.
+    pub(crate) fn goes_to(&mut self, destination: String) {
+        self.destination = Some(destination);
     }
 
     pub(super) fn window_opened(&mut self, now: Now) {
@@ -73,7 +89,8 @@ impl Events {
     }
 
     pub(super) fn logged_on(&mut self, now: Now) {
-        line!(self, now, LoggedOn, info, "logged on");
+        let (peer, destination) = (self.peer.map(display), self.destination.as_deref());
+        line!(self, now, LoggedOn, info, peer, destination, "logged on");
     }
 
     pub(super) fn resending(&mut self, now: Now, begin: u64, end: u64) {
@@ -195,12 +212,14 @@ impl Events {
 
     /// The connection broke: what follows is told as its end.
     pub(crate) fn broke(&mut self, now: Now, error: &io::Error) {
-        line!(self, now, Ended, warn, %error, "the connection broke");
+        let destination = self.destination.as_deref();
+        line!(self, now, Ended, warn, destination, %error, "the connection broke");
     }
 
     /// No connection could be made.
     pub(crate) fn not_connected(&mut self, now: Now, error: &io::Error) {
-        line!(self, now, Ended, warn, %error, "connection failed");
+        let destination = self.destination.as_deref();
+        line!(self, now, Ended, warn, destination, %error, "connection failed");
     }
 
     /// It was tried often enough, as the settings say.
@@ -210,10 +229,11 @@ impl Events {
 
     /// The connection has ended: by a fault of either side it is a warning.
     pub(super) fn ended(&mut self, now: Now, end: &Disconnection<'_>) {
+        let destination = self.destination.as_deref();
         if end.reason.is_error() {
-            line!(self, now, Ended, warn, reason = %end, "disconnected");
+            line!(self, now, Ended, warn, destination, reason = %end, "disconnected");
         } else {
-            line!(self, now, Ended, info, reason = %end, "disconnected");
+            line!(self, now, Ended, info, destination, reason = %end, "disconnected");
         }
     }
 

@@ -4,6 +4,7 @@
 //! end of a turn; readers never wait. Each value is right by itself; two that are read one after
 //! the other may be of two turns.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -36,6 +37,8 @@ pub(crate) struct Published {
     has_failed: AtomicBool,
     /// Held for a copy, once a connection.
     last_end: Mutex<Option<LastEnd>>,
+    /// The other end of the connection; held for a copy, twice a connection.
+    peer: Mutex<Option<SocketAddr>>,
     next_num_in: AtomicU64,
     next_num_out: AtomicU64,
     /// UTC nanoseconds since 1970; 0 before the first message.
@@ -78,6 +81,16 @@ impl Published {
         let text = text.map(|text| Shown::new(text).to_string()).unwrap_or_default();
         let end = Some(LastEnd { at, reason, text });
         *self.last_end.lock().unwrap_or_else(PoisonError::into_inner) = end;
+        self.note_peer(None);
+    }
+
+    /// A connection has begun, whose other end is this one; or there is none.
+    pub(crate) fn note_peer(&self, peer: Option<SocketAddr>) {
+        *self.peer.lock().unwrap_or_else(PoisonError::into_inner) = peer;
+    }
+
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        *self.peer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn last_end(&self) -> Option<LastEnd> {

@@ -3,6 +3,7 @@
 use transfix_codec::{Tag, tag};
 
 use crate::settings::SessionSettings;
+use crate::settings::check::all_of;
 
 /// Fields of the standard header that other keys say, or that change with each message.
 const WITH_KEYS: [(u32, &str); 9] = [
@@ -26,19 +27,17 @@ pub(crate) fn body_fields(session: &SessionSettings) -> Result<(), String> {
 }
 
 fn check(key: &str, fields: &[(Tag, String)]) -> Result<(), String> {
-    for (n, (tag, value)) in fields.iter().enumerate() {
+    all_of(fields.iter().enumerate().filter_map(|(n, (tag, value))| {
         if tag::is_session_owned(*tag) {
-            return Err(format!("{key}: the session layer writes tag {tag}"));
+            return Some(format!("{key}: the session layer writes tag {tag}"));
         }
         if let Some((_, why)) = WITH_KEYS.iter().find(|(known, _)| *known == tag.0) {
-            return Err(format!("{key}: tag {tag}: {why}"));
+            return Some(format!("{key}: tag {tag}: {why}"));
         }
         if value.is_empty() || value.chars().any(char::is_control) {
-            return Err(format!("{key}: tag {tag} has no value, or one with control characters"));
+            return Some(format!("{key}: tag {tag} has no value, or one with control characters"));
         }
-        if fields[..n].iter().any(|(other, _)| other == tag) {
-            return Err(format!("{key}: tag {tag} is there twice"));
-        }
-    }
-    Ok(())
+        let is_twice = fields[..n].iter().any(|(other, _)| other == tag);
+        is_twice.then(|| format!("{key}: tag {tag} is there twice"))
+    }))
 }

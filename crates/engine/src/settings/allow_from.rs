@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use transfix_session::Role;
 
 use crate::settings::SessionSettings;
+use crate::settings::check::all_of;
 
 /// The network bits before those of IPv4 in an IPv4-mapped IPv6 address.
 const MAPPED_BITS: u32 = 96;
@@ -125,10 +126,8 @@ fn check_key(session: &SessionSettings, key: &str, texts: &[String]) -> Result<(
         let what = "is about who connects to us, and an initiator connects itself";
         return Err(format!("{key} {what}"));
     }
-    for text in texts {
-        Subnet::parse(text).map_err(|what| format!("{key}: {what}"))?;
-    }
-    Ok(())
+    let wrong = texts.iter().filter_map(|text| Subnet::parse(text).err());
+    all_of(wrong).map_err(|wrong| format!("{key}: {wrong}"))
 }
 
 #[cfg(test)]

@@ -86,6 +86,12 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     })
 }
 
+/// All that is wrong with the entries of a list, in one text: a file tells one error of a key.
+pub(crate) fn all_of(wrong: impl Iterator<Item = String>) -> Result<(), String> {
+    let wrong: Vec<_> = wrong.collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+}
+
 fn identity(session: &SessionSettings) -> Result<(), String> {
     let comp_ids = [&session.sender_comp_id, &session.target_comp_id];
     let sub_ids = [&session.sender_sub_id, &session.target_sub_id];
@@ -180,9 +186,8 @@ fn failover(session: &SessionSettings) -> Result<(), String> {
         let why = "ResetSeqNumFlag(141), which the failover.reset_on keys need";
         return Err(format!("FIX.4.0 has no {why}"));
     }
-    for address in &failover.addresses {
-        host_and_port("failover.addresses:", address)?;
-    }
+    let check = |address: &String| host_and_port("failover.addresses:", address).err();
+    all_of(failover.addresses.iter().filter_map(check))?;
     failover.check(session.queue.offline)
 }
 
@@ -300,19 +305,18 @@ fn socket(session: &SessionSettings) -> Result<(), String> {
 }
 
 fn throttles(session: &SessionSettings) -> Result<(), String> {
-    for (n, throttle) in session.protocol.throttles.iter().enumerate() {
+    let all = &session.protocol.throttles;
+    all_of(all.iter().enumerate().filter_map(|(n, throttle)| {
         let msg_type = &throttle.msg_type;
         if !MsgType::new(msg_type).is_application() {
-            return Err(format!("throttles: `{msg_type}` is no type of an application message"));
+            return Some(format!("throttles: `{msg_type}` is no type of an application message"));
         }
         if throttle.interval_ms == 0 {
-            return Err(format!("throttles: interval_ms of {msg_type} is at least 1"));
+            return Some(format!("throttles: interval_ms of {msg_type} is at least 1"));
         }
-        if session.protocol.throttles[..n].iter().any(|other| other.msg_type == *msg_type) {
-            return Err(format!("throttles: {msg_type} is there twice"));
-        }
-    }
-    Ok(())
+        let is_twice = all[..n].iter().any(|other| other.msg_type == *msg_type);
+        is_twice.then(|| format!("throttles: {msg_type} is there twice"))
+    }))
 }
 
 fn versions(session: &SessionSettings) -> Result<(), String> {
@@ -349,7 +353,7 @@ const OF_LOGON: [u32; 11] = [98, 108, 141, 383, 464, 553, 554, 789, 925, 1137, 1
 fn logon(session: &SessionSettings) -> Result<(), String> {
     let logon = &session.logon;
     let version = session.begin_string;
-    for (tag, _) in &logon.fields {
+    all_of(logon.fields.iter().filter_map(|(tag, _)| {
         // A version without these fields has no setting for them either.
         let is_foreign = match tag.0 {
             553 | 554 => version < BeginString::Fix43,
@@ -357,10 +361,9 @@ fn logon(session: &SessionSettings) -> Result<(), String> {
             _ => false,
         };
         let is_ours = tag::is_session_owned(*tag) || OF_LOGON.contains(&tag.0);
-        if is_ours && !is_foreign {
-            return Err(format!("logon.fields: tag {tag} has a setting of its own"));
-        }
-    }
+        (is_ours && !is_foreign)
+            .then(|| format!("logon.fields: tag {tag} has a setting of its own"))
+    }))?;
     let hidden = [&logon.password, &logon.new_password].into_iter().flatten().map(Secret::reveal);
     let shown = [&logon.username, &logon.default_cstm_appl_ver_id].into_iter().flatten();
     let values = logon.fields.iter().map(|(_, value)| value);

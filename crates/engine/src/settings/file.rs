@@ -20,7 +20,7 @@ use crate::settings::proxy::ProxySettings;
 use crate::settings::secret;
 use crate::settings::session::{GROUPS, KeyLines, Places, SessionSettings};
 use crate::settings::validation::ValidationSettings;
-use crate::settings::words::nearest;
+use crate::settings::words::unknown_key;
 
 mod error;
 mod lines;
@@ -260,8 +260,8 @@ impl<'t> File<'t> {
         for (key, value) in table {
             let at = key.span().start;
             let Some((name, group)) = self.groups.get_key_value(&**key.get_ref()) else {
-                let nearest = nearest(key.get_ref(), self::keys().map(|(name, _)| name));
-                return Err(self.error(at, format!("unknown key `{}`{nearest}", key.get_ref())));
+                let known = self::keys().map(|(name, _)| name);
+                return Err(self.error(at, unknown_key(key.get_ref(), known)));
             };
             lines.push((*name, self.sources.lines.line(at)));
             let table = group.map_or(&mut keys.own, |group| &mut keys.groups[group]);

@@ -42,6 +42,7 @@ mod values;
 
 use crate::settings::Settings;
 use crate::settings::file::SettingsError;
+use table::Row;
 
 /// An engine of the QuickFIX family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,6 +207,17 @@ pub struct Overlay {
     pub text: String,
 }
 
+/// What is said of a file that needs no migration.
+const OURS: &str = "these are settings of Transfix already; `transfix settings check FILE` says what \
+                    is wrong with them";
+
+/// Whether the text is TOML, with sessions as we write them. No file of QuickFIX has two brackets.
+fn is_ours(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start().starts_with("[[session]]"))
+        || (text.lines().any(|line| line.trim_start().starts_with("include"))
+            && text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("include")))
+}
+
 /// A `.cfg` file, read and carried over.
 #[derive(Clone, Debug)]
 pub struct Migration {
@@ -268,6 +280,9 @@ impl Migration {
     ) -> Result<Self, SettingsError> {
         let mut findings = Vec::new();
         let text = read::text_of(bytes, &mut findings);
+        if is_ours(&text) {
+            return Err(SettingsError::at_line(path, 0, OURS.to_owned()));
+        }
         let (guessed, telling) = read::guess(&text);
         let telling = dialect.is_none().then_some(telling);
         let dialect = dialect.unwrap_or(guessed);
@@ -377,6 +392,38 @@ impl Migration {
         let counts = Fate::ALL.map(|fate| format!("{} {fate}", count(fate)));
         text + &format!("{path}: {}\n", counts.join(", "))
     }
+}
+
+/// A key of the QuickFIX family, for a list of all.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// As its engines write it.
+    pub(crate) name: &'static str,
+    /// Their names.
+    pub(crate) engines: String,
+    /// The key of ours that says the same by itself.
+    pub(crate) ours: Option<&'static str>,
+    /// The difference, or why there is none.
+    pub(crate) says: &'static str,
+}
+
+impl Known {
+    fn of(row: &Row) -> Self {
+        let engines: Vec<_> = row.dialects().map(|dialect| dialect.to_string()).collect();
+        let Row { name, says, .. } = *row;
+        Self { name, engines: engines.join(", "), ours: row.rule.key(), says }
+    }
+}
+
+/// The key of this name, in letters of any case.
+pub(crate) fn known(name: &str) -> Option<Known> {
+    table::find_in_any_case(name).as_ref().map(Known::of)
+}
+
+/// All keys.
+#[cfg(test)]
+pub(crate) fn all_known() -> impl Iterator<Item = Known> {
+    table::rows().map(|row| Known::of(&row))
 }
 
 impl Settings {

@@ -8,6 +8,7 @@ use transfix_session::{
 };
 
 use crate::schedule::{ScheduleSettings, WindowSettings};
+use crate::settings::foreign::{self, Foreign};
 use crate::settings::form::{self, Form};
 use crate::settings::retention::RetentionSettings;
 use crate::settings::words::nearest;
@@ -100,8 +101,13 @@ pub(crate) fn text(of: Option<&str>) -> Result<String, String> {
     let bare = |name: &str| name.trim_matches(['[', ']']).to_owned();
     for table in TABLES {
         let is_table = bare(table.name) == bare(of);
-        let is_key =
-            |key: &Key| key.name == of || of.split_once('.') == Some((&bare(table.name), key.name));
+        let is_key = |key: &Key| {
+            key.name == of
+                || of.split_once('.') == Some((&bare(table.name), key.name))
+                || of.split_once('.').is_some_and(|(key_name, inner)| {
+                    key.name == key_name && has_inner(&(table.form)(key.name), inner)
+                })
+        };
         let keys: Vec<_> = table.keys.iter().filter(|key| is_table || is_key(key)).collect();
         if !keys.is_empty() {
             heading(&mut text, table);
@@ -109,10 +115,36 @@ pub(crate) fn text(of: Option<&str>) -> Result<String, String> {
         keys.iter().for_each(|key| one(&mut text, table, key));
     }
     if text.is_empty() {
+        if let Some(foreign) = foreign::find(of) {
+            return of_another(&foreign);
+        }
         let keys = TABLES.iter().flat_map(|table| table.keys).map(|key| key.name);
         let names: Vec<_> = TABLES.iter().map(|table| bare(table.name)).collect();
         let all = keys.chain(names.iter().map(String::as_str));
         return Err(format!("no key or table `{of}`{}", nearest(of, all)));
+    }
+    Ok(text)
+}
+
+/// Whether a value of this form is a table with this key.
+fn has_inner(form: &Form, inner: &str) -> bool {
+    matches!(form, Form::Map(Some(names), _) if names.contains(&inner))
+}
+
+/// The keys that say what a key of another engine says.
+fn of_another(foreign: &Foreign) -> Result<String, String> {
+    let Foreign { name, engines, ours, says } = foreign;
+    let more = if says.is_empty() { String::new() } else { format!(": {says}") };
+    if ours.is_empty() {
+        return Err(format!(
+            "`{name}` is a key of {engines}, and there is none like it here{more}"
+        ));
+    }
+    let quoted: Vec<_> = ours.iter().map(|key| format!("`{key}`")).collect();
+    let intro = format!("`{name}` is a key of {engines}; here it is {}{more}", quoted.join(", "));
+    let mut text = wrapped(&intro, LINE_CHARS).join("\n") + "\n";
+    for key in ours {
+        text += &format!("\n{}", self::text(Some(key))?);
     }
     Ok(text)
 }

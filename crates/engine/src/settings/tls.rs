@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use transfix_session::{Role, settings_table};
 
+use crate::settings::check::all_of;
+
 /// Whether an acceptor asks its counterparties for a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -112,12 +114,9 @@ impl TlsSettings {
         if let Some(why) = wrong {
             return Err(format!("tls.{why}"));
         }
-        match self.peer.iter().find(|peer| !may_be_certificate(peer)) {
-            Some(peer) => Err(format!(
-                "tls.peer: {peer:?} is neither a name nor `sha256:` with 64 hexadecimal digits"
-            )),
-            None => Ok(()),
-        }
+        all_of(self.peer.iter().filter(|peer| !may_be_certificate(peer)).map(|peer| {
+            format!("tls.peer: `{peer}` is neither a name nor `sha256:` with 64 hexadecimal digits")
+        }))
     }
 
     fn wrong_of_acceptor(&self) -> Option<&'static str> {

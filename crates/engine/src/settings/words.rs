@@ -17,7 +17,7 @@ pub(crate) fn explain(text: &str, error: &toml::de::Error) -> String {
     if message.starts_with("unknown field")
         && let Some(wrong) = quoted.next()
     {
-        return format!("unknown key `{wrong}`{}", nearest(wrong, quoted));
+        return unknown_key(wrong, quoted);
     }
     if message.starts_with("unknown variant")
         && let Some(wrong) = quoted.next()
@@ -30,6 +30,14 @@ pub(crate) fn explain(text: &str, error: &toml::de::Error) -> String {
         return Value::at(text, span).is_not(&form(expected));
     }
     of_toml(text, span, message).unwrap_or_else(|| message.to_owned())
+}
+
+/// What is said of a key that none of these is.
+pub(crate) fn unknown_key<'a>(wrong: &str, right: impl Iterator<Item = &'a str>) -> String {
+    if wrong == "include" {
+        return "`include` stands at the top of the file, before the first heading".to_owned();
+    }
+    format!("unknown key `{wrong}`{}", nearest(wrong, right))
 }
 
 /// What is said where the text is no TOML, or no value of ours.

@@ -23,6 +23,8 @@ pub struct Certificate {
     pub not_before_s: i64,
     /// The last such second.
     pub not_after_s: i64,
+    /// Whether it is that of an authority: its basic constraints have CA:TRUE.
+    pub is_authority: bool,
 }
 
 impl Certificate {
@@ -45,6 +47,7 @@ impl Certificate {
             sha256: sha256(der),
             not_before_s: found.validity().not_before.timestamp(),
             not_after_s: found.validity().not_after.timestamp(),
+            is_authority: found.is_ca(),
         })
     }
 

@@ -54,13 +54,84 @@ pub(super) fn explain(error: &Error, first: Option<u8>, is_handshaking: bool) ->
             "a TLS record is longer than any may be"
         }
         Error::DecryptError => "a TLS record is damaged: its bytes were changed on the way",
-        other => return format!("TLS: {other}"),
+        other => return in_words(other),
     };
     text.to_owned()
 }
 
+/// What is seldom enough to have the words of rustls, whose names of errors are taken apart.
+fn in_words(error: &Error) -> String {
+    match error {
+        Error::PeerIncompatible(why) => {
+            format!("the counterparty's TLS does not fit ours: {}", spaced(&format!("{why:?}")))
+        }
+        Error::PeerMisbehaved(why) => {
+            format!("the counterparty breaks the rules of TLS: {}", spaced(&format!("{why:?}")))
+        }
+        Error::InvalidMessage(why) => {
+            format!("what came is no message of TLS: {}", spaced(&format!("{why:?}")))
+        }
+        Error::InappropriateMessage { got_type, .. } => {
+            format!("a message of TLS came out of order: {}", spaced(&format!("{got_type:?}")))
+        }
+        Error::InappropriateHandshakeMessage { got_type, .. } => {
+            format!("a message of TLS came out of order: {}", spaced(&format!("{got_type:?}")))
+        }
+        Error::InvalidCertificate(why) => format!("it {}", of_certificate(why)),
+        Error::InconsistentKeys(_) => "certificate and key do not belong together".to_owned(),
+        Error::InvalidCertRevocationList(why) => {
+            format!("a revocation list cannot be used: {}", spaced(&format!("{why:?}")))
+        }
+        other => format!("TLS: {other}"),
+    }
+}
+
+/// Of files and settings, in which no counterparty has a part.
+pub(super) fn refused(error: &Error) -> TlsError {
+    TlsError(in_words(error))
+}
+
+/// `BadEncoding` as `bad encoding`, `MissingData("HandshakeType")` as
+/// `missing data (handshake type)`.
+pub(super) fn spaced(name: &str) -> String {
+    let (mut text, mut last) = (String::new(), ' ');
+    for c in name.chars().filter(|c| *c != '"') {
+        let begins = c.is_uppercase() && (last.is_lowercase() || last.is_ascii_digit());
+        if begins || (c == '(' && last != ' ') {
+            text.push(' ');
+        }
+        text.extend(c.to_lowercase());
+        last = c;
+    }
+    text
+}
+
+/// Names in a certificate, as webpki writes them: `DnsName("fix.example")`, `IpAddress(::1)`.
+fn names(presented: &[String]) -> String {
+    let name = |shown: &String| {
+        let inner = shown.split_once('(').map_or(&**shown, |(_, inner)| inner);
+        inner.trim_end_matches(')').trim_matches('"').to_owned()
+    };
+    match presented {
+        [] => "no name".to_owned(),
+        names => names.iter().map(name).collect::<Vec<_>>().join(", "),
+    }
+}
+
 /// Of the counterparty's certificate.
 fn certificate(why: &CertificateError) -> String {
+    if let CertificateError::NotValidForNameContext { expected, presented } = why {
+        let (expected, names) = (expected.to_str(), names(presented));
+        return format!(
+            "the counterparty's certificate is for another host: {expected} is wanted \
+             (tls.server_name, or the host of the address), and it has {names}"
+        );
+    }
+    format!("the counterparty's certificate {}", of_certificate(why))
+}
+
+/// What a certificate is or does.
+fn of_certificate(why: &CertificateError) -> String {
     let text = match why {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "has expired, or the clock here is wrong"
@@ -79,13 +150,13 @@ fn certificate(why: &CertificateError) -> String {
         | CertificateError::ExpiredRevocationListContext { .. } => {
             "cannot be checked: the revocation list (tls.crl) of its issuer is out of date"
         }
-        CertificateError::NotValidForName => "is for another host name",
-        CertificateError::NotValidForNameContext { expected, presented } => {
-            let (expected, names) = (expected.to_str(), presented.join(", "));
-            return format!(
-                "the counterparty's certificate is for another host: {expected} is wanted \
-                 (tls.server_name, or the host of the address), and it has {names}"
-            );
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "is for another host name"
+        }
+        CertificateError::BadEncoding => "cannot be read: its bytes are damaged",
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "is signed with an algorithm that is not known here"
         }
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
             "may not be used for this side of a connection (its extended key usage)"
@@ -99,9 +170,9 @@ fn certificate(why: &CertificateError) -> String {
             "is that of an authority (CA:TRUE), such as `openssl req -x509` makes: it may sign the \
              certificate of a host, and not be one"
         }
-        other => return format!("the counterparty's certificate is not accepted: {other}"),
+        other => return format!("is not accepted: {}", spaced(&other.to_string())),
     };
-    format!("the counterparty's certificate {text}")
+    text.to_owned()
 }
 
 /// Of an alert that the counterparty has sent (RFC 8446 section 6.2).
@@ -119,7 +190,65 @@ fn told(alert: AlertDescription) -> String {
         AlertDescription::HandshakeFailure => "nothing that both sides know was found",
         AlertDescription::AccessDenied => "our certificate is none of those it wants",
         AlertDescription::UnrecognisedName => "it has no certificate for the name we asked for",
-        other => return format!("the counterparty ended the connection: TLS alert {other:?}"),
+        other => {
+            let number = u8::from(other);
+            let name = other.as_str().map(|name| format!(" ({})", spaced(name)));
+            return format!(
+                "the counterparty ended the connection: TLS alert {number}{}",
+                name.unwrap_or_default()
+            );
+        }
     };
     format!("the counterparty refused the connection: {text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::{CertRevocationListError, InconsistentKeys, PeerMisbehaved};
+
+    use super::*;
+
+    #[test]
+    fn names_of_errors_are_told_in_words() {
+        let presented = ["DnsName(\"fix.other.example\")", "IpAddress(127.0.0.1)"];
+        let presented = presented.map(str::to_owned).to_vec();
+        let expected = rustls::pki_types::ServerName::try_from("fix.example").unwrap();
+        for (error, expected) in [
+            (
+                CertificateError::NotValidForNameContext { expected, presented }.into(),
+                "fix.example is wanted (tls.server_name, or the host of the address), and it has \
+                 fix.other.example, 127.0.0.1",
+            ),
+            (CertificateError::BadEncoding.into(), "the counterparty's certificate cannot be read"),
+            (
+                CertificateError::UnhandledCriticalExtension.into(),
+                "certificate is not accepted: unhandled critical extension",
+            ),
+            (
+                Error::AlertReceived(AlertDescription::InternalError),
+                "TLS alert 80 (internal error)",
+            ),
+            (Error::AlertReceived(AlertDescription::Unknown(200)), "TLS alert 200"),
+            (
+                InvalidMessage::MissingData("HandshakeType").into(),
+                "no message of TLS: missing data (handshake type)",
+            ),
+            (
+                PeerMisbehaved::IllegalMiddleboxChangeCipherSpec.into(),
+                "breaks the rules of TLS: illegal middlebox change cipher spec",
+            ),
+            (
+                PeerIncompatible::NoKxGroupsInCommon.into(),
+                "does not fit ours: no kx groups in common",
+            ),
+            (CertRevocationListError::ParseError.into(), "cannot be used: parse error"),
+            (InconsistentKeys::KeyMismatch.into(), "do not belong together"),
+        ] {
+            let told = explain(&error, Some(22), true);
+            assert!(told.ends_with(expected) || told.contains(expected), "{told}");
+            for mark in ["(\"", "::", "{", "Name(", "Address("] {
+                assert!(!told.contains(mark), "{told}");
+            }
+        }
+    }
 }

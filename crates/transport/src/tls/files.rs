@@ -8,11 +8,11 @@ use std::time::SystemTime;
 
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-use super::explain::TlsError;
+use super::explain::{TlsError, refused};
 
 static ONLY_TLS13: &[&rustls::SupportedProtocolVersion] = &[&rustls::version::TLS13];
 
@@ -73,12 +73,13 @@ impl TlsFiles {
     ) -> Result<Vec<Arc<CertifiedKey>>, TlsError> {
         let key = |(certificate, key): &(PathBuf, PathBuf)| {
             let chain = certificates(certificate)?;
-            let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
+            let secret = PrivateKeyDer::from_pem_file(key);
+            let secret = secret.map_err(|error| unread(key, &error, "private key"))?;
             CertifiedKey::from_der(chain, secret, provider).map(Arc::new).map_err(|error| {
                 let (key, certificate) = (key.display(), certificate.display());
                 let why = match error {
                     rustls::Error::InconsistentKeys(_) => "they do not belong together".to_owned(),
-                    other => other.to_string(),
+                    other => refused(&other).to_string(),
                 };
                 TlsError(format!("{certificate} and its key {key}: {why}"))
             })
@@ -90,7 +91,7 @@ impl TlsFiles {
         let mut roots = RootCertStore::empty();
         for path in &self.ca {
             for certificate in certificates(path)? {
-                roots.add(certificate).map_err(|error| wrong(path, &error))?;
+                roots.add(certificate).map_err(|error| wrong(path, &refused(&error)))?;
             }
         }
         Ok(roots)
@@ -101,11 +102,12 @@ impl TlsFiles {
         for path in &self.crl {
             let found = CertificateRevocationListDer::pem_file_iter(path);
             let before = lists.len();
-            for list in found.map_err(|error| wrong(path, &error))? {
-                lists.push(list.map_err(|error| wrong(path, &error))?);
+            let what = "revocation list";
+            for list in found.map_err(|error| unread(path, &error, what))? {
+                lists.push(list.map_err(|error| unread(path, &error, what))?);
             }
             if lists.len() == before {
-                return Err(TlsError(format!("{}: no revocation list in it", path.display())));
+                return Err(unread(path, &pem::Error::NoItemsFound, what));
             }
         }
         Ok(lists)
@@ -127,13 +129,91 @@ pub(super) fn roots_of_the_system() -> Result<RootCertStore, TlsError> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let found = CertificateDer::pem_file_iter(path).map_err(|error| wrong(path, &error))?;
+    let what = "certificate";
+    let found = CertificateDer::pem_file_iter(path).map_err(|error| unread(path, &error, what))?;
     let found: Result<Vec<_>, _> = found.collect();
-    let found = found.map_err(|error| wrong(path, &error))?;
+    let found = found.map_err(|error| unread(path, &error, what))?;
     if found.is_empty() {
-        return Err(TlsError(format!("{}: no certificate in it (PEM)", path.display())));
+        return Err(unread(path, &pem::Error::NoItemsFound, what));
     }
     Ok(found)
+}
+
+/// A file from which no `what` can be read.
+fn unread(path: &Path, error: &pem::Error, what: &str) -> TlsError {
+    let why = match error {
+        pem::Error::Io(error) => return wrong(path, error),
+        pem::Error::NoItemsFound => format!("no {what} in it (PEM)"),
+        pem::Error::MissingSectionEnd { .. } => {
+            format!("the {what} in it (PEM) has no end: the file was cut, or is still written")
+        }
+        pem::Error::IllegalSectionStart { .. } => {
+            "a line that begins a section (PEM) is damaged".to_owned()
+        }
+        other => format!("no {what} can be read from it (PEM): {other}"),
+    };
+    let hint = conversion(path, what).map(|hint| format!("; {hint}")).unwrap_or_default();
+    TlsError(format!("{}: {why}{hint}", path.display()))
+}
+
+/// Of a file in another form: what it is, and the commands that make one that can be read.
+fn conversion(path: &Path, what: &str) -> Option<String> {
+    let bytes = fs::read(path).ok()?;
+    let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+    let is_store = ["p12", "pfx", "jks", "ks", "keystore", "truststore"];
+    let shown = path.display();
+    let is_key = what == "private key";
+    if bytes.starts_with(&JKS) {
+        let keytool = format!(
+            "keytool -importkeystore -srckeystore {shown} -destkeystore store.p12 -deststoretype \
+             PKCS12"
+        );
+        let then = pkcs12("store.p12", is_key);
+        return Some(format!("it is a key store of Java: `{keytool}`, then {then}"));
+    }
+    if bytes.first() == Some(&SEQUENCE) {
+        // What Java has written by default since its version 9 is PKCS #12, whatever its name.
+        if is_store.iter().any(|one| end.eq_ignore_ascii_case(one)) {
+            return Some(format!(
+                "it is a key store (PKCS #12): {}",
+                pkcs12(&shown.to_string(), is_key)
+            ));
+        }
+        let verb = match what {
+            "private key" => "pkey",
+            "certificate" => "x509",
+            _ => "crl",
+        };
+        return Some(format!(
+            "it seems to be DER: `openssl {verb} -inform DER -in {shown} -out FILE.pem` makes a \
+             file that can be read"
+        ));
+    }
+    let is_locked = is_key && String::from_utf8_lossy(&bytes).contains("ENCRYPTED PRIVATE KEY");
+    is_locked.then(|| {
+        format!(
+            "the key has a password: `openssl pkey -in {shown} -out FILE.key` asks for it, and \
+             makes a file without"
+        )
+    })
+}
+
+/// The first bytes of a key store in Java's own form.
+const JKS: [u8; 4] = [0xfe, 0xed, 0xfe, 0xed];
+
+/// The first byte of DER (X.690): of a certificate, a key, a list, a PKCS #12 store.
+const SEQUENCE: u8 = 0x30;
+
+/// The command that takes certificates or the key out of a store.
+fn pkcs12(from: &str, is_key: bool) -> String {
+    let key = format!("`openssl pkcs12 -in {from} -nocerts -nodes -out FILE.key`");
+    if is_key {
+        return format!("{key} makes a file that can be read");
+    }
+    format!(
+        "`openssl pkcs12 -in {from} -nokeys -out FILE.pem` makes a file that can be read, and \
+         {key} that of the key"
+    )
 }
 
 fn wrong(path: &Path, error: &dyn std::fmt::Display) -> TlsError {

@@ -6,7 +6,7 @@ use super::certificate::Certificate;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// Protocol and cipher, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`.
+    /// Protocol and cipher, such as `TLS 1.3, TLS13_AES_256_GCM_SHA384`.
     pub protocol: String,
     /// Its certificate, and those that it sends along.
     pub chain: Vec<Certificate>,

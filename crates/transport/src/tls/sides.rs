@@ -5,8 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert, WebPkiClientVerifier};
@@ -18,7 +18,7 @@ use rustls::{
 
 use super::certificate::Certificate;
 use super::clock::Clock;
-use super::explain::{TlsError, explain};
+use super::explain::{TlsError, explain, refused, spaced};
 use super::files::{MinVersion, Stamp, TlsFiles, roots_of_the_system};
 use super::inspect::Inspection;
 use super::stream::TlsStream;
@@ -144,7 +144,7 @@ impl Server {
     /// If rustls refuses, which it does for settings that do not fit.
     pub fn accept(&self, stream: Box<dyn Stream>) -> Result<TlsStream, TlsError> {
         let config = Arc::clone(&lock(&self.loaded).config);
-        let tls = ServerConnection::new(config).map_err(refused)?;
+        let tls = ServerConnection::new(config).map_err(|error| refused(&error))?;
         Ok(TlsStream::new(stream, Connection::Server(tls), self.clock.clone()))
     }
 
@@ -193,7 +193,7 @@ impl Client {
     pub fn with_clock(options: ClientOptions, clock: Clock) -> Result<Self, TlsError> {
         let name = ServerName::try_from(options.server_name.clone());
         let name = name.map_err(|_| {
-            TlsError(format!("{:?} is neither a host name nor an address", options.server_name))
+            TlsError(format!("`{}` is neither a host name nor an address", options.server_name))
         })?;
         let loaded = load(&options.files, || client_config(&options, &clock))?;
         Ok(Self { options, clock, name, loaded })
@@ -205,7 +205,8 @@ impl Client {
     /// If rustls refuses, which it does for settings that do not fit.
     pub fn connect(&self, stream: Box<dyn Stream>) -> Result<TlsStream, TlsError> {
         let config = Arc::clone(&lock(&self.loaded).config);
-        let tls = ClientConnection::new(config, self.name.clone()).map_err(refused)?;
+        let tls =
+            ClientConnection::new(config, self.name.clone()).map_err(|error| refused(&error))?;
         Ok(TlsStream::new(stream, Connection::Client(tls), self.clock.clone()))
     }
 
@@ -278,10 +279,6 @@ impl Client {
     }
 }
 
-fn refused(error: Error) -> TlsError {
-    TlsError(error.to_string())
-}
-
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
@@ -299,7 +296,9 @@ fn server_config(options: &ServerOptions, clock: &Clock) -> Result<(ServerConfig
         return Err(TlsError("a server needs a certificate and its key".to_owned()));
     }
     let config = ServerConfig::builder_with_details(Arc::clone(&provider), Arc::new(clock.clone()));
-    let config = config.with_protocol_versions(options.min_version.allowed()).map_err(refused)?;
+    let config = config
+        .with_protocol_versions(options.min_version.allowed())
+        .map_err(|error| refused(&error))?;
     let config = match options.clients {
         Clients::Unknown => config.with_no_client_auth(),
         wanted => {
@@ -308,7 +307,7 @@ fn server_config(options: &ServerOptions, clock: &Clock) -> Result<(ServerConfig
                 .with_crls(options.files.revoked()?);
             let may_be_missing = wanted == Clients::MayShow;
             let verifier = if may_be_missing { verifier.allow_unauthenticated() } else { verifier };
-            let verifier = verifier.build().map_err(|error| TlsError(error.to_string()))?;
+            let verifier = verifier.build().map_err(|error| unfit(&error))?;
             config.with_client_cert_verifier(verifier)
         }
     };
@@ -321,7 +320,7 @@ fn client_config(options: &ClientOptions, clock: &Clock) -> Result<(ClientConfig
     let time = Arc::new(clock.clone());
     let config = ClientConfig::builder_with_details(Arc::clone(&provider), time)
         .with_protocol_versions(options.min_version.allowed())
-        .map_err(refused)?
+        .map_err(|error| refused(&error))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier(options)?));
     let keys = files.keys(&provider)?;
@@ -335,13 +334,24 @@ fn client_config(options: &ClientOptions, clock: &Clock) -> Result<(ClientConfig
     Ok((config, own))
 }
 
+/// Lists or authorities of no use.
+fn unfit(error: &VerifierBuilderError) -> TlsError {
+    TlsError(match error {
+        VerifierBuilderError::InvalidCrl(why) => {
+            format!("tls.crl: a list cannot be used: {}", spaced(&format!("{why:?}")))
+        }
+        // Of whatever may come to be.
+        _ => "nobody is trusted to sign certificates; name a file with tls.ca".to_owned(),
+    })
+}
+
 fn verifier(options: &ClientOptions) -> Result<Verifier, TlsError> {
     let files = &options.files;
     let roots = if files.ca.is_empty() { roots_of_the_system()? } else { files.roots()? };
     let web = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider())
         .with_crls(files.revoked()?)
         .build()
-        .map_err(|error| TlsError(error.to_string()))?;
+        .map_err(|error| unfit(&error))?;
     let (checks_name, peers) = (options.checks_name, options.peers.clone());
     Ok(Verifier { web, checks_name, peers, seen: None })
 }

@@ -4,7 +4,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
 
 use mio::{Interest, Token};
-use rustls::{CertificateError, Connection, HandshakeKind};
+use rustls::{CertificateError, Connection, HandshakeKind, ProtocolVersion};
 
 use super::certificate::Certificate;
 use super::clock::Clock;
@@ -72,12 +72,17 @@ impl TlsStream {
         Err(self.fail(ENDLESS.to_owned()))
     }
 
-    /// Protocol and cipher, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`; none before the handshake
+    /// Protocol and cipher, such as `TLS 1.3, TLS13_AES_256_GCM_SHA384`; none before the handshake
     /// is done.
     #[must_use]
     pub fn protocol(&self) -> Option<String> {
         let (version, suite) = (self.tls.protocol_version()?, self.tls.negotiated_cipher_suite()?);
-        Some(format!("{version:?} {:?}", suite.suite()))
+        let version = match version {
+            ProtocolVersion::TLSv1_3 => "TLS 1.3",
+            ProtocolVersion::TLSv1_2 => "TLS 1.2",
+            other => other.as_str()?,
+        };
+        Some(format!("{version}, {}", suite.suite().as_str()?))
     }
 
     /// Whether it goes on from an earlier connection, whose certificates count (RFC 8446 section

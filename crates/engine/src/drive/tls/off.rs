@@ -7,6 +7,7 @@ use std::sync::Arc;
 use transfix_transport::Stream;
 
 use crate::drive::certificates::OwnCertificates;
+use crate::drive::tls::Doubt;
 use crate::error::EngineError;
 use crate::settings::SessionSettings;
 
@@ -56,8 +57,8 @@ impl Shaking {
     }
 }
 
-pub(crate) const fn review(_: &SessionSettings) -> Result<Option<String>, EngineError> {
-    Ok(None)
+pub(crate) const fn review(_: &SessionSettings) -> Result<Vec<Doubt>, EngineError> {
+    Ok(Vec::new())
 }
 
 /// The certificate of a counterparty.

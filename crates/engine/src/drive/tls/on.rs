@@ -17,6 +17,7 @@ use transfix_transport::{SocketOptions, Stream, TcpStream};
 
 use crate::clock;
 use crate::drive::certificates::{OwnCertificates, Place, Shown, to_tell};
+use crate::drive::tls::Doubt;
 use crate::error::EngineError;
 use crate::settings::SessionSettings;
 use crate::settings::tls::{ClientCertificate, TlsSettings, TlsVersion};
@@ -218,15 +219,16 @@ pub(crate) fn inspect(
 ) -> Result<Inspection, (Inspection, String)> {
     let failed = |why: &dyn fmt::Display| (Inspection::default(), why.to_string());
     let client = Client::new(client_options(tls, address)).map_err(|error| failed(&error))?;
-    let (mut connected, mut why) = (None, "the name stands for no address".to_owned());
-    let found = address.to_socket_addrs().map_err(|error| failed(&error))?;
-    for address in found {
-        match std::net::TcpStream::connect_timeout(&address, time) {
+    let (mut connected, mut why) = (None, format!("{address}: the name stands for no address"));
+    let found = address.to_socket_addrs();
+    for found in found.map_err(|error| failed(&format!("{address}: {error}")))? {
+        match std::net::TcpStream::connect_timeout(&found, time) {
             Ok(socket) => {
                 connected = Some(socket);
                 break;
             }
-            Err(error) => why = format!("{address}: {error}"),
+            Err(error) if found.to_string() == address => why = format!("{address}: {error}"),
+            Err(error) => why = format!("{address} ({found}): {error}"),
         }
     }
     let socket = connected.ok_or_else(|| failed(&why))?;
@@ -243,32 +245,56 @@ pub(crate) fn inspect(
     client.inspect(Box::new(stream), wait).map_err(|(seen, error)| (seen, error.to_string()))
 }
 
-/// Reads the files that a session names; returns what is to be said of a certificate of ours whose
-/// end is near.
+/// Reads the files that a session names; returns what is to be said of certificates of ours.
 ///
 /// # Errors
 /// If a file cannot be used.
-pub(crate) fn review(settings: &SessionSettings) -> Result<Option<String>, EngineError> {
-    let Some(tls) = enabled(settings) else { return Ok(None) };
+pub(crate) fn review(settings: &SessionSettings) -> Result<Vec<Doubt>, EngineError> {
+    let Some(tls) = enabled(settings) else { return Ok(Vec::new()) };
     let certificates = match settings.role {
-        Role::Acceptor => Server::new(server_options(tls)).map(|server| shown(&server)),
+        Role::Acceptor => Server::new(server_options(tls)).map(|server| server.certificates()),
         Role::Initiator => {
             let options = client_options(tls, &settings.address);
-            Client::new(options).map(|client| shown(&client))
+            Client::new(options).map(|client| client.certificates())
         }
     };
-    let certificates = certificates.map_err(wrong(settings))?;
     let now_s = clock::now().utc.0.div_euclid(1_000_000_000);
-    let first = certificates.iter().min_by_key(|one| one.not_after_s);
-    let told = first.and_then(|one| Some((one, to_tell(one.not_after_s - now_s)?)));
-    let Some((certificate, days)) = told else { return Ok(None) };
-    let when = match days {
-        -1 => "has expired".to_owned(),
-        1 => "ends within a day".to_owned(),
-        days => format!("ends within {days} days"),
-    };
     let (place, id) = (settings.place("tls"), settings.id());
-    Ok(Some(format!("{place}{id}: tls: our certificate {when}: {certificate}")))
+    let mut doubts = Vec::new();
+    for (file, certificate) in certificates.map_err(wrong(settings))? {
+        let which = format!("{certificate} in {}", file.display());
+        let told = |what: &str| format!("{place}{id}: tls: our certificate {what}");
+        doubts.extend(time_of(&certificate, now_s).map(|doubt| match doubt {
+            Doubt::Error(what) => Doubt::Error(told(&format!("{what}: {which}; {NEW_ONE}"))),
+            Doubt::Warning(what) => Doubt::Warning(told(&format!("{what}: {which}"))),
+        }));
+        if certificate.is_authority {
+            doubts.push(Doubt::Warning(told(&format!("{AUTHORITY}: {which}"))));
+        }
+    }
+    Ok(doubts)
+}
+
+/// What an expired certificate means, and what helps.
+const NEW_ONE: &str = "counterparties refuse the connection; have a new one signed and put it in \
+                       this place, a running engine takes it over by itself";
+
+/// What such a certificate means, and what helps.
+const AUTHORITY: &str = "is that of an authority (CA:TRUE), such as `openssl req -x509` makes: \
+                         counterparties that use rustls, Transfix among them, refuse it, others \
+                         may take it; let it sign one with CA:FALSE for this host";
+
+/// What is to be said of the time in which it is valid.
+fn time_of(certificate: &Certificate, now_s: i64) -> Option<Doubt> {
+    if certificate.not_before_s > now_s {
+        let what = "is not valid yet, or the clock of this machine is wrong";
+        return Some(Doubt::Error(what.to_owned()));
+    }
+    Some(match to_tell(certificate.not_after_s - now_s)? {
+        -1 => Doubt::Error("has expired".to_owned()),
+        1 => Doubt::Warning("ends within a day".to_owned()),
+        days => Doubt::Warning(format!("ends within {days} days")),
+    })
 }
 
 /// A handshake under way.

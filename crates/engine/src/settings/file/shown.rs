@@ -154,7 +154,7 @@ impl Look<'_, '_> {
         let origin = if is_of_all { Origin::Defaults(place) } else { Origin::File(place) };
         let of_environment = self.is_of_environment(&value);
         let value = self.without_names(table, key.name, self.text(&value));
-        let value = Some(self.masked(table, key.name, &value));
+        let value = Some(self.masked(key.name, &value));
         ShownKey { table, key: key.name, value, origin, of_environment }
     }
 
@@ -224,15 +224,14 @@ impl Look<'_, '_> {
     }
 
     /// The text of a value, with stars for what may be a password.
-    fn masked(&self, table: &str, key: &str, value: &toml::Value) -> String {
+    fn masked(&self, key: &str, value: &toml::Value) -> String {
         let stars = || toml::Value::String(STARS.to_owned());
-        let hides = |tag: &str| match (table, key) {
-            ("logon", "fields") => true,
-            // RawData(96) of UserRequest(BE) is a password.
-            _ => tag.parse().is_ok_and(|n| {
+        // RawData(96) of a Logon(A), or of a UserRequest(BE), is a password.
+        let hides = |tag: &str| {
+            tag.parse().is_ok_and(|n| {
                 let field = Tag(n);
                 SECRET.contains(&field) || field == tag::RAW_DATA || self.mask.contains(&n)
-            }),
+            })
         };
         let shown = match value {
             toml::Value::Table(of) if reference::is_secret(key) => {

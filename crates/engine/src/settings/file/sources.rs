@@ -14,6 +14,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::settings::file::error::{Errors, SettingsError};
 use crate::settings::file::lines::{Lines, line_of};
+use crate::settings::file::variables::Expanded;
 use crate::settings::file::{QUICKFIX, quickfix_section, variables};
 use crate::settings::session::Files;
 
@@ -28,7 +29,7 @@ pub(super) struct Sources {
     /// The range of each file's text, and the file that includes it.
     parts: Vec<(Range<usize>, Option<usize>)>,
     /// Texts in which something of the environment was replaced, by their offsets.
-    variables: HashMap<usize, String>,
+    variables: HashMap<usize, Expanded>,
 }
 
 impl Sources {
@@ -61,10 +62,26 @@ impl Sources {
     /// The error as it is told: with the file, and the line of that file.
     pub(super) fn placed(&self, mut error: SettingsError) -> SettingsError {
         if error.path.as_os_str().is_empty() {
+            if let Some(told) = self.environment_at(error.line, &error.message) {
+                error.message = format!("{}; {told}", error.message);
+            }
             let (path, line) = self.files.place(error.line);
             (error.path, error.line) = (path.to_owned(), line);
         }
         error
+    }
+
+    /// What stands in the text of all files for the variables of this line, whose value is wrong.
+    fn environment_at(&self, line: usize, message: &str) -> Option<String> {
+        // Of a key it is no matter what its value is.
+        if message.starts_with("unknown key") {
+            return None;
+        }
+        let is_here = |at: &&usize| self.lines.line(**at) == line;
+        let mut here: Vec<_> = self.variables.keys().filter(is_here).collect();
+        here.sort();
+        let told: Vec<_> = here.into_iter().filter_map(|at| self.variables[at].told()).collect();
+        (!told.is_empty()).then(|| told.join("; "))
     }
 
     /// `a.toml:7`.
@@ -111,7 +128,7 @@ impl Sources {
 
     /// The number or switch that stands in the environment for the text at this offset.
     pub(super) fn number_or_switch<'t>(&'t self, at: usize) -> Option<DeValue<'t>> {
-        let text = self.variables.get(&at)?;
+        let text = &self.variables.get(&at)?.text;
         let source = self.text.get(at + 1..)?;
         let is_alone = source.find('}').is_some_and(|end| variables::is_alone(&source[..=end]))
             && source[source.find('}')? + 1..].starts_with(['"', '\'']);
@@ -136,7 +153,7 @@ impl Sources {
         let span = shifted(value.span(), by);
         let value = match value.into_inner() {
             DeValue::String(text) => DeValue::String(match self.variables.get(&span.start) {
-                Some(value) => value.as_str().into(),
+                Some(value) => value.text.as_str().into(),
                 None => text,
             }),
             DeValue::Table(table) => DeValue::Table(self.moved(table, by)),
@@ -158,7 +175,7 @@ struct Reading {
     text: String,
     files: Files,
     parts: Vec<(Range<usize>, Option<usize>)>,
-    variables: HashMap<usize, String>,
+    variables: HashMap<usize, Expanded>,
     /// Each file, and where it was named.
     seen: HashMap<PathBuf, String>,
     errors: Vec<SettingsError>,
@@ -176,7 +193,7 @@ impl Reading {
         // What is no TOML is told when the sections are read.
         let Ok(mut root) = DeTable::parse(text) else { return };
         for (_, value) in root.get_mut().iter() {
-            self.expand(value, start);
+            self.expand(value, start, false);
         }
         let Some(include) = root.get_mut().remove("include") else { return };
         let span = include.span();
@@ -187,7 +204,7 @@ impl Reading {
         let dir = path.parent().unwrap_or(Path::new(""));
         for one in all {
             let at = start + one.span().start;
-            let name = self.variables.get(&at).cloned();
+            let name = self.variables.get(&at).map(|name| name.text.clone());
             let name = name.or_else(|| one.get_ref().as_str().map(str::to_owned));
             match name.as_deref().map(|name| named(dir, name, path)) {
                 Some(Ok(files)) => files.iter().for_each(|file| self.include(file, at, n)),
@@ -221,16 +238,18 @@ impl Reading {
     }
 
     /// Looks for what is to be replaced in the texts of a value.
-    fn expand(&mut self, value: &Spanned<DeValue<'_>>, start: usize) {
+    fn expand(&mut self, value: &Spanned<DeValue<'_>>, start: usize, is_secret: bool) {
         let at = start + value.span().start;
         match value.get_ref() {
             DeValue::String(text) => match variables::expanded(text) {
-                Ok(Some(text)) => _ = self.variables.insert(at, text),
+                Ok(Some(text)) => _ = self.variables.insert(at, Expanded { is_secret, ..text }),
                 Ok(None) => {}
                 Err(what) => self.wrong(at, what),
             },
-            DeValue::Table(table) => table.iter().for_each(|(_, one)| self.expand(one, start)),
-            DeValue::Array(all) => all.iter().for_each(|one| self.expand(one, start)),
+            DeValue::Table(table) => table.iter().for_each(|(key, one)| {
+                self.expand(one, start, is_secret || may_be_secret(key.get_ref()));
+            }),
+            DeValue::Array(all) => all.iter().for_each(|one| self.expand(one, start, is_secret)),
             _ => {}
         }
     }
@@ -238,6 +257,11 @@ impl Reading {
     fn wrong(&mut self, at: usize, what: String) {
         self.errors.push(SettingsError::new(Path::new(""), &self.text, at, what));
     }
+}
+
+/// Whether the value of this key may be, or have in it, a password.
+fn may_be_secret(key: &str) -> bool {
+    key.ends_with("fields") || key.contains("password")
 }
 
 /// The path by which a file is known to be the same one.

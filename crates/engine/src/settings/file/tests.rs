@@ -240,6 +240,48 @@ fn what_is_wrong_with_a_schedule_stands_in_a_line_of_its_own() {
 }
 
 #[test]
+fn all_entries_of_a_list_that_are_wrong_are_told() {
+    for (session, keys, expected) in [
+        (
+            GOOD,
+            "allow_from = [\"a\", \"::1\", \"10.0.0.0/33\"]",
+            "allow_from: `a` is neither an address nor a subnet such as 10.1.0.0/16; \
+             `10.0.0.0/33`: behind the `/` stands 0 to 32",
+        ),
+        (
+            GOOD,
+            "header_fields = [\"50=A\", \"115=B\", \"57=C\"]",
+            "header_fields: tag 50: sender_sub_id says it; header_fields: tag 57: target_sub_id \
+             says it",
+        ),
+        (
+            INITIATOR,
+            "failover = { addresses = [\"a\", \"b:1\", \"c:x\"] }",
+            "failover.addresses: `a` has no port; write host:port, such as a:9880; \
+             failover.addresses: `c:x`: a port is 0 to 65535, not `x`",
+        ),
+        (
+            INITIATOR,
+            "logon.fields = [\"98=0\", \"96=x\", \"108=3\"]",
+            "logon.fields: tag 98 has a setting of its own; logon.fields: tag 108 has a setting \
+             of its own",
+        ),
+    ] {
+        let text = format!("{session}{keys}\n");
+        check(&text, &format!("my.toml:7: FIX.4.4:A->B: {expected}"));
+    }
+    let throttles = "[[session.throttles]]\nmsg_type = \"A\"\nmessages_max = 1\ninterval_ms = 1\n\
+                     action = \"reject\"\n\
+                     [[session.throttles]]\nmsg_type = \"D\"\nmessages_max = 1\ninterval_ms = 0\n\
+                     action = \"reject\"\n";
+    check(
+        &format!("{GOOD}{throttles}"),
+        "my.toml:7: FIX.4.4:A->B: throttles: `A` is no type of an application message; throttles: \
+         interval_ms of D is at least 1",
+    );
+}
+
+#[test]
 fn addresses_that_are_none_name_the_line() {
     for (session, value, expected) in [
         (

@@ -2,15 +2,53 @@
 
 use std::env::{self, VarError};
 
+use transfix_codec::shown::Shown;
+
+/// A text with values of the environment in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Expanded {
+    /// With the values in their places.
+    pub(super) text: String,
+    /// Each variable, and whether it is set; if not, its default is there.
+    pub(super) variables: Vec<(String, bool)>,
+    /// Whether it may be a password.
+    pub(super) is_secret: bool,
+}
+
+impl Expanded {
+    /// What an error adds, whose line has nothing but the names: the value, unless that is secret,
+    /// and where it comes from.
+    pub(super) fn told(&self) -> Option<String> {
+        if self.variables.is_empty() {
+            return None;
+        }
+        let from = self.variables.iter().map(|(name, is_set)| match is_set {
+            true => format!("{name} is set"),
+            false => format!("{name} is not set or empty, and its default counts"),
+        });
+        let from = from.collect::<Vec<_>>().join(", ");
+        Some(match self.is_secret {
+            true => format!("with the environment this is another text: {from}"),
+            false => {
+                format!(
+                    "with the environment this is `{}`: {from}",
+                    Shown::new(self.text.as_bytes())
+                )
+            }
+        })
+    }
+}
+
 /// The text with the values in their places; `None` if nothing in it is to be replaced.
 ///
 /// With `:-` the default stands for a variable that is not set or empty, as in a shell. `$${` is
 /// `${` itself.
-pub(super) fn expanded(text: &str) -> Result<Option<String>, String> {
+pub(super) fn expanded(text: &str) -> Result<Option<Expanded>, String> {
     if !text.contains("${") {
         return Ok(None);
     }
     let (mut all, mut rest) = (String::with_capacity(text.len()), text);
+    let mut variables = Vec::new();
     while let Some(at) = rest.find("${") {
         let (before, from) = rest.split_at(at);
         if let Some(before) = before.strip_suffix('$') {
@@ -23,11 +61,13 @@ pub(super) fn expanded(text: &str) -> Result<Option<String>, String> {
         let Some((inner, after)) = from[2..].split_once('}') else {
             return Err("`${` without `}`; write `$${` for these two characters".to_owned());
         };
-        all += &value(inner)?;
+        let (name, value, is_set) = value(inner)?;
+        all += &value;
+        variables.push((name, is_set));
         rest = after;
     }
     all += rest;
-    Ok(Some(all))
+    Ok(Some(Expanded { text: all, variables, is_secret: false }))
 }
 
 /// Whether the text is one variable and nothing else, so that it may stand for a number or a
@@ -36,8 +76,8 @@ pub(super) fn is_alone(text: &str) -> bool {
     text.strip_prefix("${").is_some_and(|rest| rest.find('}') == Some(rest.len() - 1))
 }
 
-/// The value of what stands between the braces.
-fn value(inner: &str) -> Result<String, String> {
+/// Name and value of what stands between the braces, and whether the variable is set.
+fn value(inner: &str) -> Result<(String, String, bool), String> {
     let (name, default) = match inner.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inner, None),
@@ -51,10 +91,11 @@ fn value(inner: &str) -> Result<String, String> {
                 .to_owned(),
         );
     }
+    let of = |value: String, is_set| Ok((name.to_owned(), value, is_set));
     match (env::var(name), default) {
-        (Ok(value), None) => Ok(value),
-        (Ok(value), Some(_)) if !value.is_empty() => Ok(value),
-        (Ok(_) | Err(VarError::NotPresent), Some(default)) => Ok(default.to_owned()),
+        (Ok(value), None) => of(value, true),
+        (Ok(value), Some(_)) if !value.is_empty() => of(value, true),
+        (Ok(_) | Err(VarError::NotPresent), Some(default)) => of(default.to_owned(), false),
         (Err(VarError::NotPresent), None) => Err(format!(
             "the environment variable {name} is not set; `${{{name}:-...}}` would name a default"
         )),
@@ -81,7 +122,8 @@ mod tests {
             ("$${NO_SUCH_VARIABLE}", Some("${NO_SUCH_VARIABLE}".to_owned())),
             ("$", None),
         ] {
-            assert_eq!(expanded(text), Ok(expected), "{text}");
+            let found = expanded(text).map(|found| found.map(|found| found.text));
+            assert_eq!(found, Ok(expected), "{text}");
         }
     }
 

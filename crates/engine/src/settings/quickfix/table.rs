@@ -27,6 +27,21 @@ pub(super) enum Rule {
     Word(&'static str, &'static str),
 }
 
+impl Rule {
+    /// The key of ours that it writes by itself.
+    pub(super) const fn key(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing | Self::Tls | Self::With => None,
+            Self::Text(key)
+            | Self::Flag(key)
+            | Self::Unflag(key)
+            | Self::Number(key, _)
+            | Self::Word(key, _) => Some(key),
+            Self::Reset(_) => Some("reset_on"),
+        }
+    }
+}
+
 /// A line of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
@@ -37,7 +52,7 @@ pub(super) struct Row {
     fate: Fate,
     /// The value that the fate holds for; any other is honoured.
     only: Option<&'static str>,
-    says: &'static str,
+    pub(super) says: &'static str,
 }
 
 impl Row {
