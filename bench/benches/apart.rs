@@ -9,6 +9,8 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
+mod side;
+
 use std::hint::spin_loop;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -17,11 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use transfix::codec::FrameWriter;
-use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Mode, Precision, Role,
-    SessionId, SessionRef, SessionSettings, Settings, clock, tag,
-};
+use side::{NEWS, median};
+use transfix::{Application, BusinessReject, Engine, Message, Mode, SessionRef, Settings, clock};
 
 const ORDERS: usize = 2_000;
 const ROUNDS: usize = 31;
@@ -39,9 +38,7 @@ impl Application for Venue {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         self.0.store(clock::monotonic_ns(), Ordering::Release);
-        let text = order.required(tag::TEXT)?;
-        session.send("B", |report| _ = report.bytes(tag::TEXT, text))?;
-        Ok(())
+        side::echo(order, session)
     }
 }
 
@@ -54,10 +51,7 @@ struct Both {
 
 impl Both {
     fn new(application_threads: usize) -> Self {
-        let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
-        let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-        settings.store.durability = Durability::Memory;
-        settings.validation.validate = false;
+        let mut settings = side::bare_acceptor("CLIENT");
         settings.threads.mode = Mode::Polled;
         let mut settings = Settings::of(settings);
         settings.engine.application_threads = application_threads;
@@ -75,12 +69,7 @@ impl Both {
     /// Sends one message, and drives the session until the answer is there.
     fn ask(&mut self, msg_type: &str, fields: &[u8]) {
         let mut out = Vec::new();
-        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
-        frame.raw(b"49=CLIENT\x0156=VENUE\x01");
-        frame.header_uint(tag::MSG_SEQ_NUM, self.next_num_out);
-        frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
-        frame.raw(fields);
-        frame.finish().unwrap();
+        side::frame(&mut out, "CLIENT", msg_type, self.next_num_out, fields);
         self.next_num_out += 1;
         self.socket.write_all(&out).unwrap();
         let mut answer = [0; 4096];
@@ -98,7 +87,7 @@ impl Both {
         let [mut calls, mut trips] = [Vec::new(), Vec::new()];
         for _ in 0..ORDERS {
             let begun = clock::monotonic_ns();
-            self.ask("B", b"58=a text of some forty bytes, as they are\x01");
+            self.ask("B", NEWS);
             trips.push((clock::monotonic_ns() - begun) as f64);
             calls.push((self.called.load(Ordering::Acquire) - begun) as f64);
         }
@@ -155,9 +144,4 @@ fn main() {
             [0, 1].map(|n| median(all.iter().map(|slice| slice[n]).collect()));
         println!("{name:<26} write to callback {to_callback:>7.0}  round trip {whole:>7.0}");
     }
-}
-
-fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_unstable_by(f64::total_cmp);
-    all[all.len() / 2]
 }

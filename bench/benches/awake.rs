@@ -7,37 +7,19 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
+mod side;
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
-use transfix::codec::FrameWriter;
-use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Precision, Role,
-    SessionId, SessionRef, SessionSettings, Settings, clock, pin_to_cpu, tag,
-};
+use side::{CLIENT_CPU, Echo, NEWS, VENUE_CPU, median_us};
+use transfix::{Engine, Settings, pin_to_cpu};
 
 const ORDERS: usize = 2_000;
 const ROUNDS: usize = 31;
-const CLIENT_CPU: usize = 0;
-const VENUE_CPU: usize = 1;
-
-/// Sends the text of each order back.
-struct Venue;
-
-impl Application for Venue {
-    fn on_message(
-        &mut self,
-        order: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        let text = order.required(tag::TEXT)?;
-        session.send("B", |report| _ = report.bytes(tag::TEXT, text))?;
-        Ok(())
-    }
-}
 
 fn main() {
     // Threads that look at the same CPU keep each other from it.
@@ -61,24 +43,16 @@ fn main() {
     }
     println!("medians of {} slices of {ORDERS} round trips, in µs", ROUNDS - 1);
     for (name, (p50, p99)) in names.iter().zip(&mut found) {
-        println!("{name:<24} p50 {:>7.1}  p99 {:>7.1}", us(p50), us(p99));
+        println!("{name:<24} p50 {:>7.1}  p99 {:>7.1}", median_us(p50), median_us(p99));
     }
 }
 
-fn us(ns: &mut [u64]) -> f64 {
-    ns.sort_unstable();
-    ns[ns.len() / 2] as f64 / 1_000.0
-}
-
 fn venue(spin_us: u32) -> Engine {
-    let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
-    let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-    settings.store.durability = Durability::Memory;
-    settings.validation.validate = false;
+    let mut settings = side::bare_acceptor("CLIENT");
     settings.threads.spin_us = spin_us;
     let mut settings = Settings::of(settings);
     settings.engine.cpus = vec![VENUE_CPU];
-    Engine::start(&settings, |_| Box::new(Venue)).unwrap()
+    Engine::start(&settings, |_| Box::new(Echo)).unwrap()
 }
 
 /// A bare thread that sends back what it gets. One that looks all the time sleeps too when nothing
@@ -130,19 +104,14 @@ impl Client {
     /// Nanoseconds until the answer is there.
     fn round_trip(&mut self) -> u64 {
         let begun = Instant::now();
-        self.ask("B", b"58=a text of some forty bytes, as they are\x01");
+        self.ask("B", NEWS);
         begun.elapsed().as_nanos() as u64
     }
 
     /// Sends one message and waits for the answer, which comes in one piece.
     fn ask(&mut self, msg_type: &str, fields: &[u8]) {
         let mut out = Vec::new();
-        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
-        frame.raw(b"49=CLIENT\x0156=VENUE\x01");
-        frame.header_uint(tag::MSG_SEQ_NUM, self.next_num_out);
-        frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
-        frame.raw(fields);
-        frame.finish().unwrap();
+        side::frame(&mut out, "CLIENT", msg_type, self.next_num_out, fields);
         self.next_num_out += 1;
         self.socket.write_all(&out).unwrap();
         let mut answer = [0; 4096];

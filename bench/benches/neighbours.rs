@@ -10,6 +10,8 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time, and paces what it measures")]
 
+mod side;
+
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -19,18 +21,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
-use transfix::codec::FrameWriter;
+use side::{CLIENT_CPU, NEWS, VENUE_CPU, median_us};
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Precision, Role,
-    SessionId, SessionRef, SessionSettings, Settings, clock, pin_to_cpu, tag,
+    Application, BusinessReject, Engine, Message, SessionRef, Settings, pin_to_cpu, tag,
 };
 
 const ORDERS: usize = 500;
 const ROUNDS: usize = 21;
 const PACE: Duration = Duration::from_millis(1);
 const SLOW: Duration = Duration::from_micros(200);
-const CLIENT_CPU: usize = 0;
-const VENUE_CPU: usize = 1;
 /// Orders of the loud client in one write.
 const AT_ONCE: usize = 64;
 
@@ -62,19 +61,12 @@ impl Application for Venue {
         if text.starts_with(b"slow") {
             work(SLOW);
         }
-        session.send("B", |report| _ = report.bytes(tag::TEXT, text))?;
-        Ok(())
+        side::echo(order, session)
     }
 }
 
 fn venue(application_threads: usize) -> Engine {
-    let sessions = ["QUIET", "LOUD"].map(|client| {
-        let id = SessionId::new(BeginString::Fix44, "VENUE", client);
-        let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-        settings.store.durability = Durability::Memory;
-        settings.validation.validate = false;
-        settings
-    });
+    let sessions = ["QUIET", "LOUD"].map(side::bare_acceptor);
     let mut settings = Settings { sessions: sessions.to_vec(), ..Settings::default() };
     settings.engine.workers = 1;
     settings.engine.cpus = vec![VENUE_CPU];
@@ -139,14 +131,7 @@ impl Client {
     }
 
     fn frame(&mut self, out: &mut Vec<u8>, msg_type: &str, fields: &[u8]) {
-        let mut frame = FrameWriter::new(out, b"FIX.4.4", msg_type.as_bytes());
-        for piece in [b"49=", self.name.as_bytes(), b"\x0156=VENUE\x01"] {
-            frame.raw(piece);
-        }
-        frame.header_uint(tag::MSG_SEQ_NUM, self.next_num_out);
-        frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
-        frame.raw(fields);
-        frame.finish().unwrap();
+        side::frame(out, self.name, msg_type, self.next_num_out, fields);
         self.next_num_out += 1;
     }
 
@@ -177,7 +162,7 @@ impl Client {
                 thread::sleep(PACE);
             }
             while how == Loud::Floods && out.len() < AT_ONCE * 100 {
-                self.frame(&mut out, "B", b"58=a text of some forty bytes, as they are\x01");
+                self.frame(&mut out, "B", NEWS);
             }
             self.socket.write_all(&out).unwrap();
         }
@@ -196,7 +181,7 @@ fn slice(address: SocketAddr, how: Loud) -> Vec<u64> {
     let round_trip = |_| {
         thread::sleep(PACE);
         let begun = Instant::now();
-        quiet.ask("B", b"58=a text of some forty bytes, as they are\x01");
+        quiet.ask("B", NEWS);
         begun.elapsed().as_nanos() as u64
     };
     let mut ns: Vec<u64> = (0..ORDERS).map(round_trip).collect();
@@ -230,10 +215,10 @@ fn main() {
     }
     println!("a quiet session, medians of {} slices of {ORDERS} orders, in µs", ROUNDS - 1);
     for (a, name) in names.into_iter().enumerate() {
-        let alone = median(&mut found.get_mut(&(a, 0)).unwrap().1);
+        let alone = median_us(&mut found.get_mut(&(a, 0)).unwrap().1);
         for (b, how) in ALL.into_iter().enumerate() {
             let (p50, p99) = found.get_mut(&(a, b)).unwrap();
-            let (p50, p99) = (median(p50), median(p99));
+            let (p50, p99) = (median_us(p50), median_us(p99));
             let ratio = p99 / alone;
             println!(
                 "{name:<32} beside {:<7} p50 {p50:>7.1}  p99 {p99:>7.1}  {ratio:.2} x alone",
@@ -241,9 +226,4 @@ fn main() {
             );
         }
     }
-}
-
-fn median(ns: &mut [u64]) -> f64 {
-    ns.sort_unstable();
-    ns[ns.len() / 2] as f64 / 1_000.0
 }

@@ -9,6 +9,8 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
+mod side;
+
 use std::hint::black_box;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -17,37 +19,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use transfix::codec::FrameWriter;
-use transfix::{
-    Application, BeginString, BusinessReject, Engine, Message, Mode, Precision, Role,
-    SessionHandle, SessionId, SessionRef, SessionSettings, Settings, clock, tag,
-};
+use side::{ORDER, Reports, median_us};
+use transfix::{Engine, Mode, SessionHandle, Settings};
 use transfix_testkit::temp::TempDir;
 
 const ORDERS: usize = 500;
 const ROUNDS: usize = 31;
 const PACE: Duration = Duration::from_millis(1);
-
-/// Answers each order by a report with the same ClOrdID(11).
-struct Venue;
-
-impl Application for Venue {
-    fn on_message(
-        &mut self,
-        order: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        let id = order.required(tag::CL_ORD_ID)?;
-        let now = session.now().utc;
-        session.send("8", |report| {
-            report.bytes(tag::CL_ORD_ID, id).uint(tag::ORDER_ID, 1).uint(tag::EXEC_ID, 1);
-            report.char(tag::EXEC_TYPE, b'0').char(tag::ORD_STATUS, b'0').char(tag::SIDE, b'1');
-            report.uint(tag::LEAVES_QTY, 5).uint(tag::CUM_QTY, 0).uint(tag::AVG_PX, 0);
-            report.timestamp(tag::TRANSACT_TIME, now);
-        })?;
-        Ok(())
-    }
-}
 
 /// Who else runs.
 #[derive(Clone, Copy, Debug)]
@@ -79,14 +57,14 @@ fn main() {
         let slices = ROUNDS - 1;
         println!("{mode:?}: medians of {slices} slices of {ORDERS} orders, in µs; {reads} reads");
         for (beside, (p50, p99)) in ALL.into_iter().zip(&mut found) {
-            println!("{:<8} p50 {:>7.1}  p99 {:>7.1}", format!("{beside:?}"), us(p50), us(p99));
+            println!(
+                "{:<8} p50 {:>7.1}  p99 {:>7.1}",
+                format!("{beside:?}"),
+                median_us(p50),
+                median_us(p99)
+            );
         }
     }
-}
-
-fn us(ns: &mut [u64]) -> f64 {
-    ns.sort_unstable();
-    ns[ns.len() / 2] as f64 / 1_000.0
 }
 
 /// A client of a venue of one session.
@@ -100,13 +78,12 @@ struct Client {
 impl Client {
     fn new(mode: Mode) -> Self {
         let dir = TempDir::new();
-        let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
-        let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+        let mut settings = side::acceptor("CLIENT");
         settings.store.store_dir = dir.path().to_owned();
         settings.threads.mode = mode;
         let mut all = Settings::of(settings);
         all.engine.workers = 1;
-        let venue = Engine::start(&all, |_| Box::new(Venue)).unwrap();
+        let venue = Engine::start(&all, |_| Box::new(Reports)).unwrap();
         let socket = TcpStream::connect(venue.listening()[0]).unwrap();
         socket.set_nodelay(true).unwrap();
         let mut client = Self { venue, socket, next_num_out: 1, _dir: dir };
@@ -117,12 +94,7 @@ impl Client {
     /// Sends one message and waits for the answer, which comes in one piece.
     fn ask(&mut self, msg_type: &str, fields: &[u8]) {
         let mut out = Vec::new();
-        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
-        frame.raw(b"49=CLIENT\x0156=VENUE\x01");
-        frame.header_uint(tag::MSG_SEQ_NUM, self.next_num_out);
-        frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
-        frame.raw(fields);
-        frame.finish().unwrap();
+        side::frame(&mut out, "CLIENT", msg_type, self.next_num_out, fields);
         self.next_num_out += 1;
         self.socket.write_all(&out).unwrap();
         let mut answer = [0; 4096];
@@ -131,8 +103,6 @@ impl Client {
 
     /// Nanoseconds of each round trip, and how often the thread beside them has looped.
     fn slice(&mut self, beside: Beside) -> (Vec<u64>, u64) {
-        let order = b"11=5000\x0121=1\x0155=EU\x0154=1\x0160=20261121-12:00:00.123\x0140=2\x01\
-            38=5\x0159=0\x0144=30\x01";
         let is_over = Arc::new(AtomicBool::new(false));
         let session = self.venue.sessions().next().unwrap();
         let thread = watch(beside, session, Arc::clone(&is_over));
@@ -140,7 +110,7 @@ impl Client {
             .map(|_| {
                 thread::sleep(PACE);
                 let begun = Instant::now();
-                self.ask("D", order);
+                self.ask("D", ORDER);
                 begun.elapsed().as_nanos() as u64
             })
             .collect();

@@ -8,6 +8,8 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time, and paces what it measures")]
 
+mod side;
+
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -20,38 +22,17 @@ use rustix::event::epoll;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
-use transfix::codec::FrameWriter;
-use transfix::{
-    Application, BeginString, BusinessReject, ClientCertificate, Durability, Engine, Message, Mode,
-    Precision, Role, SessionId, SessionRef, SessionSettings, Settings, TlsSettings, clock,
-    pin_to_cpu, tag,
-};
+use side::{CLIENT_CPU, Echo, NEWS, VENUE_CPU, median};
+use transfix::{ClientCertificate, Engine, Mode, Settings, TlsSettings, pin_to_cpu};
 use transfix_testkit::certificates::{Authority, Signed, Valid};
 use transfix_testkit::temp::TempDir;
 
 const ORDERS: usize = 1_000;
 const ROUNDS: usize = 31;
-const CLIENT_CPU: usize = 0;
-const VENUE_CPU: usize = 1;
 const HANDSHAKES: usize = 300;
 const LOGONS: usize = 200;
 const BURSTS: usize = 9;
 const AT_ONCE: usize = 900;
-
-/// Sends the text of each order back.
-struct Venue;
-
-impl Application for Venue {
-    fn on_message(
-        &mut self,
-        order: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        let text = order.required(tag::TEXT)?;
-        session.send("B", |report| _ = report.bytes(tag::TEXT, text))?;
-        Ok(())
-    }
-}
 
 /// An authority, and certificates of both sides.
 struct Firms {
@@ -110,10 +91,7 @@ fn files(of: &Signed) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) 
 
 fn venue(mode: Mode, tls: Option<TlsSettings>) -> Engine {
     let sessions = ["TRADER", "COMER"].map(|client| {
-        let id = SessionId::new(BeginString::Fix44, "VENUE", client);
-        let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-        settings.store.durability = Durability::Memory;
-        settings.validation.validate = false;
+        let mut settings = side::bare_acceptor(client);
         settings.tls.clone_from(&tls);
         settings.threads.mode = mode;
         if mode == Mode::Spin {
@@ -127,7 +105,7 @@ fn venue(mode: Mode, tls: Option<TlsSettings>) -> Engine {
     settings.engine.workers = 1;
     settings.engine.cpus = vec![VENUE_CPU];
     settings.engine.pending_per_address_max = 1_000;
-    Engine::start(&settings, |_| Box::new(Venue)).unwrap()
+    Engine::start(&settings, |_| Box::new(Echo)).unwrap()
 }
 
 /// A bare thread that sends back what it has read; it serves one connection after the other.
@@ -265,14 +243,7 @@ impl Client {
     /// Sends one message and waits for the answer, which comes in one piece.
     fn ask(&mut self, msg_type: &str, fields: &[u8]) {
         let mut out = Vec::new();
-        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
-        for piece in [b"49=", self.name.as_bytes(), b"\x0156=VENUE\x01"] {
-            frame.raw(piece);
-        }
-        frame.header_uint(tag::MSG_SEQ_NUM, self.next_num_out);
-        frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
-        frame.raw(fields);
-        frame.finish().unwrap();
+        side::frame(&mut out, self.name, msg_type, self.next_num_out, fields);
         self.next_num_out += 1;
         self.line.write(&out);
         assert!(self.line.read(&mut [0; 4096]) > 0, "the venue has closed");
@@ -280,7 +251,7 @@ impl Client {
 
     fn round_trip(&mut self) -> u64 {
         let begun = Instant::now();
-        self.ask("B", b"58=a text of some forty bytes, as they are\x01");
+        self.ask("B", NEWS);
         begun.elapsed().as_nanos() as u64
     }
 }
@@ -487,11 +458,6 @@ fn flood(firms: &Firms) {
             busy_ns as f64 / 1e7 / seconds
         );
     }
-}
-
-fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_unstable_by(f64::total_cmp);
-    all[all.len() / 2]
 }
 
 fn main() {

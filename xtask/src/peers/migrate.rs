@@ -13,8 +13,6 @@ use super::{Outcome, acceptors, build_quickfix, compare, our_binary, play, root,
 
 /// Orders of the initiator, each of which is answered.
 const ORDERS: usize = 100;
-/// How often another port is tried when the acceptor finds its port taken.
-const PORTS_MAX: usize = 5;
 
 /// Plays all pairs in both roles; goes on after a failure, and fails at the end.
 pub(super) fn prove() -> Outcome<()> {
@@ -53,37 +51,16 @@ struct Pair<'p> {
 
 impl Pair<'_> {
     fn play(&self) -> Outcome<usize> {
-        let mut last = String::new();
-        for _ in 0..PORTS_MAX {
-            if self.folder.exists() {
-                fs::remove_dir_all(&self.folder).map_err(|error| error.to_string())?;
-            }
-            let port = play::free_port()?;
-            let mut acceptor = self.start("acceptor", port, self.we_accept)?;
-            // It ends at once if another process has taken the port in between.
-            if let Err(text) = acceptor.wait("ready", |peer| peer.ready) {
-                last = text;
-                continue;
-            }
-            let initiator = self.start("initiator", port, !self.we_accept)?;
-            return trade(acceptor, initiator);
-        }
-        Err(last)
+        play::fresh(&self.folder)?;
+        let (acceptor, initiator) = play::at_free_port(|role, port| self.start(role, port))?;
+        trade(acceptor, initiator)
     }
 
-    fn start(&self, role: &'static str, port: u16, is_ours: bool) -> Outcome<Peer> {
+    fn start(&self, role: &'static str, port: u16) -> Outcome<Peer> {
         let folder = self.folder.join(role);
-        let failed = |path: &Path, error| format!("{}: {error}", path.display());
-        fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
-        let sample = format!("bench/peers/migrate/{}.{role}.cfg", self.name);
-        let sample = root().join(sample);
-        let text = fs::read_to_string(&sample).map_err(|error| failed(&sample, error))?;
-        let text = text
-            .replace("@PORT@", &port.to_string())
-            .replace("@FOLDER@", &folder.display().to_string())
-            .replace("@DICTIONARIES@", &root().join("dictionaries").display().to_string());
-        let cfg = folder.join("session.cfg");
-        fs::write(&cfg, text).map_err(|error| failed(&cfg, error))?;
+        let is_ours = (role == "acceptor") == self.we_accept;
+        play::fresh(&folder)?;
+        let cfg = sample(self.name, role, (port, &folder), "")?;
         if !is_ours {
             let settings = ["--settings".to_owned(), cfg.display().to_string()];
             return Peer::start(role, self.theirs, &settings, &folder);
@@ -101,6 +78,27 @@ impl Pair<'_> {
         let settings = ["--settings".to_owned(), toml.display().to_string()];
         Peer::start(role, &[self.ours.to_owned(), "peer".to_owned()], &settings, &folder)
     }
+}
+
+/// Writes the settings of an engine in this role into `session.cfg` of the folder: those below
+/// `bench/peers/migrate`, with these lines more in their defaults.
+pub(super) fn sample(
+    name: &str,
+    role: &str,
+    (port, folder): (u16, &Path),
+    more: &str,
+) -> Outcome<PathBuf> {
+    let failed = |path: &Path, error| format!("{}: {error}", path.display());
+    let sample = root().join(format!("bench/peers/migrate/{name}.{role}.cfg"));
+    let text = fs::read_to_string(&sample).map_err(|error| failed(&sample, error))?;
+    let text = text
+        .replace("[default]\n", &format!("[default]\n{more}"))
+        .replace("@PORT@", &port.to_string())
+        .replace("@FOLDER@", &folder.display().to_string())
+        .replace("@DICTIONARIES@", &root().join("dictionaries").display().to_string());
+    let cfg = folder.join("session.cfg");
+    fs::write(&cfg, text).map_err(|error| failed(&cfg, error))?;
+    Ok(cfg)
 }
 
 /// Orders and their reports, and the logout. Returns how many messages were compared.

@@ -28,10 +28,7 @@ pub(super) struct Case<'a> {
 impl Case<'_> {
     /// Plays the session; returns how many messages were compared.
     pub(super) fn play(&self) -> Outcome<usize> {
-        if self.folder.exists() {
-            fs::remove_dir_all(&self.folder).map_err(|error| error.to_string())?;
-        }
-        fs::create_dir_all(&self.folder).map_err(|error| error.to_string())?;
+        fresh(&self.folder)?;
         let mut pair = self.start()?;
         let mut compared = 0;
         for (index, (name, step)) in STEPS.into_iter().enumerate() {
@@ -45,21 +42,14 @@ impl Case<'_> {
     }
 
     fn start(&self) -> Outcome<Pair> {
-        let mut last = String::new();
-        for _ in 0..PORTS_MAX {
-            let port = free_port()?;
-            let options = self.options("acceptor", "VENUE", "CLIENT", port);
-            let mut acceptor = Peer::start("acceptor", self.acceptor, &options, &self.folder)?;
-            // It ends at once if another process has taken the port in between.
-            if let Err(text) = acceptor.wait("ready", |peer| peer.ready) {
-                last = text;
-                continue;
-            }
-            let options = self.options("initiator", "CLIENT", "VENUE", port);
-            let initiator = Peer::start("initiator", self.initiator, &options, &self.folder)?;
-            return Ok(Pair { acceptor, initiator, logons: 0, logouts: 0, barriers: 0 });
-        }
-        Err(last)
+        let (acceptor, initiator) = at_free_port(|role, port| {
+            let (command, ours, theirs) = match role {
+                "acceptor" => (self.acceptor, "VENUE", "CLIENT"),
+                _ => (self.initiator, "CLIENT", "VENUE"),
+            };
+            Peer::start(role, command, &self.options(role, ours, theirs, port), &self.folder)
+        })?;
+        Ok(Pair { acceptor, initiator, logons: 0, logouts: 0, barriers: 0 })
     }
 
     fn options(&self, role: &str, sender: &str, target: &str, port: u16) -> Vec<String> {
@@ -87,6 +77,31 @@ impl Case<'_> {
         }
         options
     }
+}
+
+/// Starts an `acceptor` at a free port, and once it is ready an `initiator`.
+pub(super) fn at_free_port(
+    start: impl Fn(&'static str, u16) -> Outcome<Peer>,
+) -> Outcome<(Peer, Peer)> {
+    let mut last = String::new();
+    for _ in 0..PORTS_MAX {
+        let port = free_port()?;
+        let mut acceptor = start("acceptor", port)?;
+        // It ends at once if another process has taken the port in between.
+        match acceptor.wait("ready", |peer| peer.ready) {
+            Ok(()) => return Ok((acceptor, start("initiator", port)?)),
+            Err(text) => last = text,
+        }
+    }
+    Err(last)
+}
+
+/// A folder without what an earlier run has left in it.
+pub(super) fn fresh(folder: &Path) -> Outcome<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
 pub(super) fn free_port() -> Outcome<u16> {

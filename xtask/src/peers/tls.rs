@@ -15,10 +15,7 @@ use std::process::Command;
 use files::Files;
 
 use super::process::{Peer, now};
-use super::{Outcome, acceptors, migrate, our_binary, play, root, say, target};
-
-/// How often another port is tried when the acceptor finds its port taken.
-const PORTS_MAX: usize = 5;
+use super::{Outcome, acceptors, migrate, our_binary, play, say, target};
 
 /// Whose certificate is of an authority that nobody trusts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,34 +121,20 @@ struct Pair<'p> {
 
 impl Pair<'_> {
     fn play(&self) -> Outcome<String> {
-        let mut last = String::new();
-        for _ in 0..PORTS_MAX {
-            if self.folder.exists() {
-                fs::remove_dir_all(&self.folder).map_err(|error| error.to_string())?;
-            }
-            let port = play::free_port()?;
-            let mut acceptor = self.start("acceptor", port, self.we_accept)?;
-            // It ends at once if another process has taken the port in between.
-            if let Err(text) = acceptor.wait("ready", |peer| peer.ready) {
-                last = text;
-                continue;
-            }
-            let initiator = self.start("initiator", port, !self.we_accept)?;
-            if self.wrong == Wrong::Nobody {
-                let compared = migrate::trade(acceptor, initiator)?;
-                return Ok(format!("{compared} messages compared"));
-            }
-            return self.is_refused(acceptor, initiator);
+        play::fresh(&self.folder)?;
+        let (acceptor, initiator) = play::at_free_port(|role, port| self.start(role, port))?;
+        if self.wrong == Wrong::Nobody {
+            let compared = migrate::trade(acceptor, initiator)?;
+            return Ok(format!("{compared} messages compared"));
         }
-        Err(last)
+        self.is_refused(acceptor, initiator)
     }
 
-    fn start(&self, role: &'static str, port: u16, is_ours: bool) -> Outcome<Peer> {
+    fn start(&self, role: &'static str, port: u16) -> Outcome<Peer> {
         let folder = self.folder.join(role);
-        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let sample = root().join(format!("bench/peers/migrate/quickfixj.{role}.cfg"));
-        let failed = |path: &Path, error| format!("{}: {error}", path.display());
-        let text = fs::read_to_string(&sample).map_err(|error| failed(&sample, error))?;
+        let is_ours = (role == "acceptor") == self.we_accept;
+        // The stores are copied into it before the settings are written.
+        play::fresh(&folder)?;
         let is_strange = self.wrong == if is_ours { Wrong::Ours } else { Wrong::Theirs };
         let owner = match (is_strange, role) {
             (true, _) => "stranger",
@@ -167,13 +150,7 @@ impl Pair<'_> {
             trust.display(),
             files::PASSWORD
         );
-        let text = text
-            .replace("[default]\n", &format!("[default]\n{tls}"))
-            .replace("@PORT@", &port.to_string())
-            .replace("@FOLDER@", &folder.display().to_string())
-            .replace("@DICTIONARIES@", &root().join("dictionaries").display().to_string());
-        let cfg = folder.join("session.cfg");
-        fs::write(&cfg, text).map_err(|error| failed(&cfg, error))?;
+        let cfg = migrate::sample("quickfixj", role, (port, &folder), &tls)?;
         if !is_ours {
             let settings = ["--settings".to_owned(), cfg.display().to_string()];
             return Peer::start(role, self.theirs, &settings, &folder);

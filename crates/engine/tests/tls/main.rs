@@ -11,6 +11,7 @@ mod events;
 mod expiry;
 mod floods;
 mod foreign;
+mod planted;
 mod resumption;
 
 use std::fs;

@@ -1,0 +1,99 @@
+//! What several benchmarks have on either side of a session: applications of the venue, its
+//! settings, the frames of a client that is a plain socket, and medians.
+#![allow(dead_code, reason = "each benchmark uses a part of it")]
+
+use transfix::codec::FrameWriter;
+use transfix::{
+    Application, BeginString, BusinessReject, Durability, Message, Precision, Role, SessionId,
+    SessionRef, SessionSettings, clock, tag,
+};
+
+/// The CPU of the client, where each side has one.
+pub(crate) const CLIENT_CPU: usize = 0;
+/// That of the venue.
+pub(crate) const VENUE_CPU: usize = 1;
+
+/// The fields of a News(B).
+pub(crate) const NEWS: &[u8] = b"58=a text of some forty bytes, as they are\x01";
+
+/// The fields of a NewOrderSingle(D).
+pub(crate) const ORDER: &[u8] = b"11=5000\x0121=1\x0155=EU\x0154=1\x01\
+    60=20261121-12:00:00.123\x0140=2\x0138=5\x0159=0\x0144=30\x01";
+
+/// Sends the text of each News(B) back.
+pub(crate) struct Echo;
+
+impl Application for Echo {
+    fn on_message(
+        &mut self,
+        news: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        echo(news, session)
+    }
+}
+
+/// Sends the text of a News(B) back.
+pub(crate) fn echo(news: &Message<'_>, session: &mut SessionRef<'_>) -> Result<(), BusinessReject> {
+    let text = news.required(tag::TEXT)?;
+    session.send("B", |report| _ = report.bytes(tag::TEXT, text))?;
+    Ok(())
+}
+
+/// Answers each order by a report with the same ClOrdID(11).
+pub(crate) struct Reports;
+
+impl Application for Reports {
+    fn on_message(
+        &mut self,
+        order: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let id = order.required(tag::CL_ORD_ID)?;
+        let now = session.now().utc;
+        session.send("8", |report| {
+            report.bytes(tag::CL_ORD_ID, id).uint(tag::ORDER_ID, 1).uint(tag::EXEC_ID, 1);
+            report.char(tag::EXEC_TYPE, b'0').char(tag::ORD_STATUS, b'0').char(tag::SIDE, b'1');
+            report.uint(tag::LEAVES_QTY, 5).uint(tag::CUM_QTY, 0).uint(tag::AVG_PX, 0);
+            report.timestamp(tag::TRANSACT_TIME, now);
+        })?;
+        Ok(())
+    }
+}
+
+/// An acceptor of this client, at a port of the system's choice.
+pub(crate) fn acceptor(client: &str) -> SessionSettings {
+    let id = SessionId::new(BeginString::Fix44, "VENUE", client);
+    SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0")
+}
+
+/// The same with a store in memory, and without validation.
+pub(crate) fn bare_acceptor(client: &str) -> SessionSettings {
+    let mut settings = acceptor(client);
+    settings.store.durability = Durability::Memory;
+    settings.validation.validate = false;
+    settings
+}
+
+/// Appends a message of this client, with this MsgSeqNum(34).
+pub(crate) fn frame(out: &mut Vec<u8>, client: &str, msg_type: &str, seq: u64, fields: &[u8]) {
+    let mut frame = FrameWriter::new(out, b"FIX.4.4", msg_type.as_bytes());
+    for piece in [b"49=", client.as_bytes(), b"\x0156=VENUE\x01"] {
+        frame.raw(piece);
+    }
+    frame.header_uint(tag::MSG_SEQ_NUM, seq);
+    frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
+    frame.raw(fields);
+    frame.finish().unwrap();
+}
+
+pub(crate) fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_unstable_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
+/// The median in microseconds.
+pub(crate) fn median_us(ns: &mut [u64]) -> f64 {
+    ns.sort_unstable();
+    ns[ns.len() / 2] as f64 / 1_000.0
+}
