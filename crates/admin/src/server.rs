@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -36,6 +36,8 @@ use crate::users::UsersFile;
 const CONNECTIONS_MAX: usize = 256;
 /// How long a client may take for a TLS handshake, and for the head of a request.
 const HEAD_MAX: Duration = Duration::from_secs(10);
+/// How long the last answers may take when the server ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// How long the listener rests after an error of the system.
 const REST: Duration = Duration::from_millis(100);
 
@@ -109,7 +111,7 @@ impl AdminServer {
         if tls.is_none() && !address.ip().is_loopback() {
             return Err(format!(
                 "address = \"{}\" can be reached from other machines: set certificate and \
-                 private_key, or listen at 127.0.0.1",
+                 key, or listen at 127.0.0.1",
                 settings.address
             ));
         }
@@ -140,15 +142,18 @@ impl AdminServer {
             runtime.block_on(async {
                 match TcpListener::from_std(listener) {
                     Ok(listener) => {
+                        let open = GracefulShutdown::new();
                         tokio::select! {
-                            () = serve(&listener, tls.as_ref(), &router) => {}
+                            () = serve(&listener, tls.as_ref(), &router, &open) => {}
                             _ = stopped => {}
                         }
+                        // Who has asked gets its answer.
+                        let _ = tokio::time::timeout(LAST_ANSWERS, open.shutdown()).await;
                     }
                     Err(error) => tracing::error!(%error, "the administration cannot listen"),
                 }
             });
-            runtime.shutdown_timeout(Duration::from_secs(1));
+            runtime.shutdown_timeout(LAST_ANSWERS);
         });
         let thread = Some(thread.map_err(wrong)?);
         Ok(Self { address, is_tls, stop: Some(stop), thread })
@@ -178,11 +183,11 @@ impl Drop for AdminServer {
 }
 
 fn tls(settings: &AdminSettings) -> Result<Option<TlsAcceptor>, String> {
-    let (certificate, key) = (&settings.certificate, &settings.private_key);
+    let (certificate, key) = (&settings.certificate, &settings.key);
     match (certificate.as_os_str().is_empty(), key.as_os_str().is_empty()) {
         (true, true) => return Ok(None),
         (false, false) => {}
-        _ => return Err("certificate and private_key belong together".to_owned()),
+        _ => return Err("certificate and key belong together".to_owned()),
     }
     let wrong = |path: &Path, why: &dyn fmt::Display| format!("{}: {why}", path.display());
     let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
@@ -198,7 +203,12 @@ fn tls(settings: &AdminSettings) -> Result<Option<TlsAcceptor>, String> {
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }
 
-async fn serve(listener: &TcpListener, tls: Option<&TlsAcceptor>, router: &Router) {
+async fn serve(
+    listener: &TcpListener,
+    tls: Option<&TlsAcceptor>,
+    router: &Router,
+    open: &GracefulShutdown,
+) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
@@ -211,14 +221,14 @@ async fn serve(listener: &TcpListener, tls: Option<&TlsAcceptor>, router: &Route
                 continue;
             }
         };
-        let (tls, router) = (tls.cloned(), router.clone());
+        let (tls, router, open) = (tls.cloned(), router.clone(), open.watcher());
         tokio::spawn(async move {
             match tls {
-                None => connection(socket, from, router).await,
+                None => connection(socket, from, router, open).await,
                 Some(tls) => {
                     let handshake = tokio::time::timeout(HEAD_MAX, tls.accept(socket)).await;
                     if let Ok(Ok(stream)) = handshake {
-                        connection(stream, from, router).await;
+                        connection(stream, from, router, open).await;
                     }
                 }
             }
@@ -231,6 +241,7 @@ async fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     from: SocketAddr,
     router: Router,
+    open: Watcher,
 ) {
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         use tower::ServiceExt as _;
@@ -241,5 +252,5 @@ async fn connection(
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     // What a client breaks off is its own affair.
-    let _ = pin!(connection).await;
+    let _ = open.watch(connection.into_owned()).await;
 }

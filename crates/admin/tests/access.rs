@@ -191,7 +191,7 @@ fn it_does_not_start_where_it_would_not_be_safe() {
     let none = try_with(&|s| s.users_file = "none.toml".into());
     assert!(none.contains("`transfix admin user add --file none.toml NAME` makes it"), "{none}");
     let half = try_with(&|s| s.certificate = "x.pem".into());
-    assert!(half.ends_with("certificate and private_key belong together"), "{half}");
+    assert!(half.ends_with("certificate and key belong together"), "{half}");
     let taken = try_with(&|s| s.address = market.server.address().to_string());
     assert!(taken.contains("in use"), "{taken}");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();

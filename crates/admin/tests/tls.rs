@@ -13,7 +13,7 @@ fn a_browser_is_served_by_tls() {
         let made = Authority::new(dir, "authority");
         let signed = made.sign(&["localhost"], 1, Valid::Now);
         admin.certificate = signed.certificate.clone();
-        admin.private_key = signed.key.clone();
+        admin.key = signed.key.clone();
         authority = Some(made);
     });
     assert!(market.server.url().starts_with("https://127.0.0.1:"));

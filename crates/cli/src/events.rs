@@ -8,14 +8,16 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
+use transfix_admin::EventRing;
 
 /// Lines that may wait for a reader.
 const LINES_MAX: usize = 4_096;
@@ -29,6 +31,19 @@ pub(crate) enum Rejects {
     Elsewhere,
 }
 
+/// The last events, for the console, if the program has one.
+static RING: OnceLock<EventRing> = OnceLock::new();
+
+/// Keeps the last events from the beginning on. Called before [`show`].
+pub(crate) fn keep() {
+    let _ = RING.set(EventRing::default());
+}
+
+/// The last events, if they are kept.
+pub(crate) fn kept() -> EventRing {
+    RING.get().cloned().unwrap_or_default()
+}
+
 /// Writes events of this level and graver ones, until what it returns is dropped: then what waits
 /// is written, as far as somebody reads it.
 pub(crate) fn show(level: Level, rejects: Rejects) -> WorkerGuard {
@@ -36,8 +51,11 @@ pub(crate) fn show(level: Level, rejects: Rejects) -> WorkerGuard {
     let (queue, guard) = builder.thread_name("events").finish(io::stderr());
     let counted = Counted { dropped: queue.error_counter(), queue, told: AtomicUsize::new(0) };
     let colored = io::stderr().is_terminal();
-    let lines = tracing_subscriber::fmt().with_writer(counted).with_ansi(colored);
-    lines.with_max_level(level).finish().with(Watcher { rejects }).init();
+    let lines = tracing_subscriber::fmt::layer().with_writer(counted).with_ansi(colored);
+    let lines = lines.with_filter(LevelFilter::from_level(level));
+    // What an operator sees in the console has a level of its own.
+    let ring = RING.get().map(|ring| ring.layer().with_filter(LevelFilter::INFO));
+    tracing_subscriber::registry().with(Watcher { rejects }).with(lines).with(ring).init();
     guard
 }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
+mod admin;
 mod audit;
 mod check;
 mod connect;
@@ -83,6 +84,7 @@ enum Verb {
     Tls(tls::Args),
     /// Look into the stores of sessions, and set, repair or import one.
     Store(store::Args),
+    Admin(admin::Args),
     Audit(audit::Args),
     /// A counterparty for tests, driven by lines.
     #[command(hide = true)]
@@ -98,6 +100,9 @@ fn main() -> ExitCode {
         Verb::Connect(_) if !cli.verbose => Rejects::Elsewhere,
         _ => Rejects::Shown,
     };
+    if matches!(cli.verb, Verb::Serve(_)) {
+        events::keep();
+    }
     let _events = (!matches!(cli.verb, Verb::Peer(_))).then(|| events::show(level, rejects));
     match cli.verb {
         Verb::Demo(args) => demo::run(&args),
@@ -116,6 +121,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "tls")]
         Verb::Tls(args) => tls::run(&args),
         Verb::Store(args) => store::run(&args),
+        Verb::Admin(args) => admin::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Peer(args) => peer::run(&args),
     }

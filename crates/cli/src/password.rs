@@ -39,7 +39,8 @@ pub(crate) fn run(_: &Args) -> ExitCode {
     }
 }
 
-fn read() -> Result<String, String> {
+/// Asks for a password, or takes it from standard input.
+pub(crate) fn read() -> Result<String, String> {
     let mut password = String::new();
     if io::stdin().is_terminal() {
         let ask = |prompt| rpassword::prompt_password(prompt).map_err(|e| e.to_string());

@@ -1,21 +1,24 @@
 //! `transfix serve`: the small matching venue, from a settings file, until Ctrl-C or SIGTERM. On
 //! SIGHUP it goes over to what the file says then.
 
+use std::collections::VecDeque;
 use std::io::{IsTerminal, stdin};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use transfix::{
-    Application, Direction, Disconnect, Engine, Outcome, Reloaded, Role, SessionId, SessionOutcome,
-    SessionSettings, Settings,
+    Actor, Admin, Application, Direction, Disconnect, Engine, EngineAction, Outcome, Reloaded,
+    Request, Role, SessionId, SessionOutcome, SessionSettings, Settings,
 };
+use transfix_admin::{AdminServer, Extras};
 
+use crate::events;
 use crate::input::failed;
 use crate::not_started::NotStarted;
 use crate::show::{Show, say};
@@ -34,7 +37,8 @@ other. With `keep_inbound = true` the book outlives a restart, and a kill -9.
 Ends on Ctrl-C or SIGTERM, or when its terminal is closed: logs out everywhere and waits for the
 answers. On SIGHUP it reads the settings file again: sessions that are new, gone or changed begin,
 end or begin anew, the others go on; if anything in the file is wrong, it says so on standard error,
-and nothing changes.
+and nothing changes. With [admin] in the settings it is seen and steered over HTTP, by a browser or
+by `transfix admin`.
 Exit code: 0 all sessions logged out, 1 not started or a session did not end in order,
 2 wrong usage or settings that cannot be read.")]
 pub(crate) struct Args {
@@ -112,14 +116,49 @@ fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
         None => unreachable!("there is a venue for each session"),
     })?;
     say_where(&engine);
-    while asked.next() == Wish::Reload {
-        match reload(args, &mut engine, &settings) {
-            Ok(new) => settings = new,
-            Err(why) => complain(why.iter().map(String::as_str).chain(["nothing has changed"])),
+    let console = console(args, &settings, &engine)?;
+    let admin = engine.admin();
+    asked.take_requests(&admin);
+    let signal = Actor::new("signal", "SIGHUP");
+    loop {
+        let by = match asked.next() {
+            Wish::Stop => break,
+            Wish::Reload => None,
+            Wish::Asked(request) => match request.action {
+                EngineAction::Reload => Some(request),
+                EngineAction::Stop => {
+                    request.answer(Ok("stopping".to_owned()));
+                    break;
+                }
+                _ => {
+                    let why = "this program takes its sessions from its settings file alone: \
+                               change it, and reload";
+                    request.answer(Err(why.to_owned()));
+                    continue;
+                }
+            },
+        };
+        let mut go_over = || match reload(args, &mut engine, &settings) {
+            Ok((new, done)) => {
+                settings = new;
+                Ok(done)
+            }
+            Err(why) => {
+                complain(why.iter().map(String::as_str).chain(["nothing has changed"]));
+                Err(why.join("\n"))
+            }
+        };
+        match by {
+            // The audit has it already.
+            Some(request) => request.answer(go_over()),
+            // The log says what is wrong.
+            None => drop(admin.audited(&signal, &EngineAction::Reload, go_over)),
         }
         asked.is_reloading.store(false, Ordering::Release);
     }
     say("stopping");
+    // Who asks for the stop gets its answer.
+    drop(console);
     let mut orderly = true;
     for outcome in engine.stop(LOGOUT_MS) {
         orderly &= is_orderly(&outcome);
@@ -131,11 +170,31 @@ fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
 /// How long counterparties have to answer a Logout(5).
 const LOGOUT_MS: u64 = 10_000;
 
+/// The administration over HTTP, if the settings want it.
+fn console(
+    args: &Args,
+    settings: &Settings,
+    engine: &Engine,
+) -> Result<Option<AdminServer>, String> {
+    let Some(admin) = &settings.admin else { return Ok(None) };
+    let mut extras = Extras::new(events::kept());
+    extras.settings_file = Some(args.settings.clone());
+    extras.listening = engine.listening().to_vec();
+    let audit = &settings.engine.audit_file;
+    extras.audit_file = Some(audit.clone()).filter(|path| !path.as_os_str().is_empty());
+    let server = AdminServer::start(admin, &engine.admin(), extras);
+    let server = server.map_err(|error| format!("{}: {error}", args.settings.display()))?;
+    say(&format!("administration at {}", server.url()));
+    Ok(Some(server))
+}
+
 /// What somebody outside wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Wish {
     /// SIGHUP.
     Reload,
+    /// What an operator asks of the program.
+    Asked(Request),
     /// The end.
     Stop,
 }
@@ -144,6 +203,9 @@ enum Wish {
 /// it has been heard.
 struct Asked {
     wishes: Receiver<Wish>,
+    to: Sender<Wish>,
+    /// What was wanted meanwhile.
+    later: VecDeque<Wish>,
     is_reloading: Arc<AtomicBool>,
 }
 
@@ -153,34 +215,47 @@ impl Asked {
         let mut signals = signals.map_err(|error| error.to_string())?;
         let (to, wishes) = channel();
         let is_reloading = Arc::new(AtomicBool::new(false));
-        let reloading = Arc::clone(&is_reloading);
+        let (reloading, of_signals) = (Arc::clone(&is_reloading), to.clone());
         let has_terminal = stdin().is_terminal();
         let listen = move || {
             for signal in signals.forever() {
                 // A terminal that has been closed is none any more: that is what the signal says
                 // then.
-                let is_reload = signal == SIGHUP && !(has_terminal && !stdin().is_terminal());
+                let is_reload = signal == SIGHUP && (!has_terminal || stdin().is_terminal());
                 let wish = if is_reload { Wish::Reload } else { Wish::Stop };
-                if wish == Wish::Stop && reloading.load(Ordering::Acquire) {
+                if !is_reload && reloading.load(Ordering::Acquire) {
                     say("stopping as soon as the reload is done");
                 }
-                if to.send(wish).is_err() {
+                if of_signals.send(wish).is_err() {
                     break;
                 }
             }
         };
         let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(listen);
         thread.map(drop).map_err(|error| format!("thread signals: {error}"))?;
-        Ok(Self { wishes, is_reloading })
+        Ok(Self { wishes, to, later: VecDeque::new(), is_reloading })
+    }
+
+    /// Takes what operators ask of the program, too.
+    fn take_requests(&self, admin: &Admin) {
+        let to = self.to.clone();
+        // At the end nobody takes it, and who asks is told so.
+        admin.take_requests(move |request| drop(to.send(Wish::Asked(request))));
     }
 
     /// What is wanted next: the end, if that is wanted at all.
     fn next(&mut self) -> Wish {
-        // The thread ends with the process.
-        let first = self.wishes.recv().unwrap_or(Wish::Stop);
-        let wish =
-            if self.wishes.try_iter().any(|wish| wish == Wish::Stop) { Wish::Stop } else { first };
-        self.is_reloading.store(wish == Wish::Reload, Ordering::Release);
+        self.later.extend(self.wishes.try_iter());
+        if self.later.is_empty() {
+            // The sender is here.
+            self.later.extend(self.wishes.recv());
+            self.later.extend(self.wishes.try_iter());
+        }
+        if self.later.iter().any(|wish| matches!(wish, Wish::Stop)) {
+            return Wish::Stop;
+        }
+        let wish = self.later.pop_front().unwrap_or(Wish::Stop);
+        self.is_reloading.store(true, Ordering::Release);
         wish
     }
 }
@@ -202,7 +277,11 @@ fn say_where(engine: &Engine) {
 ///
 /// # Errors
 /// All that is wrong with it; then nothing has changed.
-fn reload(args: &Args, engine: &mut Engine, from: &Settings) -> Result<Settings, Vec<String>> {
+fn reload(
+    args: &Args,
+    engine: &mut Engine,
+    from: &Settings,
+) -> Result<(Settings, String), Vec<String>> {
     let one = |error: String| vec![error];
     let to = Settings::load_or_all_errors(&args.settings);
     let to = to.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
@@ -230,7 +309,9 @@ fn reload(args: &Args, engine: &mut Engine, from: &Settings) -> Result<Settings,
     let done = done.map_err(|error| one(error.to_string()))?;
     tell(&done);
     say_where(engine);
-    Ok(done.settings)
+    let failed = done.failed.iter().map(|(id, error)| format!("\n{id} has failed: {error}"));
+    let said = done.changes.to_string() + &failed.collect::<String>();
+    Ok((done.settings, said))
 }
 
 /// Says what a reload has done, and what it could not.

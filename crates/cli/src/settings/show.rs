@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
 const COLUMN: usize = 44;
 
 fn of_toml(text: &mut String, settings: &ShownSettings, changed: bool) {
-    let (heading, place) = (heading(settings), &settings.place);
+    let (heading, place) = (settings.heading, &settings.place);
     let of = settings.id.as_ref().map(|id| format!("{id}, ")).unwrap_or_default();
     let blank = if text.is_empty() { "" } else { "\n" };
     // A String takes everything.
@@ -88,10 +88,6 @@ fn of_toml(text: &mut String, settings: &ShownSettings, changed: bool) {
         };
         let _ = writeln!(text, "{line:COLUMN$} # {from}");
     }
-}
-
-fn heading(settings: &ShownSettings) -> &'static str {
-    if settings.id.is_some() { "[[session]]" } else { "[engine]" }
 }
 
 fn keys(settings: &ShownSettings, changed: bool) -> impl Iterator<Item = &ShownKey> {

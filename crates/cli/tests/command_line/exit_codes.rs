@@ -149,6 +149,29 @@ const CALLS: &[(i32, &str)] = &[
     (0, "generate FIX44 --messages Heartbeat --output generated"),
     (2, "generate FIX45"),
     (2, "generate"),
+    (0, "admin user add anna --role operator --file people.toml"),
+    (2, "admin user add ann/a --file people.toml"),
+    (2, "admin user add anna --role king"),
+    (0, "admin user list --file people.toml"),
+    (2, "admin user list --file none.toml"),
+    (1, "admin user remove nobody --file people.toml"),
+    (2, "admin user remove nobody --file none.toml"),
+    (0, "admin token add robot --file people.toml"),
+    (2, "admin token add robot --file people.toml"),
+    (0, "admin token remove robot --file people.toml"),
+    (2, "admin do X heartbeat now --url http://127.0.0.1:1"),
+    (2, "admin sessions --url https://127.0.0.1:1"),
+    (2, "admin sessions --token-file none"),
+    (1, "admin session X --url http://127.0.0.1:1"),
+    (1, "admin do X heartbeat --url http://127.0.0.1:1"),
+    (1, "admin messages X --url http://127.0.0.1:1"),
+    (1, "admin events --url http://127.0.0.1:1"),
+    (1, "admin audit --url http://127.0.0.1:1"),
+    (1, "admin certificates --url http://127.0.0.1:1"),
+    (1, "admin ready --url http://127.0.0.1:1"),
+    (1, "admin reload --url http://127.0.0.1:1"),
+    (1, "admin stop --confirm stop --url http://127.0.0.1:1"),
+    (1, "admin sessions --url http://127.0.0.1:1"),
     (2, "audit journals none none"),
     (0, "audit verify notes.body"),
     (1, "audit verify bad.fix"),
@@ -160,7 +183,11 @@ const CALLS: &[(i32, &str)] = &[
 /// The words of a call that name a verb: `store list`.
 fn verb(call: &str) -> String {
     let words: Vec<_> = call.split(' ').collect();
-    let count = if matches!(words[0], "audit" | "store" | "bench") { 2 } else { 1 };
+    let count = match words[..] {
+        ["admin", "user" | "token", ..] => 3,
+        ["admin" | "audit" | "store" | "bench", ..] => 2,
+        _ => 1,
+    };
     words.into_iter().take(count).collect::<Vec<_>>().join(" ")
 }
 
@@ -179,7 +206,8 @@ fn every_verb_ends_as_its_help_says() {
     let dir = files();
     for (code, call) in CALLS {
         let args: Vec<_> = call.split(' ').filter(|word| !word.is_empty()).collect();
-        let run = run_in(dir.path(), &args, b"");
+        let input: &[u8] = if call.contains("user add") { b"a good password\n" } else { b"" };
+        let run = run_in(dir.path(), &args, input);
         assert_eq!(run.code, *code, "{call}: {run:#?}");
         assert!(*code == 0 || !(run.err.is_empty() && run.out.is_empty()), "{call} says nothing");
         assert!(!run.err.contains("panicked"), "{call}: {run:#?}");
@@ -192,9 +220,10 @@ fn every_help_says_which_exit_codes_there_are() {
     let help = expect(0, &["--help"]).out;
     let mut verbs = verbs_of(&help);
     verbs.extend(["audit journals".to_owned(), "peer".to_owned()]);
-    for group in ["audit", "store", "bench"] {
+    for group in ["admin", "admin user", "admin token", "audit", "store", "bench"] {
         verbs.retain(|verb| verb != group);
-        let help = expect(0, &[group, "--help"]).out;
+        let words: Vec<_> = group.split(' ').chain(["--help"]).collect();
+        let help = expect(0, &words).out;
         verbs.extend(verbs_of(&help).iter().map(|verb| format!("{group} {verb}")));
     }
     assert!(verbs.len() > 20, "{verbs:?}");

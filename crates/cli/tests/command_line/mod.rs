@@ -1,6 +1,7 @@
 //! The program as its users call it: what it prints, where, and its exit codes.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
+mod admin;
 mod exit_codes;
 mod mask;
 mod migrate;

@@ -59,7 +59,7 @@ impl Program {
     }
 
     /// The first line with this text on standard error.
-    fn wait_for_error(&mut self, text: &str) -> String {
+    pub(crate) fn wait_for_error(&mut self, text: &str) -> String {
         let child = &mut self.child;
         let errors = self.errors.get_or_insert_with(|| lines_of(child.stderr.take().unwrap()));
         loop {
@@ -98,7 +98,7 @@ impl Program {
         self.send(Signal::TERM);
     }
 
-    fn send(&self, signal: Signal) {
+    pub(crate) fn send(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 

@@ -9,7 +9,7 @@ use crate::api::application::Application;
 use crate::drive::outcome::SessionOutcome;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::settings::{SessionSettings, Settings};
+use crate::settings::{AdminSettings, SessionSettings, Settings};
 
 /// What leads from some settings to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub struct Changes {
     pub changed: Vec<(SessionId, Vec<&'static str>)>,
     /// Keys of `[engine]` that differ: they count from the next start of the engine.
     pub of_engine: Vec<&'static str>,
+    /// Keys of `[admin]` that differ, if one has it and the other has not all of them: they count
+    /// from the next start of the program.
+    pub of_admin: Vec<&'static str>,
 }
 
 impl Changes {
@@ -32,6 +35,11 @@ impl Changes {
         let before: HashMap<_, _> = from.sessions.iter().map(|one| (one.id(), one)).collect();
         let after: HashMap<_, _> = to.sessions.iter().map(|one| (one.id(), one)).collect();
         let mut changes = Self { of_engine: from.engine.differing(&to.engine), ..Self::default() };
+        changes.of_admin = match (&from.admin, &to.admin) {
+            (None, None) => Vec::new(),
+            (Some(from), Some(to)) => from.differing(to),
+            _ => AdminSettings::KEYS.iter().map(|key| key.name).collect(),
+        };
         for session in &from.sessions {
             if !after.contains_key(&session.id()) {
                 changes.removed.push(session.id());
@@ -58,7 +66,7 @@ impl Changes {
     }
 }
 
-/// A line for each session, and one for the keys of `[engine]`.
+/// A line for each session, and one for the keys of `[engine]` and of `[admin]`.
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = Vec::new();
@@ -67,9 +75,11 @@ impl fmt::Display for Changes {
             lines.push(format!("{id}: begins anew with other values of {}", keys.join(", ")));
         }
         lines.extend(self.added.iter().map(|id| format!("{id}: added")));
-        if !self.of_engine.is_empty() {
-            let keys = self.of_engine.join(", ");
-            lines.push(format!("[engine]: {keys} will count from the next start on"));
+        for (heading, keys) in [("[engine]", &self.of_engine), ("[admin]", &self.of_admin)] {
+            if !keys.is_empty() {
+                let keys = keys.join(", ");
+                lines.push(format!("{heading}: {keys} will count from the next start on"));
+            }
         }
         if lines.is_empty() {
             lines.push("nothing has changed".to_owned());
@@ -119,7 +129,8 @@ impl Engine {
         self.check_all(to)?;
         let changes = Changes::between(from, to);
         let (mut ended, mut failed) = (Vec::new(), Vec::new());
-        let mut settings = Settings { engine: from.engine.clone(), ..to.clone() };
+        let mut settings =
+            Settings { engine: from.engine.clone(), admin: from.admin.clone(), ..to.clone() };
         let changed = changes.changed.iter().map(|(id, _)| id);
         // All at once: one counterparty that does not answer is waited for as long as many.
         let text = "the settings have changed";

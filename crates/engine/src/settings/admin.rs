@@ -1,5 +1,6 @@
 //! The section `[admin]`: the administration over HTTP.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -11,19 +12,46 @@ settings_table! {
     #[derive(Serialize, PartialEq, Eq)]
     pub struct AdminSettings {
         /// Where to listen, as `host:port`. At another address than one of this machine alone,
-        /// `certificate` and `private_key` are needed.
-        pub address: String = "127.0.0.1:9890".to_owned(),
+        /// `certificate` and `key` are needed.
+        pub address: String = "127.0.0.1:9890".into(),
         /// File of the users and tokens, made by `transfix admin user add`.
-        pub users_file: PathBuf = PathBuf::from("users.toml"),
+        pub users_file: PathBuf = "users.toml".into(),
         /// File of our certificate and those above it, in PEM.
         pub certificate: PathBuf = PathBuf::new(),
         /// File of its private key, in PEM.
-        pub private_key: PathBuf = PathBuf::new(),
+        pub key: PathBuf = PathBuf::new(),
         /// After how many minutes without a request a user must log in again.
         #[least(1)]
         pub login_idle_min: u32 = 30,
         /// Whether `/metrics` may be read by anybody who reaches the port. Otherwise a token of a
         /// viewer is needed.
         pub open_metrics: bool = false,
+    }
+}
+
+impl AdminSettings {
+    /// The key that is wrong, and what is wrong with it.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        let empty = |path: &PathBuf| path.as_os_str().is_empty();
+        if empty(&self.certificate) != empty(&self.key) {
+            let why = "certificate and key of [admin] belong together".to_owned();
+            let there = if empty(&self.certificate) { "key" } else { "certificate" };
+            return Err((there, why));
+        }
+        let host = self.address.rsplit_once(':').map_or("", |(host, _)| host);
+        let host = host.trim_matches(['[', ']']);
+        let is_own = host == "localhost"
+            || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        if empty(&self.certificate) && !is_own {
+            return Err((
+                "address",
+                format!(
+                    "address = \"{}\" of [admin] can be reached from other machines: set \
+                     certificate and key too, or listen at 127.0.0.1",
+                    self.address
+                ),
+            ));
+        }
+        Ok(())
     }
 }

@@ -11,7 +11,6 @@ use toml::de::{DeTable, DeValue};
 use transfix_session::{Key, Role, Throttle};
 
 use crate::schedule::ScheduleSettings;
-use crate::settings::Settings;
 use crate::settings::check::{Step, find_wrong};
 use crate::settings::dictionary_source::DictionarySource;
 use crate::settings::engine::EngineSettings;
@@ -21,6 +20,7 @@ use crate::settings::secret;
 use crate::settings::session::{GROUPS, KeyLines, Places, SessionSettings};
 use crate::settings::validation::ValidationSettings;
 use crate::settings::words::unknown_key;
+use crate::settings::{AdminSettings, Settings};
 
 mod error;
 mod lines;
@@ -78,7 +78,7 @@ fn parse_or_all(path: &Path, text: &str) -> Result<Settings, Vec<SettingsError>>
 }
 
 fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, SettingsError> {
-    let Sections { engine, defaults, dictionaries, sessions, is_whole } =
+    let Sections { engine, admin, defaults, dictionaries, sessions, is_whole } =
         Sections::of(sources, errors)?;
     let mut settings = Settings::default();
     let mut engine_keys = Arc::default();
@@ -92,6 +92,18 @@ fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, Settin
             Ok(engine)
         })?;
         settings.engine = engine.unwrap_or_default();
+    }
+    if let Some((span, table)) = admin {
+        let lines = sources.lines.of_keys(&table, AdminSettings::KEYS);
+        settings.admin = errors.of_table(table, &sources.lines, |table| {
+            let table = Spanned::new(span.clone(), DeValue::Table(table));
+            let admin: AdminSettings = value_of(sources, table)?;
+            admin.check().map_err(|(key, what)| {
+                let line = lines.iter().find(|(name, _)| *name == key).map_or(0, |(_, line)| *line);
+                SettingsError::at_line(Path::new(""), line, what)
+            })?;
+            Ok(admin)
+        })?;
     }
     let mut aliases = Aliases::new();
     for (name, source) in dictionaries {

@@ -13,9 +13,9 @@ use crate::settings::form::{self, Form};
 use crate::settings::retention::RetentionSettings;
 use crate::settings::words::nearest;
 use crate::settings::{
-    ApplicationSettings, EngineSettings, FailoverSettings, ProxySettings, QueueSettings,
-    SessionSettings, SocketSettings, StoreSettings, ThreadSettings, TlsSettings, Unavailable,
-    ValidationSettings,
+    AdminSettings, ApplicationSettings, EngineSettings, FailoverSettings, ProxySettings,
+    QueueSettings, SessionSettings, SocketSettings, StoreSettings, ThreadSettings, TlsSettings,
+    Unavailable, ValidationSettings,
 };
 use crate::settings::{dictionary_source::DictionarySource, log::LogSettings};
 
@@ -46,6 +46,7 @@ pub(crate) const SESSION: &str = "[[session]]";
 /// All of them, in the order of the book.
 pub(crate) const TABLES: &[Table] = &[
     table!(EngineSettings, "[engine]"),
+    table!(AdminSettings, "[admin]"),
     table!(SessionSettings, "[[session]]"),
     table!(ProtocolConfig, "[[session]]"),
     table!(ValidationSettings, "[[session]]"),
@@ -154,6 +155,7 @@ fn heading(text: &mut String, table: &Table) {
         SESSION if table.of == "SessionSettings" => ", or [defaults] for all sessions",
         SESSION => ", further keys",
         "[engine]" => ", for all sessions together",
+        "[admin]" => ", the administration over HTTP",
         "throttles" | "windows" => ", a list of tables",
         "dictionary" => ", as a table; or a name or a path as text",
         _ => ", a table of a session",

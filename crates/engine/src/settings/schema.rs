@@ -15,6 +15,7 @@ const VARIABLE: &str = r"^\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}$";
 pub(super) fn text() -> String {
     let session = table(TABLES.iter().filter(|table| table.name == SESSION));
     let engine = table(TABLES.iter().filter(|table| table.name == "[engine]"));
+    let admin = table(TABLES.iter().filter(|table| table.name == "[admin]"));
     let about = |text: &str, mut value: Value| {
         value["description"] = text.into();
         value
@@ -30,6 +31,7 @@ pub(super) fn text() -> String {
                 json!({ "type": "array", "items": { "type": "string" } }),
             ),
             "engine": about("What all sessions share.", engine),
+            "admin": about("The administration over HTTP, if there is to be one.", admin),
             "defaults": about("Keys that hold for all sessions.", defined("session")),
             "dictionaries": about(
                 "Names for dictionaries, to be used in the sessions.",

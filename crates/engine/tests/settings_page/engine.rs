@@ -194,6 +194,12 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[engine].latency_at_stop", LATENCY, "the_stop_tells_if_it_is_asked"),
     ("[engine].audit_file", ADMIN, "each_action_does_what_it_says_and_is_written_down"),
     ("[engine].audit_file", ADMIN, "what_the_audit_file_does_not_take_is_not_done"),
+    ("[admin].address", "admin/tests/access.rs", "it_does_not_start_where_it_would_not_be_safe"),
+    ("[admin].users_file", "admin/tests/access.rs", "it_does_not_start_where_it_would_not_be_safe"),
+    ("[admin].certificate", "admin/tests/tls.rs", "a_browser_is_served_by_tls"),
+    ("[admin].key", "admin/tests/tls.rs", "a_browser_is_served_by_tls"),
+    ("[admin].open_metrics", "admin/tests/looking.rs", "metrics_are_those_of_the_sessions"),
+    ("[admin].login_idle_min", "admin/src/logins.rs", "a_login_ends_when_it_is_idle_or_old"),
     ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
 ];
 

@@ -17,10 +17,10 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 use transfix::schedule::{ScheduleSettings, WindowSettings};
 use transfix::{
-    ApplicationSettings, DictionarySource, EngineSettings, FailoverSettings, Key, LogSettings,
-    LogonConfig, NumbersConfig, ProtocolConfig, ProxySettings, QueueSettings, ResendConfig,
-    ResetPolicy, RetentionSettings, SessionSettings, SocketSettings, StoreSettings, ThreadSettings,
-    Throttle, TimingConfig, TlsSettings, Unavailable, ValidationSettings,
+    AdminSettings, ApplicationSettings, DictionarySource, EngineSettings, FailoverSettings, Key,
+    LogSettings, LogonConfig, NumbersConfig, ProtocolConfig, ProxySettings, QueueSettings,
+    ResendConfig, ResetPolicy, RetentionSettings, SessionSettings, SocketSettings, StoreSettings,
+    ThreadSettings, Throttle, TimingConfig, TlsSettings, Unavailable, ValidationSettings,
 };
 
 /// A part of the page: its title, what introduces it, its keys, and the way to them: from
@@ -94,6 +94,9 @@ const PARTS: &[Part] = &[
     part!(DictionarySource at ["dictionary"]: "`dictionary`, `appl_versions`, `[dictionaries]`",
         "A name, a path, or a table of these keys."),
     part!(EngineSettings at ["[engine]"]: "`[engine]`", "What all sessions share."),
+    part!(AdminSettings at ["[admin]"]: "`[admin]`",
+        "The administration over HTTP, if the table is there. See \
+         [Administration](administration.md)."),
 ];
 
 fn root() -> &'static Path {

@@ -19,6 +19,8 @@ use crate::settings::words::nearest;
 pub(super) struct Sections<'t> {
     /// `[engine]`, and where it stands.
     pub(super) engine: Option<(Range<usize>, DeTable<'t>)>,
+    /// `[admin]`, and where it stands.
+    pub(super) admin: Option<(Range<usize>, DeTable<'t>)>,
     pub(super) defaults: DeTable<'t>,
     pub(super) dictionaries: DeTable<'t>,
     pub(super) sessions: Vec<Spanned<DeValue<'t>>>,
@@ -53,16 +55,22 @@ impl<'t> Sections<'t> {
         match (key.get_ref().as_ref(), value.into_inner()) {
             // The files have been read.
             ("include", _) => {}
-            ("engine", DeValue::Table(table)) => match &self.engine {
-                None => self.engine = Some((span, table)),
-                Some((first, _)) => {
-                    let place = sources.place(first.start);
-                    let what = format!("[engine] stands at {place} already; leave one out");
-                    errors.found(wrong(&what))?;
+            (name @ ("engine" | "admin"), DeValue::Table(table)) => {
+                let one = if name == "engine" { &mut self.engine } else { &mut self.admin };
+                match one {
+                    None => *one = Some((span, table)),
+                    Some((first, _)) => {
+                        let place = sources.place(first.start);
+                        let what = format!("[{name}] stands at {place} already; leave one out");
+                        errors.found(wrong(&what))?;
+                    }
                 }
-            },
+            }
             ("engine", _) => {
                 errors.found(wrong("write the keys of the engine below [engine], once"))?;
+            }
+            ("admin", _) => {
+                errors.found(wrong("write the keys of the administration below [admin], once"))?;
             }
             ("defaults", DeValue::Table(table)) => {
                 self.defaults((sources, n), said, table, errors)?;

@@ -44,11 +44,13 @@ pub struct ShownKey {
     pub of_environment: bool,
 }
 
-/// The settings of `[engine]`, or of a session.
+/// The settings of `[engine]`, of `[admin]`, or of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShownSettings {
-    /// The session; `None` for `[engine]`.
+    /// The heading in the file: `[engine]`, `[admin]` or `[[session]]`.
+    pub heading: &'static str,
+    /// The session, if it is one.
     pub id: Option<SessionId>,
     /// Where it begins: `venue.toml:12`.
     pub place: String,
@@ -56,7 +58,7 @@ pub struct ShownSettings {
     pub keys: Vec<ShownKey>,
 }
 
-/// The settings of `[engine]`, then those of each session, in the order of the file.
+/// The settings of `[engine]` and `[admin]`, then those of each session, in the order of the file.
 pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError>> {
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| vec![SettingsError::unreadable(path, error)])?;
@@ -65,18 +67,27 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
     // It is sound.
     let sections = Sections::of(&sources, &mut Errors(None)).map_err(|error| vec![error])?;
     let none = DeTable::new();
-    let (span, engine) = sections.engine.as_ref().map_or((&(0..0), &none), |(span, t)| (span, t));
     let names = &sections.dictionaries;
-    let look = Look { sources: &sources, own: engine, defaults: &none, names, mask: &[] };
-    let keys = look.keys(|table| table.name == "[engine]");
-    let mut all = vec![ShownSettings { id: None, place: sources.place(span.start), keys }];
+    let mut all = Vec::new();
+    // Without its table there is no administration.
+    for (heading, part) in [("[engine]", &sections.engine), ("[admin]", &sections.admin)] {
+        let there = part.as_ref().map(|(span, table)| (span.start, table));
+        if heading == "[admin]" && there.is_none() {
+            continue;
+        }
+        let (start, own) = there.unwrap_or((0, &none));
+        let look = Look { sources: &sources, own, defaults: &none, names, mask: &[] };
+        let keys = look.keys(|table| table.name == heading);
+        all.push(ShownSettings { heading, id: None, place: sources.place(start), keys });
+    }
     for (session, settings) in sections.sessions.iter().zip(&settings.sessions) {
         let Some(own) = session.get_ref().as_table() else { continue };
         let mask = settings.log.as_ref().map_or(&[][..], |log| &log.mask);
         let look = Look { sources: &sources, own, defaults: &sections.defaults, names, mask };
-        let keys = look.keys(|table| table.name != "[engine]");
+        let keys = look.keys(|table| !["[engine]", "[admin]"].contains(&table.name));
         let place = sources.place(session.span().start);
-        all.push(ShownSettings { id: Some(settings.id()), place, keys });
+        let id = Some(settings.id());
+        all.push(ShownSettings { heading: SESSION, id, place, keys });
     }
     Ok(all)
 }
@@ -109,7 +120,7 @@ impl Look<'_, '_> {
     fn keys(&self, is_wanted: impl Fn(&Table) -> bool) -> Vec<ShownKey> {
         let mut shown = Vec::new();
         for table in TABLES.iter().filter(|table| is_wanted(table)) {
-            if table.name == SESSION || table.name == "[engine]" {
+            if [SESSION, "[engine]", "[admin]"].contains(&table.name) {
                 let keys = table.keys.iter().filter(|key| !SINGLE.contains(&key.name));
                 shown.extend(keys.map(|key| self.one("", key, (self.own, self.defaults))));
             } else if SINGLE.contains(&table.name) {

@@ -1,0 +1,39 @@
+//! `transfix admin`: an engine that runs, seen and steered over HTTP, and who may do that.
+
+mod remote;
+mod shown;
+mod users;
+
+use std::process::ExitCode;
+
+/// See and steer an engine that runs, and say who may.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix admin user add anna --role operator
+  transfix admin token add prometheus --role viewer > token
+  export TRANSFIX_ADMIN_TOKEN=$(cat token)
+  transfix admin sessions
+  transfix admin do 'FIX.4.4:VENUE->DESK' log_out text='end of day'
+  transfix admin do 'FIX.4.4:VENUE->DESK' set_numbers next_in=5 --confirm 'FIX.4.4:VENUE->DESK'
+
+The engine has [admin] in its settings: `transfix settings reference admin`.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    User(users::User),
+    Token(users::Token),
+    #[command(flatten)]
+    Remote(Box<remote::Verb>),
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match &args.verb {
+        Verb::User(args) => users::user(args),
+        Verb::Token(args) => users::token(args),
+        Verb::Remote(verb) => remote::run(verb),
+    }
+}

@@ -1,0 +1,505 @@
+//! What is asked of an engine that runs.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use ureq::http::Response;
+use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
+use ureq::{Agent, Body};
+
+use crate::admin::shown;
+use crate::input::{answered, failed};
+
+/// How long the engine may take to answer.
+const ANSWER_MAX: Duration = Duration::from_secs(90);
+
+/// Where the engine is, and who asks.
+#[derive(Debug, clap::Args)]
+pub(crate) struct To {
+    /// Where the administration listens.
+    #[arg(long, env = "TRANSFIX_ADMIN_URL", default_value = "http://127.0.0.1:9890")]
+    #[arg(value_name = "URL")]
+    url: String,
+    /// File of a token that `transfix admin token add` has made.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// The token itself, of the environment alone: a command line is seen by others.
+    #[arg(long, env = "TRANSFIX_ADMIN_TOKEN", hide = true, hide_env_values = true)]
+    token: Option<String>,
+    /// File of the authority's certificate, for https.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Print the answer as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    Sessions(Sessions),
+    Session(Session),
+    Do(Do),
+    Messages(Messages),
+    Events(Events),
+    Audit(Audit),
+    Certificates(Certificates),
+    Ready(Ready),
+    Reload(Reload),
+    Stop(Stop),
+}
+
+/// Show all sessions, those with problems first.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix admin sessions
+  transfix admin sessions --problems --json | jq -r '.[].id'
+
+Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
+pub(crate) struct Sessions {
+    /// Only those that are not as they should be.
+    #[arg(long)]
+    problems: bool,
+    #[command(flatten)]
+    to: To,
+}
+
+/// Show one session with its times and its next windows.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix admin session 'FIX.4.4:VENUE->DESK'
+
+Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
+pub(crate) struct Session {
+    /// Its identity.
+    id: String,
+    #[command(flatten)]
+    to: To,
+}
+
+/// Do something to a session.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix admin do 'FIX.4.4:VENUE->DESK' log_out text='end of day'
+  transfix admin do 'FIX.4.4:VENUE->DESK' log_on
+  transfix admin do 'FIX.4.4:VENUE->DESK' resend_request begin=17
+  transfix admin do 'FIX.4.4:VENUE->DESK' set_numbers next_in=5 next_out=9 \\
+      --confirm 'FIX.4.4:VENUE->DESK'
+
+Actions: log_on, log_out text=, disconnect, connect_to destination=, revive, heartbeat,
+test_request id=, resend_request begin= end=, hold_sending, release_sending; and with --confirm, for
+an administrator: set_numbers next_in= next_out=, reset_at_next_logon, reset_in_session,
+sequence_reset new_seq_no=, send msg_type= fields=, clear_queued.
+Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
+pub(crate) struct Do {
+    /// The session's identity.
+    id: String,
+    /// What to do.
+    action: String,
+    /// Values of the action.
+    #[arg(value_name = "NAME=VALUE")]
+    values: Vec<String>,
+    /// The session's identity once more, for what is dangerous.
+    #[arg(long, value_name = "ID")]
+    confirm: Option<String>,
+    #[command(flatten)]
+    to: To,
+}
+
+/// Search the messages of a session's store.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix admin messages 'FIX.4.4:VENUE->DESK' --limit 20
+  transfix admin messages 'FIX.4.4:VENUE->DESK' --type D --field 55=EUR/USD
+
+Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
+pub(crate) struct Messages {
+    /// The session's identity.
+    id: String,
+    /// Only this MsgType(35).
+    #[arg(long = "type", value_name = "MSG_TYPE")]
+    msg_type: Option<String>,
+    /// Only messages with this field.
+    #[arg(long, value_name = "TAG=VALUE")]
+    field: Option<String>,
+    /// Only messages with this text anywhere.
+    #[arg(long)]
+    text: Option<String>,
+    /// Only those received (`in`) or sent (`out`).
+    #[arg(long, value_parser = ["in", "out"])]
+    direction: Option<String>,
+    /// From this MsgSeqNum(34) on.
+    #[arg(long, value_name = "SEQ")]
+    from: Option<u64>,
+    /// Up to this MsgSeqNum(34).
+    #[arg(long, value_name = "SEQ")]
+    to_seq: Option<u64>,
+    /// The last so many.
+    #[arg(long, short = 'n', default_value_t = 100)]
+    limit: u32,
+    #[command(flatten)]
+    to: To,
+}
+
+/// Show the last events of the engine.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix admin events --follow
+  transfix admin events --session 'FIX.4.4:VENUE->DESK' -n 20
+
+Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
+pub(crate) struct Events {
+    /// Only those of this session.
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// The last so many.
+    #[arg(long, short = 'n', default_value_t = 100)]
+    limit: u32,
+    /// Go on with those that happen, until Ctrl-C.
+    #[arg(long, short)]
+    follow: bool,
+    #[command(flatten)]
+    to: To,
+}
+
+/// Show the last actions of operators.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix admin audit -n 20
+
+`transfix audit verify FILE` proves that the file was not changed.
+Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
+pub(crate) struct Audit {
+    /// The last so many lines.
+    #[arg(long, short = 'n', default_value_t = 100)]
+    limit: u32,
+    #[command(flatten)]
+    to: To,
+}
+
+/// Show the engine's own certificates, and how long they are valid.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix admin certificates
+
+Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
+pub(crate) struct Certificates {
+    #[command(flatten)]
+    to: To,
+}
+
+/// Ask whether the engine can do what it is there for.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix admin ready
+
+It needs no token.
+Exit code: 0 ready, 1 not ready or not reached, 2 wrong usage.")]
+pub(crate) struct Ready {
+    #[command(flatten)]
+    to: To,
+}
+
+/// Make the program read its settings file again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix admin reload
+
+Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
+pub(crate) struct Reload {
+    #[command(flatten)]
+    to: To,
+}
+
+/// Make the program log out everywhere and end.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix admin stop --confirm stop
+
+Exit code: 0 it stops, 1 refused or not reached, 2 wrong usage.")]
+pub(crate) struct Stop {
+    /// The word `stop`.
+    #[arg(long)]
+    confirm: String,
+    #[command(flatten)]
+    to: To,
+}
+
+/// Why there is no answer: what the user has done wrong, or what else is.
+enum Failure {
+    Usage(String),
+    Other(String),
+}
+
+type Answer = Result<String, Failure>;
+
+pub(super) fn run(verb: &Verb) -> ExitCode {
+    let text = match verb {
+        Verb::Sessions(args) => sessions(args),
+        Verb::Session(args) => {
+            let path = format!("/api/sessions/{}", encoded(&args.id));
+            shown(&args.to, &path, shown::session)
+        }
+        Verb::Do(args) => perform(args),
+        Verb::Messages(args) => shown(&args.to, &messages(args), shown::messages),
+        Verb::Events(args) => return events(args),
+        Verb::Audit(args) => {
+            shown(&args.to, &format!("/api/audit?limit={}", args.limit), shown::audit)
+        }
+        Verb::Certificates(args) => shown(&args.to, "/api/certificates", shown::certificates),
+        Verb::Ready(args) => shown(&args.to, "/health/ready", |_| "ready\n".to_owned()),
+        Verb::Reload(args) => asked(&args.to, "/api/engine/reload", &json!({})),
+        Verb::Stop(args) => {
+            asked(&args.to, "/api/engine/stop", &json!({ "confirm": args.confirm }))
+        }
+    };
+    ended(text)
+}
+
+fn ended(text: Answer) -> ExitCode {
+    match text {
+        Ok(text) => answered(&text),
+        Err(Failure::Usage(error)) => failed(&error),
+        Err(Failure::Other(error)) => {
+            eprintln!("transfix admin: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Asks, and shows the answer.
+fn shown(to: &To, path: &str, show: impl FnOnce(&Value) -> String) -> Answer {
+    let answer = to.json("GET", path, None)?;
+    Ok(if to.json { format!("{answer:#}\n") } else { show(&answer) })
+}
+
+fn sessions(args: &Sessions) -> Answer {
+    let answer = args.to.json("GET", "/api/sessions", None)?;
+    let mut sessions = answer["sessions"].as_array().cloned().unwrap_or_default();
+    sessions.retain(|one| !args.problems || !one["problem"].is_null());
+    sessions.sort_by_key(|one| one["problem"].is_null());
+    match args.to.json {
+        true => Ok(format!("{:#}\n", Value::Array(sessions))),
+        false => Ok(shown::sessions(&sessions)),
+    }
+}
+
+fn perform(args: &Do) -> Answer {
+    let mut body = Map::new();
+    body.insert("action".to_owned(), args.action.clone().into());
+    for value in &args.values {
+        let (name, value) = value
+            .split_once('=')
+            .ok_or_else(|| Failure::Usage(format!("write NAME=VALUE, not `{value}`")))?;
+        let is_text = matches!(name, "text" | "id" | "msg_type" | "fields");
+        let number = value.parse::<u64>().ok().filter(|_| !is_text);
+        body.insert(name.to_owned(), number.map_or_else(|| value.into(), Value::from));
+    }
+    if let Some(confirm) = &args.confirm {
+        body.insert("confirm".to_owned(), confirm.clone().into());
+    }
+    let path = format!("/api/sessions/{}/actions", encoded(&args.id));
+    let done = args.to.json("POST", &path, Some(&Value::Object(body)))?;
+    Ok(match args.to.json {
+        true => format!("{done:#}\n"),
+        false => format!("done\n{}", shown::sessions(std::slice::from_ref(&done["session"]))),
+    })
+}
+
+fn asked(to: &To, path: &str, body: &Value) -> Answer {
+    let done = to.json("POST", path, Some(body))?;
+    Ok(format!("{}\n", done["said"].as_str().unwrap_or("done")))
+}
+
+fn messages(args: &Messages) -> String {
+    let mut path = format!("/api/sessions/{}/messages?limit={}", encoded(&args.id), args.limit);
+    let texts = [
+        ("msg_type", &args.msg_type),
+        ("field", &args.field),
+        ("text", &args.text),
+        ("direction", &args.direction),
+    ];
+    for (name, value) in texts {
+        if let Some(value) = value {
+            path += &format!("&{name}={}", encoded(value));
+        }
+    }
+    for (name, value) in [("seq_from", args.from), ("seq_to", args.to_seq)] {
+        if let Some(value) = value {
+            path += &format!("&{name}={value}");
+        }
+    }
+    path
+}
+
+fn events(args: &Events) -> ExitCode {
+    let mut last = 0;
+    loop {
+        // Also those that happened while nobody listened.
+        let goes_on = kept_events(args, &mut last).and_then(|goes_on| match goes_on {
+            true if args.follow => coming_events(args, &mut last),
+            _ => Ok(false),
+        });
+        match goes_on {
+            Ok(true) => {}
+            Ok(false) => return ExitCode::SUCCESS,
+            Err(error) => return ended(Err(error)),
+        }
+    }
+}
+
+/// Shows an event; `false` if nobody reads any more.
+fn show_event(args: &Events, event: &Value) -> bool {
+    let line = match args.to.json {
+        true => format!("{event}\n"),
+        false => shown::event(event),
+    };
+    stdout().write_all(line.as_bytes()).is_ok()
+}
+
+/// Those behind the last one that was shown.
+fn kept_events(args: &Events, last: &mut u64) -> Result<bool, Failure> {
+    let mut path = format!("/api/events?limit={}&after={last}", args.limit);
+    if let Some(session) = &args.session {
+        path += &format!("&session={}", encoded(session));
+    }
+    let answer = args.to.json("GET", &path, None)?;
+    for event in answer["events"].as_array().into_iter().flatten() {
+        *last = event["n"].as_u64().unwrap_or_default();
+        if !show_event(args, event) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Those that happen, until the engine ends the answer, as it does now and then.
+fn coming_events(args: &Events, last: &mut u64) -> Result<bool, Failure> {
+    let mut answer = args.to.ask("GET", "/api/events/stream", None, None)?;
+    for line in BufReader::new(answer.body_mut().as_reader()).lines() {
+        let Ok(line) = line else { break };
+        let Some(data) = line.strip_prefix("data: ") else { continue };
+        let Ok(event @ Value::Object(_)) = serde_json::from_str(data) else { continue };
+        let n = event["n"].as_u64().unwrap_or_default();
+        let is_wanted = args.session.as_ref().is_none_or(|id| event["session"] == **id);
+        if n > *last && is_wanted && !show_event(args, &event) {
+            return Ok(false);
+        }
+        *last = n.max(*last);
+    }
+    Ok(true)
+}
+
+impl To {
+    /// Asks, and returns what is answered.
+    fn json(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
+        let mut answer = self.ask(method, path, body, Some(ANSWER_MAX))?;
+        let text = answer.body_mut().with_config().limit(1 << 30).read_to_string();
+        let text = text.map_err(|error| self.unreached(&error))?;
+        serde_json::from_str(&text).map_err(|_| {
+            Failure::Other(format!("{}: the answer is no JSON: is this Transfix?", self.url))
+        })
+    }
+
+    fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        wait: Option<Duration>,
+    ) -> Result<Response<Body>, Failure> {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(wait)
+            .tls_config(self.tls()?)
+            .build();
+        let agent = Agent::new_with_config(config);
+        let url = format!("{}{path}", self.url.trim_end_matches('/'));
+        let token = self.token()?;
+        let mut request = ureq::http::Request::builder().method(method).uri(&url);
+        if let Some(token) = token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let answer = match body {
+            Some(body) => {
+                let request = request.header("Content-Type", "application/json");
+                let request = request.body(body.to_string());
+                agent.run(request.map_err(|error| Failure::Usage(error.to_string()))?)
+            }
+            None => {
+                let request = request.body(());
+                agent.run(request.map_err(|error| Failure::Usage(error.to_string()))?)
+            }
+        };
+        let mut answer = answer.map_err(|error| self.unreached(&error))?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let status = answer.status();
+        let text = answer.body_mut().read_to_string().unwrap_or_default();
+        Err(Failure::Other(refusal(&text).unwrap_or_else(|| format!("{}: {status}", self.url))))
+    }
+
+    fn unreached(&self, error: &ureq::Error) -> Failure {
+        Failure::Other(format!(
+            "{}: {error}; does the engine run, with [admin] in its settings?",
+            self.url
+        ))
+    }
+
+    fn token(&self) -> Result<Option<String>, Failure> {
+        let Some(path) = &self.token_file else { return Ok(self.token.clone()) };
+        let text = fs::read_to_string(path);
+        let text = text.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+        Ok(Some(text.trim().to_owned()))
+    }
+
+    fn tls(&self) -> Result<TlsConfig, Failure> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = TlsConfig::builder()
+            .provider(TlsProvider::Rustls)
+            .unversioned_rustls_crypto_provider(provider);
+        let Some(path) = &self.ca else {
+            if self.url.starts_with("https:") {
+                let why = "--ca FILE: the certificate of the authority that signed the engine's";
+                return Err(Failure::Usage(why.to_owned()));
+            }
+            return Ok(config.build());
+        };
+        let wrong =
+            |error: &dyn std::fmt::Display| Failure::Usage(format!("{}: {error}", path.display()));
+        let pem = fs::read(path).map_err(|error| wrong(&error))?;
+        let authority = Certificate::from_pem(&pem).map_err(|error| wrong(&error))?;
+        Ok(config.root_certs(RootCerts::new_with_certs(&[authority])).build())
+    }
+}
+
+/// Why something was not done, as the engine says it.
+fn refusal(text: &str) -> Option<String> {
+    let answer: Value = serde_json::from_str(text).ok()?;
+    if let Some(why) = answer["why"].as_array() {
+        let why: Vec<_> = why.iter().filter_map(Value::as_str).collect();
+        return Some(format!("not ready: {}", why.join("; ")));
+    }
+    let why = answer["error"].as_str()?;
+    Some(match answer["code"].as_u64() {
+        Some(code) => format!("{why} ({code})"),
+        None => why.to_owned(),
+    })
+}
+
+/// A value as a part of a URL.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes().fold(String::new(), |mut url, byte| {
+        match plain(byte) {
+            true => url.push(char::from(byte)),
+            false => url += &format!("%{byte:02X}"),
+        }
+        url
+    })
+}

@@ -1,0 +1,142 @@
+//! `transfix admin` against `transfix serve`.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use transfix_testkit::temp::TempDir;
+
+use crate::command_line::running::Program;
+use crate::command_line::{Run, run_in, session};
+
+const ID: &str = "FIX.4.4:VENUE->CLIENT";
+
+/// A venue with an administration, in whose directory programs of an operator run.
+struct Desk {
+    dir: TempDir,
+    venue: Program,
+    url: String,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let dir = TempDir::new();
+        let admin = "[engine]\naudit_file = 'audit.jsonl'\n[admin]\naddress = '127.0.0.1:0'\n";
+        let text = format!("{admin}{}store_dir = 'venue'\n", session("acceptor", "127.0.0.1:0"));
+        fs::write(dir.path().join("venue.toml"), text).unwrap();
+        let tokens = ["viewer", "operator", "administrator"].map(|role| {
+            let made = run_in(dir.path(), &["admin", "token", "add", role, "--role", role], b"");
+            assert_eq!(made.code, 0, "{made:?}");
+            (role, made.out)
+        });
+        for (role, token) in tokens {
+            fs::write(dir.path().join(role), token).unwrap();
+        }
+        let venue = Program::start(&dir, &["serve", "venue.toml", "--quiet"]);
+        let line = venue.wait_for("administration at http");
+        let url = line.rsplit(' ').next().unwrap().to_owned();
+        Self { dir, venue, url }
+    }
+
+    fn ask(&self, role: &str, args: &[&str]) -> Run {
+        let who = ["--token-file", role, "--url", &self.url];
+        run_in(self.dir.path(), &[&["admin"][..], args, &who].concat(), b"")
+    }
+
+    #[track_caller]
+    fn good(&self, role: &str, args: &[&str]) -> String {
+        let run = self.ask(role, args);
+        assert_eq!((run.code, &*run.err), (0, ""), "{run:?}");
+        run.out
+    }
+
+    #[track_caller]
+    fn refused(&self, role: &str, args: &[&str], why: &str) {
+        let run = self.ask(role, args);
+        assert!(run.code == 1 && run.err.contains(why), "{why}: {run:?}");
+    }
+}
+
+#[test]
+fn an_operator_looks_acts_and_is_written_down() {
+    let mut desk = Desk::new();
+    let all = desk.good("viewer", &["sessions"]);
+    assert!(all.contains(ID) && all.contains("not logged on"), "{all}");
+    let json: Value = serde_json::from_str(&desk.good("viewer", &["sessions", "--json"])).unwrap();
+    assert_eq!(json[0]["id"], ID);
+    assert!(desk.good("viewer", &["session", ID]).contains("next_num_in"));
+    desk.refused("viewer", &["session", "FIX.4.4:A->B"], "there is no session FIX.4.4:A->B");
+    desk.refused("viewer", &["do", ID, "log_on"], "it needs the role operator");
+    desk.refused(
+        "operator",
+        &["do", ID, "heartbeat"],
+        "not logged on; try again after the logon (1301)",
+    );
+    desk.good("operator", &["do", ID, "log_out", "text=end of day"]);
+    assert!(desk.good("viewer", &["sessions"]).contains("logged out by hand"));
+    desk.good("operator", &["do", ID, "log_on"]);
+    desk.refused(
+        "operator",
+        &["do", ID, "set_numbers", "next_in=7"],
+        "needs the role administrator",
+    );
+    desk.refused("administrator", &["do", ID, "set_numbers", "next_in=7"], "write \"confirm\":");
+    let confirmed = ["do", ID, "set_numbers", "next_in=7", "--confirm", ID];
+    desk.good("administrator", &confirmed);
+    let shown = desk.good("viewer", &["sessions", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&shown).unwrap()[0]["next_num_in"], 7);
+    let events = desk.good("viewer", &["events"]);
+    assert!(
+        events.contains("operated") && events.contains("what=set_numbers next_in=7"),
+        "{events}"
+    );
+    let audit = desk.good("viewer", &["audit"]);
+    let line = audit.lines().find(|line| line.contains("set_numbers")).unwrap();
+    assert!(line.contains("administrator") && line.contains(ID), "{audit}");
+    assert_eq!(desk.good("viewer", &["ready"]), "ready\n");
+    assert!(desk.good("viewer", &["messages", ID]).contains("-- "));
+    // What was done is proven.
+    desk.good("administrator", &["stop", "--confirm", "stop"]);
+    desk.venue.wait_for("stopping");
+    assert_eq!(desk.venue.ended().0, Some(0));
+    let verified = run_in(desk.dir.path(), &["audit", "verify", "audit.jsonl"], b"");
+    assert!(
+        verified.code == 0 && verified.out.starts_with("10 lines, none changed"),
+        "{verified:?}"
+    );
+}
+
+#[test]
+fn a_reload_is_asked_for_from_afar_or_by_signal_and_written_down() {
+    let mut desk = Desk::new();
+    let file = desk.dir.path().join("venue.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let said = desk.good("administrator", &["reload"]);
+    assert_eq!(said, "nothing has changed\n");
+    let new = session("acceptor", "127.0.0.1:0").replace("'CLIENT'", "'NEW'");
+    fs::write(&file, format!("{text}{new}store_dir = 'venue'\n")).unwrap();
+    assert_eq!(desk.good("administrator", &["reload"]), "FIX.4.4:VENUE->NEW: added\n");
+    assert!(desk.good("viewer", &["sessions"]).contains("VENUE->NEW"));
+    fs::write(&file, format!("{text}nonsense = 1\n")).unwrap();
+    desk.refused("administrator", &["reload"], "unknown key `nonsense`");
+    fs::write(&file, text.replace("[admin]", "[admin]\nopen_metrics = true")).unwrap();
+    desk.venue.send(Signal::HUP);
+    desk.venue.wait_for("reload: FIX.4.4:VENUE->NEW: removed");
+    desk.venue.wait_for("reload: [admin]: open_metrics will count from the next start on");
+    let audit = desk.good("viewer", &["audit"]);
+    let by_signal = audit.lines().filter(|line| line.contains("signal") && line.contains("reload"));
+    assert_eq!(by_signal.count(), 2, "asked and done: {audit}");
+    desk.venue.signal();
+    assert_eq!(desk.venue.ended().0, Some(0));
+}
+
+#[test]
+fn nobody_is_asked_where_nobody_listens() {
+    let dir = TempDir::new();
+    let run = run_in(dir.path(), &["admin", "sessions", "--url", "http://127.0.0.1:1"], b"");
+    assert!(run.code == 1 && run.err.contains("does the engine run, with [admin]"), "{run:?}");
+    let text = format!("[admin]\n{}", session("acceptor", "127.0.0.1:0"));
+    fs::write(dir.path().join("venue.toml"), text).unwrap();
+    let run = run_in(dir.path(), &["serve", "venue.toml"], b"");
+    assert!(run.code == 1 && run.err.contains("`transfix admin user add"), "{run:?}");
+}
