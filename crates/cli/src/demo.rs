@@ -151,7 +151,7 @@ fn trade_in(args: &Args, dir: &Path) -> Result<(), String> {
     println!("\nBoth sides log out, in order.");
     let outcomes = [client_engine.stop(5_000), venue.stop(5_000)].concat();
     if let Some(bad) = outcomes.iter().find(|o| matches!(o.outcome, transfix::Outcome::Failed)) {
-        return Err(format!("{bad:?}"));
+        return Err(format!("{}: {}", bad.id, bad.outcome));
     }
     let audit = Audit::of(&client_store, &venue_store)?;
     println!("\n{audit}");

@@ -221,7 +221,8 @@ impl Asked {
             for signal in signals.forever() {
                 // A terminal that has been closed is none any more: that is what the signal says
                 // then.
-                let is_reload = signal == SIGHUP && (!has_terminal || stdin().is_terminal());
+                let is_closed = has_terminal && !stdin().is_terminal();
+                let is_reload = signal == SIGHUP && !is_closed;
                 let wish = if is_reload { Wish::Reload } else { Wish::Stop };
                 if !is_reload && reloading.load(Ordering::Acquire) {
                     say("stopping as soon as the reload is done");

@@ -32,6 +32,7 @@ pub(crate) mod application;
 pub(crate) mod check;
 pub(crate) mod dictionary_source;
 pub(crate) mod engine;
+mod entries;
 pub(crate) mod failover;
 pub(crate) mod file;
 mod foreign;

@@ -93,7 +93,8 @@ fn what_counts_in_the_end_is_shown_with_its_origin_and_without_passwords() {
     let other = SESSION.replace("'B'", "'C'");
     let text = format!(
         "include = ['common.toml']\n{SESSION}logon.expected_username = 'desk'\n\
-         logon.fields = ['1603=APP', '1402=sesame2', '96=sesame5', '116=sesame6']\nbody_fields = ['1=ACCOUNT', '554=sesame4']\n\
+         logon.fields = ['1603=APP', '1402=sesame2', '96=sesame5', '116=sesame6']\n\
+         body_fields = ['1=ACCOUNT', '554=sesame4']\n\
          log = {{ direction = 'words' }}\n\
          {other}heart_bt_int_s = 7\ndictionary = 'venue'\n\
          logon.expected_password = {{ command = ['printf', 'sesame3'] }}\n\

@@ -3,7 +3,7 @@
 use transfix_codec::{Tag, tag};
 
 use crate::settings::SessionSettings;
-use crate::settings::check::all_of;
+use crate::settings::entries::all_of;
 
 /// Fields of the standard header that other keys say, or that change with each message.
 const WITH_KEYS: [(u32, &str); 9] = [

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use transfix_session::Role;
 
 use crate::settings::SessionSettings;
-use crate::settings::check::all_of;
+use crate::settings::entries::all_of;
 
 /// The network bits before those of IPv4 in an IPv4-mapped IPv6 address.
 const MAPPED_BITS: u32 = 96;

@@ -7,6 +7,7 @@ use transfix_codec::{MsgType, tag};
 use transfix_session::{ApplVerId, BeginString, ResetPolicy, Role, Secret};
 
 use crate::schedule::Schedule;
+use crate::settings::entries::all_of;
 use crate::settings::failover::FailoverSettings;
 use crate::settings::log::LogSettings;
 use crate::settings::retention;
@@ -84,12 +85,6 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
         let path = [vec![Step::Key("schedule")], error.path()].concat();
         wrong(error.to_string(), path)
     })
-}
-
-/// All that is wrong with the entries of a list, in one text: a file tells one error of a key.
-pub(crate) fn all_of(wrong: impl Iterator<Item = String>) -> Result<(), String> {
-    let wrong: Vec<_> = wrong.collect();
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }
 
 fn identity(session: &SessionSettings) -> Result<(), String> {

@@ -32,10 +32,12 @@ mod carry_over;
 mod data_dictionary;
 mod destinations;
 mod dictionary;
+mod files;
 mod keys;
 mod read;
 mod schedule;
 mod session;
+mod sockets;
 mod table;
 mod tls;
 mod values;
@@ -208,8 +210,8 @@ pub struct Overlay {
 }
 
 /// What is said of a file that needs no migration.
-const OURS: &str = "these are settings of Transfix already; `transfix settings check FILE` says what \
-                    is wrong with them";
+const OURS: &str = "these are settings of Transfix already; `transfix settings check FILE` says \
+                    what is wrong with them";
 
 /// Whether the text is TOML, with sessions as we write them. No file of QuickFIX has two brackets.
 fn is_ours(text: &str) -> bool {

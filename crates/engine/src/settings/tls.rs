@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use transfix_session::{Role, settings_table};
 
-use crate::settings::check::all_of;
+use crate::settings::entries::all_of;
 
 /// Whether an acceptor asks its counterparties for a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -1,6 +1,6 @@
 //! Sessions of a `.cfg` file, key by key.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use transfix_session::{BeginString, SessionId};
 
@@ -12,7 +12,6 @@ use super::values::written;
 use super::{
     Dialect, Fate, Finding, ForeignStore, Migration, data_dictionary, destinations, schedule, tls,
 };
-use crate::settings::allow_from::Subnet;
 use crate::settings::{SessionSettings, Settings};
 
 /// Carries over all sessions of a file.
@@ -200,40 +199,6 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn address(&mut self) -> Result<(), String> {
-        let initiator = ["SocketConnectHost", "SocketConnectPort"];
-        let host =
-            if self.has("SocketAcceptHost") { "SocketAcceptHost" } else { "SocketAcceptAddress" };
-        let acceptor = [host, "SocketAcceptPort"];
-        let is_acceptor = self.is_acceptor();
-        let (used, other) = if is_acceptor { (acceptor, initiator) } else { (initiator, acceptor) };
-        for key in other {
-            self.tell(key, Fate::Ignored, "", "a key of the other role");
-        }
-        let host = match is_acceptor {
-            // On all interfaces.
-            true => self.value(used[0]).unwrap_or("0.0.0.0"),
-            false => self.required(used[0])?,
-        };
-        let port = self.required(used[1])?;
-        port.parse::<u16>().map_err(|_| format!("{}: `{port}` is no port", used[1]))?;
-        let address =
-            if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let address = quoted(&address);
-        let becomes = format!("address = {address}");
-        self.set("address", address);
-        self.tell(used[0], Fate::Honoured, &becomes, "");
-        let high =
-            self.dialect == Dialect::Cpp && port.parse().is_ok_and(|port: u16| port > 32_767);
-        let says = if high {
-            "above 32767, which QuickFIX C++ reads through 16 bits with a sign"
-        } else {
-            ""
-        };
-        self.tell(used[1], if high { Fate::Mapped } else { Fate::Honoured }, &becomes, says);
-        Ok(())
-    }
-
     /// The keys that stand alone.
     fn simple_keys(&mut self) {
         for entry in self.entries.clone() {
@@ -296,89 +261,6 @@ impl Session<'_> {
         let known = self.written("reset_on").unwrap_or("[]");
         let known = known.trim_matches(['[', ']']).split(", ").map(|text| text.trim_matches('"'));
         list(known.chain([word]).filter(|word| !word.is_empty()))
-    }
-
-    fn allow_from(&mut self) {
-        const KEY: &str = "AllowedRemoteAddresses";
-        if !self.is_acceptor() {
-            return self.tell(KEY, Fate::Ignored, "", "an initiator connects itself");
-        }
-        let Some(value) = self.value(KEY) else { return };
-        let all = value.split(',').map(str::trim).filter(|text| !text.is_empty());
-        let (good, bad): (Vec<_>, Vec<_>) = all.partition(|text| Subnet::parse(text).is_ok());
-        let wrong: Vec<_> = bad.into_iter().filter_map(|text| Subnet::parse(text).err()).collect();
-        let wrong = wrong.join("; ");
-        match (good.is_empty(), wrong.is_empty()) {
-            (true, true) => {
-                let says = "no address in it: everyone may connect, there and here";
-                self.tell(KEY, Fate::Dangerous, "", says);
-            }
-            // Without the key the session is open to everyone.
-            (true, false) => {
-                let says = format!("{wrong}; until `allow_from` is written, everyone may connect");
-                self.tell(KEY, Fate::Dangerous, "", &says);
-            }
-            (false, true) => self.becomes(KEY, "allow_from", list(good)),
-            (false, false) => {
-                let value = list(good);
-                self.set("allow_from", value.clone());
-                let says = format!("{wrong}; whoever comes from there is refused");
-                self.tell(KEY, Fate::NotCarriedOver, &format!("allow_from = {value}"), &says);
-            }
-        }
-    }
-
-    fn sockets(&mut self) {
-        for (host, port) in [
-            ("SocketConnectSourceHost", "SocketConnectSourcePort"),
-            ("SocketLocalHost", "SocketLocalPort"),
-        ] {
-            if self.is_acceptor() {
-                let says = "where an initiator connects from";
-                self.tell(host, Fate::Ignored, "", says);
-                self.tell(port, Fate::Ignored, "", says);
-                continue;
-            }
-            match (self.value(host), self.value(port)) {
-                (Some(from), Some(number)) if number != "0" => {
-                    let value = quoted(&format!("{from}:{number}"));
-                    self.becomes(host, "local_address", value.clone());
-                    self.becomes(port, "local_address", value);
-                }
-                (Some(from), _) => {
-                    self.becomes(host, "local_address", quoted(from));
-                    self.tell(port, Fate::Ignored, "", "0: the system's choice");
-                }
-                (None, _) => {
-                    self.tell(port, Fate::NotCarriedOver, "", &format!("{host} is missing"))
-                }
-            }
-        }
-        match self.is_yes("SocketKeepAlive") {
-            true => {
-                self.set("tcp_keepalive_s", "7200".to_owned());
-                let becomes = "tcp_keepalive_s = 7200";
-                let says = "after two hours, which is what systems do by default";
-                self.tell("SocketKeepAlive", Fate::Mapped, becomes, says);
-            }
-            false => self.tell("SocketKeepAlive", Fate::Honoured, "", ""),
-        }
-        match self.value("SocketLinger") {
-            Some("0") => self.becomes("SocketLinger", "tcp_reset_on_close", "true".to_owned()),
-            _ => {
-                let says = "a close never waits, so that it holds up no other session";
-                self.tell("SocketLinger", Fate::Ignored, "", says);
-            }
-        }
-        // The upper six bits are the code point.
-        match self.value("SocketTrafficClass").map(str::parse::<u8>) {
-            Some(Ok(class)) => {
-                self.becomes("SocketTrafficClass", "dscp", (class >> 2).to_string());
-            }
-            _ => {
-                self.tell("SocketTrafficClass", Fate::NotCarriedOver, "", "a number from 0 to 255")
-            }
-        }
     }
 
     fn checks(&mut self) {
@@ -470,69 +352,6 @@ impl Session<'_> {
             let says = "no QuickFIX reads it, programs do, in toAdmin; here our Logon(A) has it, \
                         and { env = \"NAME\" } keeps a password out of the file";
             self.tell(&entry.key, Fate::Mapped, &becomes, says);
-        }
-    }
-
-    fn store(&mut self) {
-        let Some(dir) = self.value("FileStorePath") else {
-            let becomes = "store_dir = \"store\"";
-            let says = "the file names no store of files; here all is kept in them, unless \
-                        `durability` is \"memory\"";
-            return self.tell_of_session(Fate::Mapped, becomes, says);
-        };
-        let row = find("FileStorePath", self.dialect);
-        let (fate, says) = row.map_or((Fate::Mapped, ""), |row| row.fate(dir));
-        self.set("store_dir", quoted(dir));
-        let becomes = format!("store_dir = {}", quoted(dir));
-        self.tell("FileStorePath", fate, &becomes, says);
-        self.store = Some((PathBuf::from(dir), self.file_name()));
-        if self.dialect == Dialect::Go && !self.has("FileStoreSync") {
-            self.set("durability", quoted("power"));
-            let says = "FileStoreSync is Y in QuickFIX/Go if it is not there";
-            self.tell_of_session(Fate::Mapped, "durability = \"power\"", says);
-        }
-    }
-
-    /// What the files of the session are called.
-    fn file_name(&self) -> String {
-        let part = |comp_id: &str, others: [&str; 2]| {
-            let mut part = self.value(comp_id).unwrap_or_default().to_owned();
-            for id in others.into_iter().filter_map(|key| self.value(key)) {
-                part = format!("{part}_{id}");
-            }
-            part
-        };
-        let sender = part("SenderCompID", ["SenderSubID", "SenderLocationID"]);
-        let target = part("TargetCompID", ["TargetSubID", "TargetLocationID"]);
-        let begin_string = self.value("BeginString").unwrap_or_default();
-        let mut name = format!("{begin_string}-{sender}-{target}");
-        if let Some(qualifier) = self.value("SessionQualifier") {
-            name = format!("{name}-{qualifier}");
-        }
-        if self.dialect == Dialect::Java {
-            let is_kept = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
-            name = name.chars().map(|c| if is_kept(c) { c } else { '_' }).collect();
-        }
-        name
-    }
-
-    fn log(&mut self) {
-        if let Some(dir) = self.value("FileLogPath") {
-            let row = find("FileLogPath", self.dialect);
-            let (fate, says) = row.map_or((Fate::Mapped, ""), |row| row.fate(dir));
-            self.set("log.dir", quoted(dir));
-            self.tell("FileLogPath", fate, &format!("log.dir = {}", quoted(dir)), says);
-        }
-        let Some(tags) = self.value("RedactFieldsInLogs") else { return };
-        let tags: Result<Vec<u32>, _> = tags.split(',').map(|tag| tag.trim().parse()).collect();
-        match tags {
-            Ok(tags) if self.has("FileLogPath") => {
-                self.becomes("RedactFieldsInLogs", "log.mask", format!("{tags:?}"));
-            }
-            Ok(_) => self.tell("RedactFieldsInLogs", Fate::Ignored, "", "there is no FileLogPath"),
-            Err(_) => {
-                self.tell("RedactFieldsInLogs", Fate::NotCarriedOver, "", "a list of tags");
-            }
         }
     }
 
