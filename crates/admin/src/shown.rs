@@ -54,6 +54,7 @@ pub(crate) fn session(handle: &SessionHandle) -> Value {
         "next_num_in": status.next_num_in,
         "next_num_out": status.next_num_out,
         "last_received": status.last_received.map(moment),
+        "silent_ms": status.last_received.map(|at| clock::now().utc.since(at) / 1_000_000),
         "last_sent": status.last_sent.map(moment),
         "heart_bt_int_s": settings.protocol.heart_bt_int_s,
         "queued_bytes": status.queued_bytes,

@@ -1,6 +1,6 @@
 //! `transfix admin`: an engine that runs, seen and steered over HTTP, and who may do that.
 
-mod remote;
+pub(crate) mod remote;
 mod shown;
 mod users;
 

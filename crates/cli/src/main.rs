@@ -14,6 +14,7 @@ mod generate;
 mod input;
 mod migrate;
 mod not_started;
+mod pages;
 mod password;
 mod peer;
 mod print;
@@ -24,11 +25,12 @@ mod show;
 mod store;
 #[cfg(feature = "tls")]
 mod tls;
+mod top;
 mod venue;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use events::Rejects;
 use transfix_bench::scenarios;
 
@@ -44,7 +46,7 @@ use transfix_bench::scenarios;
   transfix bench latency --self --config optimized-hard-spin
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or input that cannot be read. `transfix VERB --help`
-explains a verb."
+explains a verb; `transfix --version --verbose` says how the program was built."
 )]
 struct Cli {
     /// Show the engine's events on standard error, not only its warnings.
@@ -85,13 +87,19 @@ enum Verb {
     /// Look into the stores of sessions, and set, repair or import one.
     Store(store::Args),
     Admin(admin::Args),
+    Top(top::Args),
     Audit(audit::Args),
+    Completions(pages::Completions),
+    Man(pages::Man),
     /// A counterparty for tests, driven by lines.
     #[command(hide = true)]
     Peer(peer::Args),
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = pages::version() {
+        return code;
+    }
     let cli = Cli::parse();
     // The counterparty for tests has a log file of its own.
     let level = if cli.verbose { tracing::Level::INFO } else { tracing::Level::WARN };
@@ -122,7 +130,10 @@ fn main() -> ExitCode {
         Verb::Tls(args) => tls::run(&args),
         Verb::Store(args) => store::run(&args),
         Verb::Admin(args) => admin::run(&args),
+        Verb::Top(args) => top::run(&args),
         Verb::Audit(args) => audit::run(&args),
+        Verb::Completions(args) => pages::completions(&args, Cli::command()),
+        Verb::Man(args) => pages::man(&args, Cli::command()),
         Verb::Peer(args) => peer::run(&args),
     }
 }

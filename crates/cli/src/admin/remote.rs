@@ -1,11 +1,11 @@
 //! What is asked of an engine that runs.
 
-use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, fs};
 
 use serde_json::{Map, Value, json};
 use ureq::http::Response;
@@ -19,7 +19,7 @@ use crate::input::{answered, failed};
 const ANSWER_MAX: Duration = Duration::from_secs(90);
 
 /// Where the engine is, and who asks.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct To {
     /// Where the administration listens.
     #[arg(long, env = "TRANSFIX_ADMIN_URL", default_value = "http://127.0.0.1:9890")]
@@ -230,9 +230,30 @@ pub(crate) struct Stop {
 }
 
 /// Why there is no answer: what the user has done wrong, or what else is.
-enum Failure {
+pub(crate) enum Failure {
     Usage(String),
     Other(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(why) | Self::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+impl Failure {
+    /// Says it, and gives the exit code.
+    pub(crate) fn exit(self) -> ExitCode {
+        match self {
+            Self::Usage(error) => failed(&error),
+            Self::Other(error) => {
+                eprintln!("transfix admin: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
 }
 
 type Answer = Result<String, Failure>;
@@ -263,11 +284,7 @@ pub(super) fn run(verb: &Verb) -> ExitCode {
 fn ended(text: Answer) -> ExitCode {
     match text {
         Ok(text) => answered(&text),
-        Err(Failure::Usage(error)) => failed(&error),
-        Err(Failure::Other(error)) => {
-            eprintln!("transfix admin: {error}");
-            ExitCode::FAILURE
-        }
+        Err(failure) => failure.exit(),
     }
 }
 
@@ -278,8 +295,7 @@ fn shown(to: &To, path: &str, show: impl FnOnce(&Value) -> String) -> Answer {
 }
 
 fn sessions(args: &Sessions) -> Answer {
-    let answer = args.to.json("GET", "/api/sessions", None)?;
-    let mut sessions = answer["sessions"].as_array().cloned().unwrap_or_default();
+    let mut sessions = args.to.sessions()?;
     sessions.retain(|one| !args.problems || !one["problem"].is_null());
     sessions.sort_by_key(|one| one["problem"].is_null());
     match args.to.json {
@@ -395,6 +411,15 @@ fn coming_events(args: &Events, last: &mut u64) -> Result<bool, Failure> {
 }
 
 impl To {
+    /// All sessions.
+    pub(crate) fn sessions(&self) -> Result<Vec<Value>, Failure> {
+        let mut answer = self.json("GET", "/api/sessions", None)?;
+        match answer["sessions"].take() {
+            Value::Array(sessions) => Ok(sessions),
+            _ => Err(Failure::Other(format!("{}: no sessions are told", self.url))),
+        }
+    }
+
     /// Asks, and returns what is answered.
     fn json(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
         let mut answer = self.ask(method, path, body, Some(ANSWER_MAX))?;
@@ -471,7 +496,7 @@ impl To {
             return Ok(config.build());
         };
         let wrong =
-            |error: &dyn std::fmt::Display| Failure::Usage(format!("{}: {error}", path.display()));
+            |error: &dyn fmt::Display| Failure::Usage(format!("{}: {error}", path.display()));
         let pem = fs::read(path).map_err(|error| wrong(&error))?;
         let authority = Certificate::from_pem(&pem).map_err(|error| wrong(&error))?;
         Ok(config.root_certs(RootCerts::new_with_certs(&[authority])).build())

@@ -1,0 +1,390 @@
+//! `transfix top`: the sessions of an engine that runs, as a table that lives.
+
+use std::collections::HashMap;
+use std::io::{IsTerminal as _, stdout};
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Cell, Row, Table, TableState};
+use serde_json::Value;
+use transfix::clock;
+
+use crate::admin::remote::To;
+use crate::input::failed;
+
+/// See the sessions of an engine that runs, in a table that lives.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix top --token-file token
+  transfix top --url https://venue.example:9890 --ca authority.pem --every 5
+
+Keys: up and down choose, / filters by text, p shows problems alone, s sorts by another column,
+q or Ctrl-C ends. The engine has [admin] in its settings; a token of a viewer is enough.
+Exit code: 0 done, 1 refused or not reached, 2 wrong usage, or no terminal.")]
+pub(crate) struct Args {
+    /// Seconds between two looks.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    every: u64,
+    #[command(flatten)]
+    to: To,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    // What is wrong is told before the screen is taken.
+    let first = match args.to.sessions() {
+        Ok(sessions) => sessions,
+        Err(error) => return error.exit(),
+    };
+    if !stdout().is_terminal() {
+        return failed("top needs a terminal; `transfix admin sessions` writes to a pipe");
+    }
+    let looks = looks(args);
+    let shown = ratatui::run(|terminal| show(terminal, first, &looks));
+    match shown {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("transfix top: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What is seen at each look, or why it is not.
+type Look = Result<Vec<Value>, String>;
+
+/// Looks from time to time, in a thread of its own: a slow engine does not hold up the keys.
+fn looks(args: &Args) -> Receiver<Look> {
+    let (to, looks) = channel();
+    let (engine, every) = (args.to.clone(), Duration::from_secs(args.every));
+    std::thread::spawn(move || {
+        // Nobody sends: it is a wait that ends with the program.
+        let (_stop, pause) = channel::<()>();
+        while pause.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+            if to.send(engine.sessions().map_err(|error| error.to_string())).is_err() {
+                break;
+            }
+        }
+    });
+    looks
+}
+
+/// Columns, by which the table may be sorted.
+const COLUMNS: [&str; 10] = [
+    "session",
+    "state",
+    "problem",
+    "in",
+    "out",
+    "msg/s in",
+    "msg/s out",
+    "kB/s",
+    "queued",
+    "silent",
+];
+
+/// What the screen shows.
+#[derive(Default)]
+struct Screen {
+    sessions: Vec<Seen>,
+    /// Counts of the last look, for rates.
+    before: HashMap<String, Counts>,
+    error: Option<String>,
+    filter: String,
+    is_typing: bool,
+    only_problems: bool,
+    sort: Option<usize>,
+    chosen: TableState,
+}
+
+/// Counts of a session at a moment.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    at_ns: u64,
+    messages_in: u64,
+    messages_out: u64,
+    bytes: u64,
+}
+
+/// A session as it is shown.
+struct Seen {
+    cells: [String; COLUMNS.len()],
+    /// By which it is sorted.
+    keys: [f64; COLUMNS.len()],
+    has_problem: bool,
+    /// The last end of a connection, in words.
+    end: String,
+}
+
+fn show(
+    terminal: &mut DefaultTerminal,
+    first: Vec<Value>,
+    looks: &Receiver<Look>,
+) -> std::io::Result<()> {
+    let mut screen = Screen::default();
+    screen.see(&first, clock::monotonic_ns());
+    loop {
+        for look in looks.try_iter() {
+            match look {
+                Ok(sessions) => {
+                    screen.error = None;
+                    screen.see(&sessions, clock::monotonic_ns());
+                }
+                Err(error) => screen.error = Some(error),
+            }
+        }
+        terminal.draw(|frame| screen.draw(frame))?;
+        if !event::poll(Duration::from_millis(100))? {
+            continue;
+        }
+        if let Event::Key(key) = event::read()?
+            && key.kind == KeyEventKind::Press
+        {
+            let is_end =
+                key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+            if is_end || screen.key(key.code) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+impl Screen {
+    /// Takes over what was seen.
+    fn see(&mut self, sessions: &[Value], now_ns: u64) {
+        let mut before = std::mem::take(&mut self.before);
+        self.sessions = sessions
+            .iter()
+            .map(|one| {
+                let id = text(&one["id"]);
+                let counted = |name: &str| one["counters"][name].as_u64().unwrap_or_default();
+                let counts = Counts {
+                    at_ns: now_ns,
+                    messages_in: counted("messages_in"),
+                    messages_out: counted("messages_out"),
+                    bytes: counted("bytes_in") + counted("bytes_out"),
+                };
+                let last = before.remove(&id).unwrap_or(counts);
+                self.before.insert(id, counts);
+                Seen::of(one, last, counts)
+            })
+            .collect();
+    }
+
+    /// Does what a key says; `true` for the end.
+    fn key(&mut self, key: KeyCode) -> bool {
+        if self.is_typing {
+            match key {
+                KeyCode::Enter => self.is_typing = false,
+                KeyCode::Esc => (self.is_typing, self.filter) = (false, String::new()),
+                KeyCode::Backspace => drop(self.filter.pop()),
+                KeyCode::Char(c) => self.filter.push(c),
+                _ => {}
+            }
+            return false;
+        }
+        match key {
+            KeyCode::Char('q') => return true,
+            KeyCode::Char('/') => self.is_typing = true,
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Char('p') => self.only_problems = !self.only_problems,
+            KeyCode::Char('s') => {
+                self.sort = match self.sort {
+                    None => Some(0),
+                    Some(last) if last + 1 == COLUMNS.len() => None,
+                    Some(column) => Some(column + 1),
+                };
+            }
+            KeyCode::Down | KeyCode::Char('j') => self.chosen.select_next(),
+            KeyCode::Up | KeyCode::Char('k') => self.chosen.select_previous(),
+            KeyCode::PageDown => self.chosen.scroll_down_by(20),
+            KeyCode::PageUp => self.chosen.scroll_up_by(20),
+            KeyCode::Home => self.chosen.select_first(),
+            KeyCode::End => self.chosen.select_last(),
+            _ => {}
+        }
+        false
+    }
+
+    /// The sessions that are shown, in their order: problems first, or by a column.
+    fn rows(&self) -> Vec<&Seen> {
+        let filter = self.filter.to_lowercase();
+        let is_shown = |one: &&Seen| {
+            (one.has_problem || !self.only_problems)
+                && (filter.is_empty()
+                    || one.cells[..3].iter().any(|cell| cell.to_lowercase().contains(&filter)))
+        };
+        let mut rows: Vec<_> = self.sessions.iter().filter(is_shown).collect();
+        match self.sort {
+            None => rows.sort_by_key(|one| !one.has_problem),
+            Some(column @ 0..3) => rows.sort_by(|a, b| a.cells[column].cmp(&b.cells[column])),
+            Some(column) => rows.sort_by(|a, b| b.keys[column].total_cmp(&a.keys[column])),
+        }
+        rows
+    }
+
+    fn draw(&mut self, frame: &mut ratatui::Frame<'_>) {
+        let [head, body, foot] =
+            Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
+                .areas(frame.area());
+        let mut chosen_row = std::mem::take(&mut self.chosen);
+        let rows = self.rows();
+        let problems = self.sessions.iter().filter(|one| one.has_problem).count();
+        let (count, shown) = (self.sessions.len(), rows.len());
+        let title = format!("{count} sessions, {problems} with problems, {shown} shown");
+        let chosen = chosen_row.selected().and_then(|n| rows.get(n)).map(|one| one.end.clone());
+        let wide = |name: &str| u16::try_from(name.len().max(9)).unwrap_or(9);
+        let widths = COLUMNS.iter().map(|name| match *name {
+            "session" => Constraint::Min(24),
+            "state" => Constraint::Length(12),
+            "problem" => Constraint::Length(19),
+            name => Constraint::Length(wide(name)),
+        });
+        let header = COLUMNS.iter().enumerate().map(|(n, name)| {
+            Cell::new(if self.sort == Some(n) { format!("{name}*") } else { (*name).to_owned() })
+        });
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        let lines = rows.iter().map(|one| {
+            let row = Row::new(one.cells.iter().map(String::as_str));
+            if one.has_problem { row.style(bold) } else { row }
+        });
+        let table = Table::new(lines.collect::<Vec<_>>(), widths.collect::<Vec<_>>())
+            .header(Row::new(header.collect::<Vec<_>>()).style(bold))
+            .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+        let last = match (&self.error, self.is_typing) {
+            (Some(error), _) => format!("not seen: {error}"),
+            (None, true) => format!("/{}_", self.filter),
+            (None, false) => match chosen.filter(|end| !end.is_empty()) {
+                Some(end) => end,
+                None => "q end  / filter  p problems  s sort  up, down choose".to_owned(),
+            },
+        };
+        frame.render_widget(Line::from(title), head);
+        frame.render_stateful_widget(table, body, &mut chosen_row);
+        frame.render_widget(Line::from(last), foot);
+        self.chosen = chosen_row;
+    }
+}
+
+impl Seen {
+    fn of(one: &Value, last: Counts, now: Counts) -> Self {
+        let seconds = now.at_ns.saturating_sub(last.at_ns) as f64 / 1e9;
+        let rate = |now: u64, last: u64| {
+            if seconds > 0.0 { now.saturating_sub(last) as f64 / seconds } else { 0.0 }
+        };
+        let number = |name: &str| one[name].as_u64().unwrap_or_default() as f64;
+        let silent = one["silent_ms"].as_f64().map(|ms| ms / 1_000.0);
+        let problem = match one["enabled"] == false {
+            true => "logged out by hand".to_owned(),
+            false => text(&one["problem"]),
+        };
+        let keys = [
+            0.0,
+            0.0,
+            0.0,
+            number("next_num_in"),
+            number("next_num_out"),
+            rate(now.messages_in, last.messages_in),
+            rate(now.messages_out, last.messages_out),
+            rate(now.bytes, last.bytes) / 1_000.0,
+            number("queued_bytes"),
+            silent.unwrap_or_default(),
+        ];
+        let [.., next_in, next_out, rate_in, rate_out, kilobytes, queued, _] = keys;
+        let cells = [
+            text(&one["id"]),
+            text(&one["state"]),
+            problem.clone(),
+            next_in.to_string(),
+            next_out.to_string(),
+            format!("{rate_in:.0}"),
+            format!("{rate_out:.0}"),
+            format!("{kilobytes:.1}"),
+            queued.to_string(),
+            silent.map_or_else(String::new, |seconds| format!("{seconds:.0} s")),
+        ];
+        let end = &one["last_end"];
+        let end = match end.is_null() {
+            true => String::new(),
+            false => {
+                let said = end["text"].as_str().unwrap_or_default();
+                let reason = text(&end["reason"]);
+                format!("last end at {}: {reason} {said}", text(&end["at"]))
+            }
+        };
+        Self { cells, keys, has_problem: !problem.is_empty(), end }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use serde_json::json;
+
+    use super::*;
+
+    fn session(id: &str, problem: Option<&str>, messages_in: u64) -> Value {
+        json!({
+            "id": id, "state": "Active", "problem": problem, "enabled": true, "next_num_in": 7,
+            "next_num_out": 9, "queued_bytes": 0, "silent_ms": 2_400,
+            "counters": {
+                "messages_in": messages_in, "messages_out": 0, "bytes_in": 0, "bytes_out": 0
+            },
+            "last_end": { "at": "noon", "reason": "logged out", "text": "bye" },
+        })
+    }
+
+    fn drawn(screen: &mut Screen) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(140, 8)).unwrap();
+        terminal.draw(|frame| screen.draw(frame)).unwrap();
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn the_screen_shows_rates_and_problems_first() {
+        let mut screen = Screen::default();
+        screen.see(&[session("a", None, 10), session("b", Some("store"), 0)], 1_000_000_000);
+        screen.see(&[session("a", None, 60), session("b", Some("store"), 0)], 3_000_000_000);
+        let text = drawn(&mut screen);
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines[0].contains("2 sessions, 1 with problems, 2 shown"), "{text}");
+        assert!(lines[2].contains("store") && lines[2].contains("\"b "), "{text}");
+        assert!(lines[3].contains(" 25 ") && lines[3].contains("2 s"), "{text}");
+    }
+
+    #[test]
+    fn keys_filter_sort_and_end() {
+        let mut screen = Screen::default();
+        screen.see(&[session("alpha", None, 1), session("beta", Some("store"), 2)], 1);
+        for key in ['/', 'A', 'l'].map(KeyCode::Char) {
+            assert!(!screen.key(key));
+        }
+        assert_eq!(screen.rows().len(), 1);
+        assert!(drawn(&mut screen).contains("/Al_"));
+        screen.key(KeyCode::Esc);
+        screen.key(KeyCode::Char('p'));
+        assert_eq!(screen.rows()[0].cells[0], "beta");
+        screen.key(KeyCode::Char('p'));
+        screen.key(KeyCode::Char('s'));
+        assert_eq!(screen.rows()[0].cells[0], "alpha");
+        screen.key(KeyCode::Down);
+        assert!(drawn(&mut screen).contains("last end at noon: logged out bye"));
+        (0..COLUMNS.len()).for_each(|_| assert!(!screen.key(KeyCode::Char('s'))));
+        assert_eq!(screen.sort, None);
+        assert!(screen.key(KeyCode::Char('q')));
+    }
+}
