@@ -5,8 +5,9 @@
 //! for at once.
 
 use std::fmt;
+use std::sync::LazyLock;
 
-use clap::ValueEnum;
+use memchr::{memchr, memmem};
 use transfix::codec::{Garbled, Limits, SOH, frame, frame::Frame, shown};
 
 use super::within::restore;
@@ -55,6 +56,9 @@ pub(super) enum Step {
     /// The first `bytes` are a message, now in [`Splitter::message`] as it was on the wire;
     /// `wrong` if it does not hold what it says of itself.
     Message { bytes: usize, wrong: Option<Wrong> },
+    /// The first `bytes` are a message by its BodyLength(9), with `by` in place of SOH.
+    /// [`Splitter::take`] puts it into [`Splitter::message`].
+    Frame { bytes: usize, by: u8 },
 }
 
 /// What is wrong with a message of the input.
@@ -123,11 +127,24 @@ impl Splitter {
             let bytes = next_start(bytes, 1).unwrap_or(START.len());
             return Step::Skip { bytes, wrong: Some(Wrong::Garbled(Garbled::BeginString)) };
         };
-        if delimiter == Delimiter::Soh {
-            self.raw(bytes, rest)
-        } else {
-            self.text(bytes, delimiter, rest)
+        match *delimiter.text() {
+            [SOH] => self.raw(bytes, rest),
+            [by] if let Some(bytes) = framed(bytes, by) => Step::Frame { bytes, by },
+            _ => self.text(bytes, delimiter, rest),
         }
+    }
+
+    /// Puts the frame into [`Splitter::message`] as it was on the wire.
+    pub(super) fn take(&mut self, frame: &[u8], by: u8) -> Option<Wrong> {
+        self.message.clear();
+        self.message.extend_from_slice(frame);
+        let delimiter = match by {
+            SOH => return None,
+            b'|' => Delimiter::Pipe,
+            _ => Delimiter::Semicolon,
+        };
+        self.message.iter_mut().filter(|byte| **byte == by).for_each(|byte| *byte = SOH);
+        restore(&mut self.message, frame, delimiter)
     }
 
     /// Up to the next message; bytes that are no text are the remains of one.
@@ -140,8 +157,9 @@ impl Splitter {
         if end == 0 {
             return Step::More;
         }
-        let is_text = |b: &u8| *b >= b' ' || matches!(b, b'\t' | b'\r' | b'\n');
-        let is_junk = !bytes[..end].iter().all(is_text);
+        let is_other = |b: &u8| *b < b' ' && !matches!(b, b'\t' | b'\r' | b'\n');
+        // Without a jump for each byte.
+        let is_junk = bytes[..end].iter().fold(false, |is_junk, b| is_junk | is_other(b));
         let wrong = (is_junk && !self.in_junk).then_some(Wrong::Garbled(Garbled::BeginString));
         self.in_junk |= is_junk;
         Step::Skip { bytes: end, wrong }
@@ -150,24 +168,22 @@ impl Splitter {
     /// The delimiter after BeginString(8).
     fn delimiter_of(&self, bytes: &[u8]) -> Option<Delimiter> {
         let value = &bytes[2..bytes.len().min(2 + BEGIN_STRING_MAX)];
-        let all = Delimiter::value_variants();
-        all.iter()
-            .copied()
-            .filter(|delimiter| self.delimiter.is_none_or(|only| only == *delimiter))
-            .filter_map(|delimiter| Some((find(value, delimiter.text())?, delimiter)))
-            .min_by_key(|(at, _)| *at)
-            .map(|(_, delimiter)| delimiter)
+        let delimiter = |at: usize| match value[at] {
+            SOH => Some(Delimiter::Soh),
+            b'|' => Some(Delimiter::Pipe),
+            b';' => Some(Delimiter::Semicolon),
+            b'^' if value.get(at + 1) == Some(&b'A') => Some(Delimiter::Caret),
+            _ => None,
+        };
+        let mut found = (0..value.len()).filter_map(delimiter);
+        found.find(|found| self.delimiter.is_none_or(|only| only == *found))
     }
 
     /// A message as it was on the wire.
     fn raw(&mut self, bytes: &[u8], rest: Rest) -> Step {
         match frame::split(bytes, Limits { message_bytes_max: MESSAGE_BYTES_MAX }) {
-            Frame::Whole(end) => {
-                self.message.clear();
-                self.message.extend_from_slice(&bytes[..end]);
-                Step::Message { bytes: end, wrong: None }
-            }
-            Frame::Partial if rest == Rest::Unknown && !bytes.contains(&b'\n') => Step::More,
+            Frame::Whole(bytes) => Step::Frame { bytes, by: SOH },
+            Frame::Partial if rest == Rest::Unknown && memchr(b'\n', bytes).is_none() => Step::More,
             _ if let Some(end) = self.unescaped(bytes) => Step::Message { bytes: end, wrong: None },
             Frame::Partial if rest == Rest::Unknown => Step::More,
             Frame::Partial => self.salvage(bytes, Delimiter::Soh, rest, Wrong::Cut),
@@ -179,7 +195,7 @@ impl Splitter {
 
     /// A message of which a protocol log has made one line; answers with the length of the line.
     fn unescaped(&mut self, bytes: &[u8]) -> Option<usize> {
-        let end = bytes.iter().position(|&b| b == b'\n').unwrap_or(bytes.len());
+        let end = memchr(b'\n', bytes).unwrap_or(bytes.len());
         let message = shown::unescape_line(&bytes[..end])?;
         let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
         if frame::split(&message, limits) != Frame::Whole(message.len()) {
@@ -195,7 +211,7 @@ impl Splitter {
         let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
         let mut at = 0;
         loop {
-            let line_end = bytes[at..].iter().position(|&b| b == b'\n').map(|n| at + n);
+            let line_end = memchr(b'\n', &bytes[at..]).map(|n| at + n);
             let end = line_end.unwrap_or(bytes.len());
             let line = &bytes[at..end];
             let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -283,7 +299,8 @@ fn check_sum_end(piece: &[u8], delimiter: Delimiter) -> Option<usize> {
 
 /// The next `8=FIX` from place `from` on.
 fn next_start(bytes: &[u8], from: usize) -> Option<usize> {
-    Some(from + find(bytes.get(from..)?, START)?)
+    static STARTS: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(START));
+    Some(from + STARTS.find(bytes.get(from..)?)?)
 }
 
 /// Appends `text` with its delimiters as on the wire.
@@ -309,16 +326,34 @@ fn source_length(text: &[u8], delimiter: Delimiter, length: usize) -> usize {
     at
 }
 
-fn find(bytes: &[u8], sought: &[u8]) -> Option<usize> {
-    let (first, length) = (*sought.first()?, sought.len());
-    let mut at = 0;
-    loop {
-        at += bytes.get(at..)?.iter().position(|&b| b == first)?;
-        if bytes.get(at..at + length)? == sought {
-            return Some(at);
-        }
-        at += 1;
+/// The length of the message that the bytes begin with, if it is one by its BodyLength(9) and has
+/// `by` in place of SOH.
+fn framed(bytes: &[u8], by: u8) -> Option<usize> {
+    let first = 2 + memchr(by, bytes.get(2..2 + BEGIN_STRING_MAX)?)?;
+    let length = bytes[first + 1..].strip_prefix(b"9=")?;
+    let digits = length.iter().take(LENGTH_DIGITS_MAX + 1).take_while(|b| b.is_ascii_digit());
+    let digits = digits.count();
+    if !(1..=LENGTH_DIGITS_MAX).contains(&digits) || length.get(digits) != Some(&by) {
+        return None;
     }
+    let body = length[..digits].iter().fold(0, |number, b| number * 10 + usize::from(b - b'0'));
+    let trailer = first + 1 + 2 + digits + 1 + body;
+    let field = bytes.get(trailer..trailer + TRAILER)?;
+    let is_trailer = body > 0
+        && bytes[trailer - 1] == by
+        && field.starts_with(b"10=")
+        && field[3..6].iter().all(u8::is_ascii_digit)
+        && field[6] == by;
+    is_trailer.then_some(trailer + TRAILER)
+}
+
+/// Digits of BodyLength(9) of a message that is recognized.
+const LENGTH_DIGITS_MAX: usize = 8;
+/// Bytes of `10=ddd` and its delimiter.
+const TRAILER: usize = 7;
+
+fn find(bytes: &[u8], sought: &[u8]) -> Option<usize> {
+    memmem::find(bytes, sought)
 }
 
 #[cfg(test)]
@@ -356,6 +391,11 @@ mod tests {
                 }
                 Step::Message { bytes, wrong } => {
                     garbled.extend(wrong);
+                    found.push(splitter.message.clone());
+                    begin += bytes;
+                }
+                Step::Frame { bytes, by } => {
+                    garbled.extend(splitter.take(&stream[begin..begin + bytes], by));
                     found.push(splitter.message.clone());
                     begin += bytes;
                 }
