@@ -52,6 +52,8 @@ pub(crate) enum Failure {
     Read(String),
     /// The output.
     Write(io::Error),
+    /// The sink wants no more.
+    Enough,
 }
 
 impl From<io::Error> for Failure {

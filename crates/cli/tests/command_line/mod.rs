@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod exit_codes;
+mod logs;
 mod mask;
 mod migrate;
 mod password;
@@ -73,6 +74,7 @@ fn help_shows_an_example_of_each_verb() {
         "dictionary",
         "generate",
         "print",
+        "logs",
         "check",
         "convert",
         "audit",
