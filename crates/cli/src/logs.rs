@@ -108,8 +108,8 @@ struct Forms {
     /// Only the number of messages.
     #[arg(long)]
     count: bool,
-    /// All messages of the order with this ClOrdID(11), OrigClOrdID(41) or OrderID(37), and of those
-    /// that replace it, in the order of time.
+    /// All messages of the order with this ClOrdID(11), OrigClOrdID(41) or OrderID(37), and of
+    /// those that replace it, in the order of time.
     #[arg(long, value_name = "ID")]
     order: Option<String>,
     /// Gaps and repeats of MsgSeqNum(34), and what was said of them.

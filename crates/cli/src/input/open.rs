@@ -53,7 +53,7 @@ fn decompressed(file: File, path: &Path) -> Result<Box<dyn Read>, String> {
 fn decompressed(_: File, path: &Path) -> Result<Box<dyn Read>, String> {
     let path = path.display();
     Err(format!(
-        "{path}: compressed with zstd, which this build cannot read; write `zstdcat {path} |` before \
-         the command, and `-` in place of the file"
+        "{path}: compressed with zstd, which this build cannot read; write `zstdcat {path} |` \
+         before the command, and `-` in place of the file"
     ))
 }

@@ -92,7 +92,7 @@ impl Stream {
                     bytes
                 }
             };
-            // Nothing in a message is the head of the next one, also behind a line break in a value.
+            // Nothing in a message is the head of the next one, also behind a break in a value.
             self.at.head.clear();
             self.begin += bytes;
         }

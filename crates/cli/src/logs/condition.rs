@@ -59,7 +59,7 @@ pub(super) fn written(text: &str) -> Result<Written, String> {
             .to_owned());
     };
     let (name, value) = (&text[..at], &text[at + length..]);
-    // `Price >= 10` as well as `Price>=10`; a blank that belongs to the value is kept in the latter.
+    // `Price >= 10` as well as `Price>=10`, which keeps a blank that belongs to the value.
     let value = if name.ends_with(' ') { value.strip_prefix(' ').unwrap_or(value) } else { value };
     Ok(Written { name: name.trim().to_owned(), operator, value: value.to_owned() })
 }
@@ -257,7 +257,8 @@ fn wrong_value(name: &str, data_type: Option<DataType>, value: &str) -> String {
     };
     let of_type = data_type.name();
     format!(
-        "--where: '{value}' is no value of {name}, which is a {of_type}; write one such as {such_as}"
+        "--where: '{value}' is no value of {name}, which is a {of_type}; write one such as \
+         {such_as}"
     )
 }
 

@@ -167,8 +167,8 @@ impl Order {
         }
         if self.ids.len() > IDS_MAX {
             return Err(Failure::Read(format!(
-                "--order: more than {IDS_MAX} IDs belong together; narrow it with --session, --from \
-                 and --to"
+                "--order: more than {IDS_MAX} IDs belong together; narrow it with --session, \
+                 --from and --to"
             )));
         }
         Ok(())

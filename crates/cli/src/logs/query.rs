@@ -15,10 +15,9 @@ use crate::input::{Dictionaries, Found, Glance, Wanted, msg_types};
 /// What is sought; all that is given must be so.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(super) struct Sought {
-    /// Only messages with a field that is so: FIELD is a name or a tag, followed by = != < <= > >=
-    /// or ~ (contains) and a value. Numbers and times are compared by what they mean; with several
-    /// conditions all must be met. In a group one entry is enough. A message without the field meets
-    /// none.
+    /// Only messages with a field that is so: its name or tag, then = != < <= > >= or ~ (contains),
+    /// and a value. Numbers and times are compared by what they mean; with several conditions all
+    /// must be met. In a group one entry is enough. A message without the field meets none.
     #[arg(long = "where", value_name = "CONDITION", value_parser = written)]
     conditions: Vec<Written>,
     /// Only messages with these bytes anywhere in them.

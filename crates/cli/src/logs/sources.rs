@@ -125,7 +125,7 @@ impl Sources {
                 let shown = path.display();
                 let endings = ENDINGS.join(", .");
                 sources.unreadable.push(format!(
-                    "{shown}: no store and no log here (files that end in .{endings}); name the file"
+                    "{shown}: no store and no log here (files that end in .{endings}); name a file"
                 ));
             }
             sources.all[before..].sort_by(|a, b| natural(&a.path, &b.path));

@@ -290,6 +290,46 @@ fn logs_of_other_engines() {
     assert!(run.err.contains("2 messages left out: neither the log nor its name tells"), "{run:?}");
 }
 
+/// Two sessions of QuickFIX C++ 1.15.1 have written it: one skips numbers, the other one asks for
+/// them.
+#[test]
+fn a_log_that_quickfix_has_written() {
+    let dir = TempDir::new();
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/logs/quickfix-cpp");
+    let place = place.to_str().unwrap();
+    for (args, expected) in [
+        ("--type D", 8),
+        ("--type D --out", 8),
+        ("--type D --in", 0),
+        ("--in", 10),
+        ("--where OrderQty>=500 --type D", 2),
+        ("--where LeavesQty=500.0", 1),
+        ("--where OrdStatus=REJECTED --in", 1),
+        ("--text |;^A", 1),
+        ("--seq 12.. --out", 3),
+        ("--from 20261125-02:20:52.500 --to 20261125-02:20:53", 9),
+        ("--session VENUE", 21),
+    ] {
+        let run = logs(&dir, &format!("--count {args} {place}"));
+        assert_eq!(run.out, format!("{expected}\n"), "{args}: {run:?}");
+        // The log of events has no messages.
+        let note = run.err.lines().filter(|line| line.contains("event.current.log: no FIX"));
+        assert_eq!((note.count(), run.err.lines().count()), (1, 1), "{args}: {run:?}");
+    }
+    let gaps = logs(&dir, &format!("--gaps {place}")).out;
+    for line in [
+        "out  gap 8..11 (4), came later",
+        "in   ResendRequest(2) 8..0",
+        "out  SequenceReset(4) fills 8, next is 12",
+        "out  8..12 again (PossDup)",
+    ] {
+        assert!(gaps.lines().any(|found| found.ends_with(line)), "{line}: {gaps}");
+    }
+    let order = logs(&dir, &format!("--order C7 {place}")).out;
+    assert_eq!(order.lines().count(), 4, "{order}");
+    assert!(order.contains("NewOrderSingle(D) PossDup") && order.contains("O7 / E7"), "{order}");
+}
+
 #[test]
 fn damage_is_counted_and_nothing_is_left_out_in_silence() {
     let dir = TempDir::new();
