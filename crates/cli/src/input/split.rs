@@ -102,15 +102,43 @@ pub(super) struct Splitter {
     pub(super) message: Vec<u8>,
     /// Whether the bytes skipped last were counted as garbled.
     in_junk: bool,
+    /// Bytes that may be looked at for messages that are not where they say. Each byte that is
+    /// dealt with adds to it, so that lies within lies cost no more than a few looks at each byte.
+    looks: usize,
 }
+
+/// Looks at each byte that damage may take, on average.
+const LOOKS: usize = 4;
 
 impl Splitter {
     pub(super) fn new(delimiter: Option<Delimiter>) -> Self {
-        Self { delimiter, message: Vec::new(), in_junk: false }
+        Self { delimiter, message: Vec::new(), in_junk: false, looks: LOOKS * MESSAGE_BYTES_MAX }
     }
 
     /// Looks at the start of `bytes`.
     pub(super) fn step(&mut self, bytes: &[u8], rest: Rest) -> Step {
+        let before = self.looks;
+        let step = self.look(bytes, rest);
+        self.looks = match step {
+            // Reading more costs as much.
+            Step::More => before,
+            Step::Skip { bytes, .. } | Step::Message { bytes, .. } | Step::Frame { bytes, .. } => {
+                (self.looks + LOOKS * bytes).min(LOOKS * MESSAGE_BYTES_MAX)
+            }
+        };
+        step
+    }
+
+    /// Whether so many bytes may be looked at.
+    const fn pays(&mut self, bytes: usize) -> bool {
+        let pays = bytes <= self.looks;
+        if pays {
+            self.looks -= bytes;
+        }
+        pays
+    }
+
+    fn look(&mut self, bytes: &[u8], rest: Rest) -> Step {
         let is_full = bytes.len() >= MESSAGE_BYTES_MAX;
         let rest = if is_full { Rest::Nothing } else { rest };
         if bytes.is_empty() {
@@ -195,7 +223,15 @@ impl Splitter {
 
     /// A message of which a protocol log has made one line; answers with the length of the line.
     fn unescaped(&mut self, bytes: &[u8]) -> Option<usize> {
-        let end = memchr(b'\n', bytes).unwrap_or(bytes.len());
+        let near = &bytes[..bytes.len().min(self.looks)];
+        let end = match memchr(b'\n', near) {
+            Some(end) => end,
+            None if near.len() == bytes.len() => bytes.len(),
+            None => return None,
+        };
+        if !self.pays(end) {
+            return None;
+        }
         let message = shown::unescape_line(&bytes[..end])?;
         let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
         if frame::split(&message, limits) != Frame::Whole(message.len()) {
@@ -210,13 +246,21 @@ impl Splitter {
         self.message.clear();
         let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
         let mut at = 0;
+        let needed = needed(bytes, delimiter);
         loop {
-            let line_end = memchr(b'\n', &bytes[at..]).map(|n| at + n);
-            let end = line_end.unwrap_or(bytes.len());
+            // No message goes on behind what it says to be its length.
+            let within = bytes.len().min(needed.max(at));
+            let is_short = within == bytes.len();
+            let near = &bytes[at..within.min(at + self.looks)];
+            let line_end = memchr(b'\n', near).map(|n| at + n);
+            let end = line_end.unwrap_or(within);
+            if !self.pays(end - at) {
+                return self.salvage(bytes, delimiter, rest, Wrong::Garbled(Garbled::BodyLength));
+            }
             let line = &bytes[at..end];
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             convert(line, delimiter, &mut self.message);
-            let is_open = line_end.is_none() && rest == Rest::Unknown;
+            let is_open = line_end.is_none() && is_short && rest == Rest::Unknown;
             match frame::split(&self.message, limits) {
                 Frame::Whole(length) => {
                     self.message.truncate(length);
@@ -347,6 +391,22 @@ fn framed(bytes: &[u8], by: u8) -> Option<usize> {
     is_trailer.then_some(trailer + TRAILER)
 }
 
+/// How many bytes a message that begins here has at most, with its delimiters made readable.
+fn needed(bytes: &[u8], delimiter: Delimiter) -> usize {
+    let by = delimiter.text();
+    let head = &bytes[..bytes.len().min(HEAD_MAX)];
+    let length = || {
+        let at = find(head, by)? + by.len();
+        let digits = head.get(at..)?.strip_prefix(b"9=")?;
+        let count = digits.iter().take_while(|b| b.is_ascii_digit()).count();
+        std::str::from_utf8(&digits[..count]).ok()?.parse::<usize>().ok()
+    };
+    let body = length().unwrap_or(0).min(MESSAGE_BYTES_MAX);
+    HEAD_MAX + by.len() * (body + TRAILER)
+}
+
+/// BeginString(8) and BodyLength(9) are shorter.
+const HEAD_MAX: usize = 64;
 /// Digits of BodyLength(9) of a message that is recognized.
 const LENGTH_DIGITS_MAX: usize = 8;
 /// Bytes of `10=ddd` and its delimiter.
@@ -453,5 +513,54 @@ mod tests {
         let wire = b"8=FIX.4.4\x019=11\x0135=B\x0158=a|b\x0110=000\x01";
         assert_eq!(split(wire, None).0, [wire]);
         assert_eq!(split(wire, Some(Delimiter::Pipe)).0, [b""; 0]);
+    }
+
+    /// The steps to the end of the bytes, and how many messages they find.
+    fn steps(bytes: &[u8]) -> (usize, usize) {
+        let mut splitter = Splitter::new(None);
+        let (mut begin, mut steps, mut found) = (0, 0, 0);
+        loop {
+            steps += 1;
+            match splitter.step(&bytes[begin..], Rest::Nothing) {
+                Step::More => return (steps, found),
+                Step::Skip { bytes, .. } => begin += bytes,
+                Step::Message { bytes, .. } | Step::Frame { bytes, .. } => {
+                    begin += bytes;
+                    found += 1;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lies_within_lies_cost_no_more_than_their_bytes() {
+        for by in ["\x01", "|", ";", "^A"] {
+            for length in ["9", "99999", "9999999", "99999999"] {
+                let lie = format!("8=FIX.4.4{by}9={length}{by}");
+                let sound = String::from_utf8(WIRE.to_vec()).unwrap().replace('\x01', by);
+                let bytes = lie.repeat(30_000) + "\n" + &sound;
+                assert_eq!(steps(bytes.as_bytes()).1, 1, "{by:?} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_message_comes_in_pieces() {
+        for by in ["\x01", "|", "^A"] {
+            let text = "x".repeat(10 << 20);
+            let body = format!("35=B{by}58={text}{by}");
+            let wire = body.replace(by, "\x01").len();
+            let message = format!("8=FIX.4.4{by}9={wire}{by}{body}10=000{by}");
+            let mut splitter = Splitter::new(None);
+            let chunks = (1..).map(|n| (n * (512 << 10)).min(message.len()));
+            let step = chunks.map(|end| splitter.step(&message.as_bytes()[..end], Rest::Unknown));
+            let found = step.into_iter().find(|step| *step != Step::More);
+            let expected = message.len();
+            assert!(
+                matches!(found, Some(Step::Message { bytes, wrong: None } | Step::Frame { bytes, .. })
+                    if bytes == expected),
+                "{by:?}: {found:?}"
+            );
+        }
     }
 }
