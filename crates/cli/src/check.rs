@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
                 let _ = failed(&format!("{}: no message found", file.display()));
                 has_empty = true;
             }
-            Ok(()) => {}
+            Ok(()) | Err(Failure::Enough) => {}
             // A closed pipe (`| head`) is the reader's choice.
             Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return ExitCode::SUCCESS;

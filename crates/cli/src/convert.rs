@@ -96,6 +96,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         }
         Err(Failure::Write(error)) => failed(&format!("cannot write: {error}")),
         Err(Failure::Read(error)) => failed(&error),
+        Err(Failure::Enough) => ExitCode::SUCCESS,
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::from(1),
     }
@@ -126,8 +127,25 @@ impl<W: Write> Sink for ToJson<W> {
         if let Some(wrong) = found.fault(&mut self.index) {
             self.garbled(found.place, wrong)?;
         }
-        let Ok(message) = parse(found.bytes, &mut self.index, CheckSumPolicy::Ignore) else {
-            return Ok(());
+        self.object(found.bytes).map(|_| ())
+    }
+
+    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+        self.garbled += 1;
+        let _ = writeln!(io::stderr(), "{place}: {wrong}");
+        Ok(())
+    }
+
+    fn pause(&mut self) -> Result<(), Failure> {
+        Ok(self.out.flush()?)
+    }
+}
+
+impl<W: Write> ToJson<W> {
+    /// Writes the object of a message, in a line of its own; returns whether the bytes are one.
+    pub(crate) fn object(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
+        let Ok(message) = parse(bytes, &mut self.index, CheckSumPolicy::Ignore) else {
+            return Ok(false);
         };
         self.text.clear();
         // Writing to a String never fails.
@@ -142,17 +160,8 @@ impl<W: Write> Sink for ToJson<W> {
             self.writers[number].write(&message, &mut self.text)
         };
         self.text.push('\n');
-        Ok(self.out.write_all(self.text.as_bytes())?)
-    }
-
-    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
-        self.garbled += 1;
-        let _ = writeln!(io::stderr(), "{place}: {wrong}");
-        Ok(())
-    }
-
-    fn pause(&mut self) -> Result<(), Failure> {
-        Ok(self.out.flush()?)
+        self.out.write_all(self.text.as_bytes())?;
+        Ok(true)
     }
 }
 
@@ -293,6 +302,7 @@ mod tests {
             Ok(_) => Ok(String::from_utf8(out).unwrap()),
             Err(Failure::Read(error)) => Err(error),
             Err(Failure::Write(error)) => panic!("{error}"),
+            Err(Failure::Enough) => panic!("it wants all of it"),
         }
     }
 

@@ -5,13 +5,13 @@
 
 mod dictionaries;
 mod masking;
+mod open;
 mod split;
+mod stream;
 mod types;
 mod within;
 
-use std::borrow::Cow;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,10 +23,11 @@ use transfix::store::journal::{self, Entry, Event};
 use transfix::{Mask, Message, Timestamp};
 
 pub(crate) use dictionaries::{Choice, Dictionaries, Pair};
-use masking::covered;
-pub(crate) use masking::{Masking, covered_entry, tag};
+pub(crate) use masking::{Masking, covered, covered_entry, tag};
+pub(crate) use open::open;
+use split::MESSAGE_BYTES_MAX;
 pub(crate) use split::{Delimiter, Wrong};
-use split::{MESSAGE_BYTES_MAX, Rest, Splitter, Step};
+pub(crate) use stream::{End, Stream};
 pub(crate) use types::msg_types;
 
 /// The input cannot be read, or a setting is wrong: says so, and ends with 2.
@@ -51,6 +52,8 @@ pub(crate) enum Failure {
     Read(String),
     /// The output.
     Write(io::Error),
+    /// The sink wants no more.
+    Enough,
 }
 
 impl From<io::Error> for Failure {
@@ -97,8 +100,32 @@ impl Found<'_> {
     }
 }
 
+/// A message of a stream before anything of it is copied or changed.
+pub(crate) struct Glance<'i> {
+    /// As it stands there; its BodyLength(9) is right.
+    pub(crate) bytes: &'i [u8],
+    /// What stands there in place of SOH. Values may hold it too, unless it is SOH.
+    pub(crate) by: u8,
+    /// The line so far.
+    pub(crate) head: &'i [u8],
+}
+
+/// Whether a sink is to get a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// A glance tells that it is of no interest.
+    No,
+    /// The sink looks closer.
+    Perhaps,
+}
+
 /// Takes what is read.
 pub(crate) trait Sink {
+    /// A message that comes next, if it stands in a stream and has the length that it says.
+    fn glance(&mut self, _: &Glance<'_>) -> Wanted {
+        Wanted::Perhaps
+    }
+
     /// A message, sound or not.
     fn message(&mut self, found: &Found<'_>) -> Result<(), Failure>;
 
@@ -143,9 +170,8 @@ pub(crate) fn read(
         let entries = journal::read_file(path).map_err(unreadable)?;
         return store(entries.map(covered), sink);
     }
-    let mut file =
-        File::open(path).map_err(|error| Failure::Read(format!("{}: {error}", path.display())))?;
-    stream(&mut file, delimiter, mask, sink)
+    let mut file = open(path).map_err(Failure::Read)?;
+    stream(&mut *file, delimiter, mask, sink)
 }
 
 /// Messages of a capture or a log.
@@ -155,89 +181,7 @@ pub(crate) fn stream(
     mask: Option<&Mask>,
     sink: &mut dyn Sink,
 ) -> Result<(), Failure> {
-    let mut splitter = Splitter::new(delimiter);
-    let (mut buffer, mut index) = (Vec::new(), FieldIndex::default());
-    let (mut begin, mut rest) = (0, Rest::Unknown);
-    let mut at = Position { line: 1, byte: 0, head: String::new() };
-    loop {
-        let bytes = match splitter.step(&buffer[begin..], rest) {
-            Step::More if rest == Rest::Nothing => return Ok(()),
-            Step::More => {
-                buffer.drain(..begin);
-                begin = 0;
-                sink.pause()?;
-                if read_some(input, &mut buffer).map_err(Failure::Read)? == 0 {
-                    rest = Rest::Nothing;
-                }
-                continue;
-            }
-            Step::Skip { bytes, wrong } => {
-                if let Some(wrong) = wrong {
-                    sink.garbled(at.place(), wrong)?;
-                }
-                bytes
-            }
-            Step::Message { bytes, wrong } => {
-                let head = at.head.trim().trim_end_matches(':').trim_end();
-                let message = &splitter.message[..];
-                let shown =
-                    mask.map_or(Cow::Borrowed(message), |mask| covered(mask, message, &mut index));
-                sink.message(&Found { bytes: &shown, place: at.place(), head, wrong })?;
-                at.pass_message(&buffer[begin..begin + bytes]);
-                begin += bytes;
-                continue;
-            }
-        };
-        at.pass(&buffer[begin..begin + bytes]);
-        begin += bytes;
-    }
-}
-
-/// Where a stream is read.
-struct Position {
-    line: u64,
-    byte: u64,
-    /// The text of the line so far.
-    head: String,
-}
-
-/// What a log says before a message is shorter.
-const HEAD_BYTES_MAX: usize = 256;
-
-impl Position {
-    const fn place(&self) -> Place {
-        Place::Stream { line: self.line, byte: self.byte }
-    }
-
-    /// Passes over a message. Nothing in it is the head of the next one, also behind a line break
-    /// in a value.
-    fn pass_message(&mut self, bytes: &[u8]) {
-        self.count(bytes);
-        self.head.clear();
-    }
-
-    /// Counts bytes and lines; returns the lines.
-    fn count(&mut self, bytes: &[u8]) -> usize {
-        let lines = bytes.iter().filter(|&&b| b == b'\n').count();
-        self.byte += bytes.len() as u64;
-        self.line += lines as u64;
-        lines
-    }
-
-    /// Passes over text between messages.
-    fn pass(&mut self, bytes: &[u8]) {
-        let lines = self.count(bytes);
-        let last = bytes.rsplit(|&b| b == b'\n').next().unwrap_or_default();
-        if lines > 0 || bytes.starts_with(b"8=FIX") {
-            self.head.clear();
-        }
-        let is_message = lines == 0 && bytes.starts_with(b"8=FIX");
-        if !is_message && self.head.len() + last.len() <= HEAD_BYTES_MAX {
-            let is_text = |c: &char| !c.is_control() && *c != char::REPLACEMENT_CHARACTER;
-            let text: String = String::from_utf8_lossy(last).chars().filter(is_text).collect();
-            self.head.push_str(&Shown::whole(text.as_bytes()).to_string());
-        }
-    }
+    Stream::new(delimiter).read(input, End::Final, mask, sink)
 }
 
 /// Messages and marks of a store.

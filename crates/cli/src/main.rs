@@ -12,6 +12,7 @@ mod dictionary;
 mod events;
 mod generate;
 mod input;
+mod logs;
 mod migrate;
 mod not_started;
 mod pages;
@@ -72,6 +73,8 @@ enum Verb {
     Generate(generate::Args),
     /// Print messages from a capture, our journal or a QuickFIX log in readable form.
     Print(print::Args),
+    /// Search logs, captures and journals: by field, text, session, time; orders and gaps.
+    Logs(logs::Args),
     /// Check the messages of a capture, a log or our journal against a dictionary.
     Check(check::Args),
     Settings(settings::Args),
@@ -120,6 +123,7 @@ fn main() -> ExitCode {
         Verb::Dictionary(args) => dictionary::run(&args),
         Verb::Generate(args) => generate::run(&args),
         Verb::Print(args) => print::run(&args),
+        Verb::Logs(args) => logs::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Settings(args) => settings::run(&args),
         Verb::Schedule(args) => schedule::run(&args),

@@ -70,7 +70,7 @@ pub(crate) struct Args {
 
 /// When colours are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-enum Color {
+pub(crate) enum Color {
     #[default]
     Auto,
     Always,
@@ -78,7 +78,7 @@ enum Color {
 }
 
 impl Color {
-    fn palette(self) -> &'static Palette {
+    pub(crate) fn palette(self) -> &'static Palette {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let wants_none = set("NO_COLOR") || is_dumb;
@@ -231,7 +231,7 @@ impl<W: Write> Printer<W> {
                 }
                 return failed(&error);
             }
-            Ok(()) => {}
+            Ok(()) | Err(Failure::Enough) => {}
         }
         self.report();
         if self.garbled > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS }

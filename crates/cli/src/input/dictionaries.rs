@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use transfix::codec::{FieldIndex, data};
-use transfix::dictionary::{Dictionary, STANDARD, standard};
+use transfix::dictionary::{Dictionary, Field, STANDARD, standard};
 use transfix::{DictionarySource, Message, MsgType, Tag, tag};
 
 /// How the user names a dictionary.
@@ -37,7 +37,7 @@ impl Pair {
     }
 
     /// The field of that tag.
-    pub(crate) fn field(&self, tag: u32) -> Option<&transfix::dictionary::Field> {
+    pub(crate) fn field(&self, tag: u32) -> Option<&Field> {
         self.application.field(tag).or_else(|| self.session.field(tag))
     }
 }
@@ -135,6 +135,23 @@ impl Dictionaries {
                 self.find_map(found).map(|message| message.msg_type)
             },
         )
+    }
+
+    /// The field of that tag, as the user's dictionary or the newest version that has it says.
+    pub(crate) fn field(&mut self, tag: u32) -> Option<Field> {
+        self.find_map(|known| known.field(tag).cloned())
+    }
+
+    /// The values of the field whose codes some version names so, in any case.
+    pub(crate) fn codes_named(&mut self, tag: u32, name: &str) -> Vec<Vec<u8>> {
+        let mut values = BTreeSet::new();
+        let _ = self.find_map(|known| {
+            let codes = known.field(tag).into_iter().flat_map(|field| &field.codes);
+            let named = codes.filter(|code| code.name.eq_ignore_ascii_case(name));
+            values.extend(named.map(|code| code.value.clone().into_bytes()));
+            None::<()>
+        });
+        values.into_iter().collect()
     }
 
     /// The names of the fields of all versions.

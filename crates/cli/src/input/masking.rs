@@ -35,7 +35,7 @@ pub(crate) fn tag(text: &str) -> Result<Tag, String> {
 }
 
 /// The message with stars, or the bytes if they are none.
-pub(super) fn covered<'b>(mask: &Mask, bytes: &'b [u8], index: &mut FieldIndex) -> Cow<'b, [u8]> {
+pub(crate) fn covered<'b>(mask: &Mask, bytes: &'b [u8], index: &mut FieldIndex) -> Cow<'b, [u8]> {
     match parse(bytes, index, CheckSumPolicy::Ignore) {
         Ok(_) => mask.message(bytes),
         Err(_) => Cow::Owned(mask.garbled(bytes)),

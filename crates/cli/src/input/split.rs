@@ -5,8 +5,9 @@
 //! for at once.
 
 use std::fmt;
+use std::sync::LazyLock;
 
-use clap::ValueEnum;
+use memchr::{memchr, memmem};
 use transfix::codec::{Garbled, Limits, SOH, frame, frame::Frame, shown};
 
 use super::within::restore;
@@ -55,6 +56,9 @@ pub(super) enum Step {
     /// The first `bytes` are a message, now in [`Splitter::message`] as it was on the wire;
     /// `wrong` if it does not hold what it says of itself.
     Message { bytes: usize, wrong: Option<Wrong> },
+    /// The first `bytes` are a message by its BodyLength(9), with `by` in place of SOH.
+    /// [`Splitter::take`] puts it into [`Splitter::message`].
+    Frame { bytes: usize, by: u8 },
 }
 
 /// What is wrong with a message of the input.
@@ -98,15 +102,34 @@ pub(super) struct Splitter {
     pub(super) message: Vec<u8>,
     /// Whether the bytes skipped last were counted as garbled.
     in_junk: bool,
+    /// Bytes that may be looked at for messages that are not where they say. Each byte that is
+    /// dealt with adds to it, so that lies within lies cost no more than a few looks at each byte.
+    looks: usize,
 }
+
+/// Looks at each byte that damage may take, on average.
+const LOOKS: usize = 4;
 
 impl Splitter {
     pub(super) fn new(delimiter: Option<Delimiter>) -> Self {
-        Self { delimiter, message: Vec::new(), in_junk: false }
+        Self { delimiter, message: Vec::new(), in_junk: false, looks: LOOKS * MESSAGE_BYTES_MAX }
     }
 
     /// Looks at the start of `bytes`.
     pub(super) fn step(&mut self, bytes: &[u8], rest: Rest) -> Step {
+        let before = self.looks;
+        let step = self.look(bytes, rest);
+        self.looks = match step {
+            // Reading more costs as much.
+            Step::More => before,
+            Step::Skip { bytes, .. } | Step::Message { bytes, .. } | Step::Frame { bytes, .. } => {
+                (self.looks + LOOKS * bytes).min(LOOKS * MESSAGE_BYTES_MAX)
+            }
+        };
+        step
+    }
+
+    fn look(&mut self, bytes: &[u8], rest: Rest) -> Step {
         let is_full = bytes.len() >= MESSAGE_BYTES_MAX;
         let rest = if is_full { Rest::Nothing } else { rest };
         if bytes.is_empty() {
@@ -123,11 +146,24 @@ impl Splitter {
             let bytes = next_start(bytes, 1).unwrap_or(START.len());
             return Step::Skip { bytes, wrong: Some(Wrong::Garbled(Garbled::BeginString)) };
         };
-        if delimiter == Delimiter::Soh {
-            self.raw(bytes, rest)
-        } else {
-            self.text(bytes, delimiter, rest)
+        match *delimiter.text() {
+            [SOH] => self.raw(bytes, rest),
+            [by] if let Some(bytes) = framed(bytes, by) => Step::Frame { bytes, by },
+            _ => self.text(bytes, delimiter, rest),
         }
+    }
+
+    /// Puts the frame into [`Splitter::message`] as it was on the wire.
+    pub(super) fn take(&mut self, frame: &[u8], by: u8) -> Option<Wrong> {
+        self.message.clear();
+        self.message.extend_from_slice(frame);
+        let delimiter = match by {
+            SOH => return None,
+            b'|' => Delimiter::Pipe,
+            _ => Delimiter::Semicolon,
+        };
+        self.message.iter_mut().filter(|byte| **byte == by).for_each(|byte| *byte = SOH);
+        restore(&mut self.message, frame, delimiter)
     }
 
     /// Up to the next message; bytes that are no text are the remains of one.
@@ -140,8 +176,9 @@ impl Splitter {
         if end == 0 {
             return Step::More;
         }
-        let is_text = |b: &u8| *b >= b' ' || matches!(b, b'\t' | b'\r' | b'\n');
-        let is_junk = !bytes[..end].iter().all(is_text);
+        let is_other = |b: &u8| *b < b' ' && !matches!(b, b'\t' | b'\r' | b'\n');
+        // Without a jump for each byte.
+        let is_junk = bytes[..end].iter().fold(false, |is_junk, b| is_junk | is_other(b));
         let wrong = (is_junk && !self.in_junk).then_some(Wrong::Garbled(Garbled::BeginString));
         self.in_junk |= is_junk;
         Step::Skip { bytes: end, wrong }
@@ -150,24 +187,22 @@ impl Splitter {
     /// The delimiter after BeginString(8).
     fn delimiter_of(&self, bytes: &[u8]) -> Option<Delimiter> {
         let value = &bytes[2..bytes.len().min(2 + BEGIN_STRING_MAX)];
-        let all = Delimiter::value_variants();
-        all.iter()
-            .copied()
-            .filter(|delimiter| self.delimiter.is_none_or(|only| only == *delimiter))
-            .filter_map(|delimiter| Some((find(value, delimiter.text())?, delimiter)))
-            .min_by_key(|(at, _)| *at)
-            .map(|(_, delimiter)| delimiter)
+        let delimiter = |at: usize| match value[at] {
+            SOH => Some(Delimiter::Soh),
+            b'|' => Some(Delimiter::Pipe),
+            b';' => Some(Delimiter::Semicolon),
+            b'^' if value.get(at + 1) == Some(&b'A') => Some(Delimiter::Caret),
+            _ => None,
+        };
+        let mut found = (0..value.len()).filter_map(delimiter);
+        found.find(|found| self.delimiter.is_none_or(|only| only == *found))
     }
 
     /// A message as it was on the wire.
     fn raw(&mut self, bytes: &[u8], rest: Rest) -> Step {
         match frame::split(bytes, Limits { message_bytes_max: MESSAGE_BYTES_MAX }) {
-            Frame::Whole(end) => {
-                self.message.clear();
-                self.message.extend_from_slice(&bytes[..end]);
-                Step::Message { bytes: end, wrong: None }
-            }
-            Frame::Partial if rest == Rest::Unknown && !bytes.contains(&b'\n') => Step::More,
+            Frame::Whole(bytes) => Step::Frame { bytes, by: SOH },
+            Frame::Partial if rest == Rest::Unknown && memchr(b'\n', bytes).is_none() => Step::More,
             _ if let Some(end) = self.unescaped(bytes) => Step::Message { bytes: end, wrong: None },
             Frame::Partial if rest == Rest::Unknown => Step::More,
             Frame::Partial => self.salvage(bytes, Delimiter::Soh, rest, Wrong::Cut),
@@ -179,7 +214,16 @@ impl Splitter {
 
     /// A message of which a protocol log has made one line; answers with the length of the line.
     fn unescaped(&mut self, bytes: &[u8]) -> Option<usize> {
-        let end = bytes.iter().position(|&b| b == b'\n').unwrap_or(bytes.len());
+        let near = &bytes[..bytes.len().min(self.looks)];
+        let end = match memchr(b'\n', near) {
+            Some(end) => end,
+            None if near.len() == bytes.len() => bytes.len(),
+            None => {
+                self.looks -= near.len();
+                return None;
+            }
+        };
+        self.looks -= end;
         let message = shown::unescape_line(&bytes[..end])?;
         let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
         if frame::split(&message, limits) != Frame::Whole(message.len()) {
@@ -194,13 +238,23 @@ impl Splitter {
         self.message.clear();
         let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
         let mut at = 0;
+        let needed = needed(bytes, delimiter);
         loop {
-            let line_end = bytes[at..].iter().position(|&b| b == b'\n').map(|n| at + n);
-            let end = line_end.unwrap_or(bytes.len());
+            // No message goes on behind what it says to be its length.
+            let within = bytes.len().min(needed.max(at));
+            let is_short = within == bytes.len();
+            let near = &bytes[at..within.min(at + self.looks)];
+            let line_end = memchr(b'\n', near).map(|n| at + n);
+            let end = line_end.unwrap_or(within);
+            if end - at > self.looks {
+                self.looks -= near.len();
+                return self.salvage(bytes, delimiter, rest, Wrong::Garbled(Garbled::BodyLength));
+            }
+            self.looks -= end - at;
             let line = &bytes[at..end];
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             convert(line, delimiter, &mut self.message);
-            let is_open = line_end.is_none() && rest == Rest::Unknown;
+            let is_open = line_end.is_none() && is_short && rest == Rest::Unknown;
             match frame::split(&self.message, limits) {
                 Frame::Whole(length) => {
                     self.message.truncate(length);
@@ -283,7 +337,8 @@ fn check_sum_end(piece: &[u8], delimiter: Delimiter) -> Option<usize> {
 
 /// The next `8=FIX` from place `from` on.
 fn next_start(bytes: &[u8], from: usize) -> Option<usize> {
-    Some(from + find(bytes.get(from..)?, START)?)
+    static STARTS: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(START));
+    Some(from + STARTS.find(bytes.get(from..)?)?)
 }
 
 /// Appends `text` with its delimiters as on the wire.
@@ -309,16 +364,50 @@ fn source_length(text: &[u8], delimiter: Delimiter, length: usize) -> usize {
     at
 }
 
-fn find(bytes: &[u8], sought: &[u8]) -> Option<usize> {
-    let (first, length) = (*sought.first()?, sought.len());
-    let mut at = 0;
-    loop {
-        at += bytes.get(at..)?.iter().position(|&b| b == first)?;
-        if bytes.get(at..at + length)? == sought {
-            return Some(at);
-        }
-        at += 1;
+/// The length of the message that the bytes begin with, if it is one by its BodyLength(9) and has
+/// `by` in place of SOH.
+fn framed(bytes: &[u8], by: u8) -> Option<usize> {
+    let first = 2 + memchr(by, bytes.get(2..2 + BEGIN_STRING_MAX)?)?;
+    let length = bytes[first + 1..].strip_prefix(b"9=")?;
+    let digits = length.iter().take(LENGTH_DIGITS_MAX + 1).take_while(|b| b.is_ascii_digit());
+    let digits = digits.count();
+    if !(1..=LENGTH_DIGITS_MAX).contains(&digits) || length.get(digits) != Some(&by) {
+        return None;
     }
+    let body = length[..digits].iter().fold(0, |number, b| number * 10 + usize::from(b - b'0'));
+    let trailer = first + 1 + 2 + digits + 1 + body;
+    let field = bytes.get(trailer..trailer + TRAILER)?;
+    let is_trailer = body > 0
+        && bytes[trailer - 1] == by
+        && field.starts_with(b"10=")
+        && field[3..6].iter().all(u8::is_ascii_digit)
+        && field[6] == by;
+    is_trailer.then_some(trailer + TRAILER)
+}
+
+/// How many bytes a message that begins here has at most, with its delimiters made readable.
+fn needed(bytes: &[u8], delimiter: Delimiter) -> usize {
+    let by = delimiter.text();
+    let head = &bytes[..bytes.len().min(HEAD_MAX)];
+    let length = || {
+        let at = find(head, by)? + by.len();
+        let digits = head.get(at..)?.strip_prefix(b"9=")?;
+        let count = digits.iter().take_while(|b| b.is_ascii_digit()).count();
+        std::str::from_utf8(&digits[..count]).ok()?.parse::<usize>().ok()
+    };
+    let body = length().unwrap_or(0).min(MESSAGE_BYTES_MAX);
+    HEAD_MAX + by.len() * (body + TRAILER)
+}
+
+/// BeginString(8) and BodyLength(9) are shorter.
+const HEAD_MAX: usize = 64;
+/// Digits of BodyLength(9) of a message that is recognized.
+const LENGTH_DIGITS_MAX: usize = 8;
+/// Bytes of `10=ddd` and its delimiter.
+const TRAILER: usize = 7;
+
+fn find(bytes: &[u8], sought: &[u8]) -> Option<usize> {
+    memmem::find(bytes, sought)
 }
 
 #[cfg(test)]
@@ -356,6 +445,11 @@ mod tests {
                 }
                 Step::Message { bytes, wrong } => {
                     garbled.extend(wrong);
+                    found.push(splitter.message.clone());
+                    begin += bytes;
+                }
+                Step::Frame { bytes, by } => {
+                    garbled.extend(splitter.take(&stream[begin..begin + bytes], by));
                     found.push(splitter.message.clone());
                     begin += bytes;
                 }
@@ -413,5 +507,54 @@ mod tests {
         let wire = b"8=FIX.4.4\x019=11\x0135=B\x0158=a|b\x0110=000\x01";
         assert_eq!(split(wire, None).0, [wire]);
         assert_eq!(split(wire, Some(Delimiter::Pipe)).0, [b""; 0]);
+    }
+
+    /// The steps to the end of the bytes, and how many messages they find.
+    fn steps(bytes: &[u8]) -> (usize, usize) {
+        let mut splitter = Splitter::new(None);
+        let (mut begin, mut steps, mut found) = (0, 0, 0);
+        loop {
+            steps += 1;
+            match splitter.step(&bytes[begin..], Rest::Nothing) {
+                Step::More => return (steps, found),
+                Step::Skip { bytes, .. } => begin += bytes,
+                Step::Message { bytes, .. } | Step::Frame { bytes, .. } => {
+                    begin += bytes;
+                    found += 1;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lies_within_lies_hide_no_message() {
+        for by in ["\x01", "|", ";", "^A"] {
+            for length in ["9", "99999", "9999999", "99999999"] {
+                let lie = format!("8=FIX.4.4{by}9={length}{by}");
+                let sound = String::from_utf8(WIRE.to_vec()).unwrap().replace('\x01', by);
+                let bytes = lie.repeat(10_000) + "\n" + &sound;
+                assert_eq!(steps(bytes.as_bytes()).1, 1, "{by:?} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_message_comes_in_pieces() {
+        for by in ["\x01", "|", "^A"] {
+            let text = "x".repeat(10 << 20);
+            let body = format!("35=B{by}58={text}{by}");
+            let wire = body.replace(by, "\x01").len();
+            let message = format!("8=FIX.4.4{by}9={wire}{by}{body}10=000{by}");
+            let mut splitter = Splitter::new(None);
+            let chunks = (1..).map(|n| (n * (512 << 10)).min(message.len()));
+            let step = chunks.map(|end| splitter.step(&message.as_bytes()[..end], Rest::Unknown));
+            let found = step.into_iter().find(|step| *step != Step::More);
+            let found = match found {
+                Some(Step::Frame { bytes, .. }) => Some((bytes, None)),
+                Some(Step::Message { bytes, wrong }) => Some((bytes, wrong)),
+                _ => None,
+            };
+            assert_eq!(found, Some((message.len(), None)), "{by:?}");
+        }
     }
 }

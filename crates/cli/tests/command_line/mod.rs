@@ -3,6 +3,7 @@
 
 mod admin;
 mod exit_codes;
+mod logs;
 mod mask;
 mod migrate;
 mod password;
@@ -74,6 +75,7 @@ fn help_shows_an_example_of_each_verb() {
         "dictionary",
         "generate",
         "print",
+        "logs",
         "check",
         "convert",
     ];

@@ -13,7 +13,7 @@ pub(super) fn compare(log: &Path, session: &str, foreign: &mut Foreign) -> Resul
     let index = FieldIndex::default();
     let mut last = Last { session: session.to_owned(), index, next_in: None, next_out: None };
     match input::read(log, None, None, &mut last) {
-        Ok(()) => {}
+        Ok(()) | Err(Failure::Enough) => {}
         Err(Failure::Read(error)) => return Err(error),
         Err(Failure::Write(error)) => return Err(error.to_string()),
     }

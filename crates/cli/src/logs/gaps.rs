@@ -1,0 +1,398 @@
+//! What the numbers of the messages tell: gaps, repeats, and what was said about them.
+//!
+//! Invariant: numbers are compared within one log and one direction, from one CompID to another, so
+//! that nothing need be known of whose log it is.
+
+use std::collections::HashMap;
+
+use comfy_table::{Table, presets};
+use transfix::codec::shown::Shown;
+use transfix::codec::{CheckSumPolicy, FieldIndex, SOH};
+use transfix::{Mask, Message, Tag, Timestamp, tag};
+
+use super::numbers::{Numbers, Step};
+use super::origin::WIRE;
+use super::query::{Query, is_sum_right};
+use super::quick::Quick;
+use super::report::Report;
+use super::sources::{Source, Way};
+use crate::input::{Failure, Found, Glance, Place, Sink, Wanted, Wrong, covered, parse};
+use crate::show::count;
+
+/// Directions of sessions, and lines of the table.
+const LINES_MAX: usize = 100_000;
+const EVENTS_MAX: usize = 1_000_000;
+
+/// Follows the numbers of all sessions.
+pub(super) struct Gaps {
+    lines: Vec<Line>,
+    /// The line of the last message.
+    last: usize,
+    /// The lines by log, version and CompIDs.
+    places: HashMap<Vec<u8>, usize>,
+    events: Vec<Event>,
+    left_out: u64,
+    pub(super) query: Query,
+    pub(super) report: Report,
+    pub(super) source: Source,
+    msg_seq_num: Quick,
+    poss_dup: Quick,
+    msg_type: Quick,
+    mask: Option<Mask>,
+    index: FieldIndex,
+}
+
+/// The messages from one CompID to another in one log.
+struct Line {
+    log: String,
+    begin_string: Vec<u8>,
+    sender: Vec<u8>,
+    target: Vec<u8>,
+    way: Option<Way>,
+    numbers: Numbers,
+    /// The event that a repeated number adds to.
+    resent: Option<(usize, u64)>,
+}
+
+/// A line of the table.
+struct Event {
+    time: Option<Timestamp>,
+    line: usize,
+    what: What,
+}
+
+enum What {
+    /// Missing numbers; how many of them came later.
+    Gap {
+        first: u64,
+        last: u64,
+        filled: u64,
+    },
+    /// Numbers that came again with PossDupFlag(43)=Y.
+    Resent {
+        first: u64,
+        last: u64,
+    },
+    Text(String),
+}
+
+impl Gaps {
+    pub(super) fn new(query: Query, index: FieldIndex, mask: Option<Mask>) -> Self {
+        let [msg_seq_num, poss_dup, msg_type] = [34, 43, 35].map(Quick::field);
+        Self {
+            lines: Vec::new(),
+            last: 0,
+            places: HashMap::new(),
+            events: Vec::new(),
+            left_out: 0,
+            query,
+            report: Report::default(),
+            source: Source::new("-".as_ref()),
+            msg_seq_num,
+            poss_dup,
+            msg_type,
+            mask,
+            index,
+        }
+    }
+
+    /// Goes on with another source.
+    pub(super) fn begin(&mut self, source: &Source) {
+        self.source.clone_from(source);
+        self.report.file = format!("{}: ", source.name);
+    }
+
+    /// The table of what was found and a summary, and the number of findings.
+    pub(super) fn table(mut self) -> (String, u64, Report) {
+        let found = self.events.len() as u64 + self.left_out;
+        if self.left_out > 0 {
+            self.report.note(format!("and {} more; narrow it with --session", self.left_out));
+        }
+        let mut text = String::new();
+        self.events.sort_by_key(|event| event.time);
+        if !self.events.is_empty() {
+            let mut table = Table::new();
+            table.load_style(presets::NOTHING).set_header(["time", "session", "", "what"]);
+            for Event { time, line, what } in &self.events {
+                let line = &self.lines[*line];
+                let way = line.way.map_or("", Way::word).to_owned();
+                let time = time.map(|time| time.to_string()).unwrap_or_default();
+                table.add_row([time, line.session(), way, what.text()]);
+            }
+            table.lines().for_each(|line| text += &(line.trim_end().to_owned() + "\n"));
+            text.push('\n');
+        }
+        self.lines.sort_by(|a, b| (&a.log, a.way).cmp(&(&b.log, b.way)));
+        for line in &self.lines {
+            text += &line.summary();
+        }
+        (text, found, self.report)
+    }
+
+    /// The line of the message.
+    fn line(&mut self, bytes: &[u8], by: u8, head: &[u8]) -> Option<usize> {
+        let ends = self.query.origins.ends(bytes, by);
+        let is_it = |line: &Line| {
+            line.sender == ends.sender
+                && line.target == ends.target
+                && line.begin_string == ends.begin_string
+                && line.log == self.source.log
+        };
+        if self.lines.get(self.last).is_some_and(is_it) {
+            return Some(self.last);
+        }
+        let log = self.source.log.as_bytes();
+        let key = [log, ends.begin_string, ends.sender, ends.target].join(&SOH);
+        if let Some(found) = self.places.get(&key) {
+            self.last = *found;
+            return Some(*found);
+        }
+        if self.lines.len() >= LINES_MAX {
+            return None;
+        }
+        let way = self.query.origins.way(bytes, by, head, &self.source);
+        self.lines.push(Line {
+            log: self.source.log.clone(),
+            begin_string: ends.begin_string.to_vec(),
+            sender: ends.sender.to_vec(),
+            target: ends.target.to_vec(),
+            way,
+            numbers: Numbers::default(),
+            resent: None,
+        });
+        self.last = self.lines.len() - 1;
+        self.places.insert(key, self.last);
+        Some(self.last)
+    }
+
+    /// Adds a line to the table; returns its place.
+    fn event(&mut self, time: Option<Timestamp>, line: usize, what: What) -> usize {
+        if self.events.len() >= EVENTS_MAX {
+            self.left_out += 1;
+            return EVENTS_MAX;
+        }
+        self.events.push(Event { time, line, what });
+        self.events.len() - 1
+    }
+
+    /// What a step of the numbers says.
+    fn tell(&mut self, line: usize, step: Step, time: impl Fn(&Self) -> Option<Timestamp>) {
+        match step {
+            Step::Next => self.lines[line].resent = None,
+            Step::Gap { first, last } => {
+                let time = time(self);
+                let place = self.event(time, line, What::Gap { first, last, filled: 0 });
+                self.lines[line].numbers.open(first, last, place);
+                self.lines[line].resent = None;
+            }
+            Step::Again { number, expected } => {
+                let text = format!("{number} again, expected {expected}");
+                let time = time(self);
+                self.event(time, line, What::Text(text));
+            }
+            Step::Resent { first, last } => self.resent(line, first, last, time),
+            Step::Restart => {
+                let time = time(self);
+                self.event(time, line, What::Text("numbers begin again at 1".to_owned()));
+            }
+        }
+    }
+
+    /// Numbers that came again fill the gaps that they are in.
+    fn resent(
+        &mut self,
+        line: usize,
+        first: u64,
+        last: u64,
+        time: impl Fn(&Self) -> Option<Timestamp>,
+    ) {
+        for (place, count) in self.lines[line].numbers.fill(first, last) {
+            if let Some(Event { what: What::Gap { filled, .. }, .. }) = self.events.get_mut(place) {
+                *filled += count;
+            }
+        }
+        if let Some((place, next)) = self.lines[line].resent
+            && next == first
+            && let Some(Event { what: What::Resent { last: end, .. }, .. }) =
+                self.events.get_mut(place)
+        {
+            *end = last;
+            self.lines[line].resent = Some((place, last.saturating_add(1)));
+            return;
+        }
+        let time = time(self);
+        let place = self.event(time, line, What::Resent { first, last });
+        self.lines[line].resent = Some((place, last.saturating_add(1)));
+    }
+
+    /// A message of the session layer that says something of numbers.
+    fn said(&mut self, line: usize, message: &Message<'_>, time: Option<Timestamp>) {
+        let text = |tag: u32| {
+            let value = message.raw(Tag(tag)).unwrap_or(b"?");
+            Shown::whole(value).to_string()
+        };
+        let said = match message.msg_type().as_bytes() {
+            b"2" => format!("ResendRequest(2) {}..{}", text(7), text(16)),
+            b"3" => {
+                let why = message.raw(tag::TEXT).map(|text| Shown::whole(text).to_string());
+                format!("Reject(3) of {}: {}", text(45), why.unwrap_or_default())
+            }
+            b"4" if message.raw(Tag(123)) == Some(b"Y") => {
+                format!("SequenceReset(4) fills {}, next is {}", text(34), text(36))
+            }
+            b"4" => format!("SequenceReset(4) to {}", text(36)),
+            _ => return,
+        };
+        self.event(time, line, What::Text(said));
+    }
+}
+
+impl Line {
+    fn session(&self) -> String {
+        let Self { begin_string, sender, target, .. } = self;
+        super::origin::Ends { begin_string, sender, target }.session(self.way)
+    }
+
+    fn summary(&self) -> String {
+        let Numbers { first, last, messages, missing, .. } = &self.numbers;
+        let way = self.way.map_or(String::new(), |way| format!(" {}", way.word()));
+        let numbers = match (first, last) {
+            (Some(first), Some(last)) => format!("{first}..{last}"),
+            _ => "none".to_owned(),
+        };
+        let (session, messages) = (self.session(), count(*messages, "message"));
+        let log = Shown::whole(self.log.as_bytes()).to_string();
+        format!("{session}{way}: {messages}, numbers {numbers}, {missing} missing ({log})\n")
+    }
+}
+
+impl What {
+    fn text(&self) -> String {
+        match self {
+            Self::Gap { first, last, filled } => {
+                let all = (last - first).saturating_add(1);
+                let later = match filled {
+                    0 => "never came".to_owned(),
+                    filled if *filled == all => "came later".to_owned(),
+                    filled => format!("{filled} came later"),
+                };
+                format!("gap {first}..{last} ({all}), {later}")
+            }
+            Self::Resent { first, last } if first == last => format!("{first} again (PossDup)"),
+            Self::Resent { first, last } => format!("{first}..{last} again (PossDup)"),
+            Self::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// Types of messages that say something of numbers: Logon(A), ResendRequest(2), Reject(3),
+/// SequenceReset(4).
+const SAYING: [&[u8]; 4] = [b"A", b"2", b"3", b"4"];
+
+fn number(value: &[u8]) -> Option<u64> {
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+impl Sink for Gaps {
+    /// Most messages are dealt with here: those that carry the next number, and say nothing else.
+    fn glance(&mut self, glance: &Glance<'_>) -> Wanted {
+        let Glance { bytes, by, head } = *glance;
+        if self.query.glance(glance, &self.source) == Wanted::No {
+            self.report.messages += 1;
+            return Wanted::No;
+        }
+        let is_plain = by == SOH
+            && is_sum_right(bytes, by)
+            && self.poss_dup.value(bytes, by).is_none()
+            && self.msg_type.value(bytes, by).is_some_and(|found| !SAYING.contains(&found));
+        let number = self.msg_seq_num.value(bytes, by).and_then(number);
+        let (true, Some(number)) = (is_plain, number) else { return Wanted::Perhaps };
+        let Some(line) = self.line(bytes, by, head) else { return Wanted::Perhaps };
+        self.report.messages += 1;
+        let step = self.lines[line].numbers.message(number);
+        self.tell(line, step, |all| all.query.origins.time(bytes, by, head));
+        Wanted::No
+    }
+
+    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+        self.report.messages += 1;
+        if let Some(wrong) = found.fault(&mut self.index) {
+            self.report.garbled(found.place, wrong);
+        }
+        let bytes = match &self.mask {
+            Some(mask) => covered(mask, found.bytes, &mut self.index),
+            None => found.bytes.into(),
+        };
+        let mut index = std::mem::take(&mut self.index);
+        if let Ok(message) = parse(&bytes, &mut index, CheckSumPolicy::Ignore)
+            && self.query.takes(found, Some(&message), &self.source)
+        {
+            self.follow(&message, found);
+        }
+        self.index = index;
+        Ok(())
+    }
+
+    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+        self.report.garbled(place, wrong);
+        Ok(())
+    }
+
+    /// What a store says beside its messages: `reset`, and next numbers that were set.
+    fn mark(&mut self, text: &str) -> Result<(), Failure> {
+        let mut words = text.split(' ');
+        let (kind, number) = (words.next(), words.next().and_then(|word| word.parse::<u64>().ok()));
+        for at in 0..self.lines.len() {
+            let line = &mut self.lines[at];
+            if line.log != self.source.log {
+                continue;
+            }
+            match (kind, line.way, number) {
+                (Some("reset"), ..) => {
+                    line.numbers.restart();
+                    let time = text.split(' ').nth(1).map(str::as_bytes).and_then(Timestamp::parse);
+                    self.tell(at, Step::Restart, |_| time);
+                }
+                (Some("next_in"), Some(Way::In), Some(number))
+                | (Some("next_out"), Some(Way::Out), Some(number)) => line.numbers.set(number),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Gaps {
+    /// Follows the number of a message.
+    fn follow(&mut self, message: &Message<'_>, found: &Found<'_>) {
+        let head = found.head.as_bytes();
+        let time = self.query.origins.time(found.bytes, WIRE, head);
+        let Some(line) = self.line(found.bytes, WIRE, head) else {
+            self.left_out += 1;
+            return;
+        };
+        let Some(seq) = message.raw(tag::MSG_SEQ_NUM).and_then(number) else {
+            let text = format!("{} without a number", Shown::whole(message.msg_type().as_bytes()));
+            self.event(time, line, What::Text(text));
+            return;
+        };
+        let is_dup = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
+        let new = message.raw(Tag(36)).and_then(number);
+        let is_fill = message.raw(Tag(123)) == Some(b"Y");
+        self.said(line, message, time);
+        let numbers = &mut self.lines[line].numbers;
+        let steps = match (message.msg_type().as_bytes(), new) {
+            (b"4", Some(new)) if is_fill => numbers.fills(seq, new),
+            (b"4", Some(new)) => {
+                numbers.reset_to(new);
+                Vec::new()
+            }
+            (b"A", _) if seq == 1 && !is_dup => numbers.logon().into_iter().collect(),
+            _ if is_dup => vec![numbers.resent(seq)],
+            _ => vec![numbers.message(seq)],
+        };
+        for step in steps {
+            self.tell(line, step, |_| time);
+        }
+    }
+}

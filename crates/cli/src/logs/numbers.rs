@@ -1,0 +1,191 @@
+//! The numbers of the messages that go one way: which one comes next, and which ones are missing.
+
+/// What a number is beside those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The one that was to come.
+    Next,
+    /// Those from `first` to `last` are missing before it.
+    Gap { first: u64, last: u64 },
+    /// One that was there already.
+    Again { number: u64, expected: u64 },
+    /// Those from `first` to `last` were sent again, or filled.
+    Resent { first: u64, last: u64 },
+    /// They begin again at 1.
+    Restart,
+}
+
+/// Gaps that are open at the same time.
+const OPEN_MAX: usize = 10_000;
+
+/// Follows the numbers.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    /// The one that is to come; none before the first message.
+    next: Option<u64>,
+    pub(super) first: Option<u64>,
+    pub(super) last: Option<u64>,
+    pub(super) messages: u64,
+    /// Numbers that have not come.
+    pub(super) missing: u64,
+    /// First, last, and the caller's word for it.
+    open: Vec<(u64, u64, usize)>,
+}
+
+impl Numbers {
+    /// A message of this number.
+    pub(super) fn message(&mut self, number: u64) -> Step {
+        self.count(number);
+        let next = self.next.unwrap_or(number);
+        if number < next {
+            return Step::Again { number, expected: next };
+        }
+        self.next = Some(number.saturating_add(1));
+        if number == next { Step::Next } else { Step::Gap { first: next, last: number - 1 } }
+    }
+
+    /// A message with PossDupFlag(43)=Y.
+    pub(super) fn resent(&mut self, number: u64) -> Step {
+        match self.next {
+            Some(next) if number < next => {
+                self.messages += 1;
+                Step::Resent { first: number, last: number }
+            }
+            _ => self.message(number),
+        }
+    }
+
+    /// A SequenceReset(4) of this number with GapFillFlag(123)=Y, in place of all up to `new`.
+    pub(super) fn fills(&mut self, number: u64, new: u64) -> Vec<Step> {
+        self.count(number);
+        let next = self.next.unwrap_or(number);
+        let mut steps = Vec::new();
+        if number > next {
+            steps.push(Step::Gap { first: next, last: number - 1 });
+        }
+        let last = new.saturating_sub(1).max(number);
+        if number < next {
+            steps.push(Step::Resent { first: number, last: last.min(next - 1) });
+        }
+        self.next = Some(next.max(last.saturating_add(1)));
+        self.last = self.last.max(Some(last));
+        steps
+    }
+
+    /// A SequenceReset(4) without GapFillFlag(123)=Y.
+    pub(super) fn reset_to(&mut self, new: u64) {
+        self.messages += 1;
+        self.next = Some(new);
+        self.open.clear();
+    }
+
+    /// A Logon(A) with number 1.
+    pub(super) fn logon(&mut self) -> Option<Step> {
+        let is_restart = self.next.is_some_and(|next| next > 1);
+        if is_restart {
+            self.restart();
+        }
+        self.count(1);
+        self.next = Some(2);
+        is_restart.then_some(Step::Restart)
+    }
+
+    /// The numbers begin again.
+    pub(super) fn restart(&mut self) {
+        self.next = Some(1);
+        self.open.clear();
+    }
+
+    /// The next number as a store says it; messages that it does not keep have counted too.
+    pub(super) fn set(&mut self, number: u64) {
+        self.next = self.next.map(|next| next.max(number));
+    }
+
+    /// Numbers are missing.
+    pub(super) fn open(&mut self, first: u64, last: u64, word: usize) {
+        self.missing = self.missing.saturating_add((last - first).saturating_add(1));
+        if self.open.len() < OPEN_MAX {
+            self.open.push((first, last, word));
+        }
+    }
+
+    /// Numbers have come that were missing; returns for each gap its word and how many.
+    pub(super) fn fill(&mut self, first: u64, last: u64) -> Vec<(usize, u64)> {
+        let (mut filled, mut left) = (Vec::new(), Vec::new());
+        self.open.retain(|&(from, to, word)| {
+            let (begin, end) = (from.max(first), to.min(last));
+            if begin > end {
+                return true;
+            }
+            filled.push((word, end - begin + 1));
+            if from < begin {
+                left.push((from, begin - 1, word));
+            }
+            if end < to {
+                left.push((end + 1, to, word));
+            }
+            false
+        });
+        self.open.append(&mut left);
+        self.missing -= filled.iter().map(|(_, count)| count).sum::<u64>().min(self.missing);
+        filled
+    }
+
+    fn count(&mut self, number: u64) {
+        self.messages += 1;
+        self.first = self.first.or(Some(number));
+        self.last = self.last.max(Some(number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_filled_piece_by_piece() {
+        let mut numbers = Numbers::default();
+        assert_eq!(numbers.message(5), Step::Next, "a log may begin anywhere");
+        assert_eq!(numbers.message(6), Step::Next);
+        assert_eq!(numbers.message(11), Step::Gap { first: 7, last: 10 });
+        numbers.open(7, 10, 0);
+        assert_eq!(numbers.missing, 4);
+        assert_eq!(numbers.resent(8), Step::Resent { first: 8, last: 8 });
+        assert_eq!(numbers.fill(8, 8), [(0, 1)]);
+        assert_eq!(numbers.fills(9, 11), [Step::Resent { first: 9, last: 10 }]);
+        assert_eq!(numbers.fill(9, 10), [(0, 2)]);
+        assert_eq!(numbers.missing, 1);
+        assert_eq!(numbers.message(12), Step::Next);
+        assert_eq!(numbers.message(12), Step::Again { number: 12, expected: 13 });
+        assert_eq!(numbers.fill(1, 100), [(0, 1)]);
+        assert_eq!((numbers.missing, numbers.first, numbers.last), (0, Some(5), Some(12)));
+    }
+
+    #[test]
+    fn fills_and_resets_move_the_next_number() {
+        let mut numbers = Numbers::default();
+        assert_eq!(numbers.message(1), Step::Next);
+        assert_eq!(numbers.fills(2, 10), []);
+        assert_eq!(numbers.message(10), Step::Next);
+        numbers.reset_to(50);
+        assert_eq!(numbers.message(50), Step::Next);
+        assert_eq!(numbers.logon(), Some(Step::Restart));
+        assert_eq!(numbers.message(2), Step::Next);
+        numbers.set(7);
+        assert_eq!(numbers.message(7), Step::Next);
+        numbers.restart();
+        assert_eq!(numbers.message(1), Step::Next);
+    }
+
+    #[test]
+    fn the_largest_numbers_break_nothing() {
+        let mut numbers = Numbers::default();
+        assert_eq!(numbers.message(0), Step::Next);
+        assert_eq!(numbers.message(u64::MAX), Step::Gap { first: 1, last: u64::MAX - 1 });
+        numbers.open(1, u64::MAX - 1, 0);
+        numbers.open(0, u64::MAX, 0);
+        assert_eq!(numbers.missing, u64::MAX);
+        assert!(!numbers.fills(u64::MAX, 0).is_empty() || numbers.missing > 0);
+        assert_eq!(numbers.fill(5, 5).len(), 2);
+    }
+}

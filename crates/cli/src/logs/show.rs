@@ -1,0 +1,245 @@
+//! How messages that are found are shown: readable, as bytes, as CSV, as JSON, or not at all.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::Write;
+
+use transfix::codec::shown::Shown;
+use transfix::codec::{CheckSumPolicy, FieldIndex};
+use transfix::print::{self, Palette};
+use transfix::{Mask, tag};
+
+use super::condition::tag_of;
+use super::origin::{Origins, WIRE};
+use super::sources::Source;
+use crate::convert::ToJson;
+use crate::input::{Dictionaries, Failure, Found, covered, parse};
+
+/// A column of CSV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Time,
+    Direction,
+    Session,
+    File,
+    Field(u32),
+}
+
+/// What is no field, as columns are named.
+const COLUMNS: &[(&str, Column)] = &[
+    ("time", Column::Time),
+    ("direction", Column::Direction),
+    ("session", Column::Session),
+    ("file", Column::File),
+];
+
+/// A form of output.
+pub(super) enum Form {
+    /// With the names of the dictionary.
+    Readable { one_line: bool, palette: &'static Palette },
+    /// The bytes of the message, and a line break.
+    Raw,
+    /// Values of these columns.
+    Csv(Csv),
+    /// An object a line.
+    Json(Box<ToJson<Vec<u8>>>),
+    /// Nothing.
+    Count,
+}
+
+pub(super) struct Csv {
+    columns: Vec<Column>,
+    /// The line of names, until it is written.
+    names: Option<String>,
+}
+
+impl Csv {
+    /// Looks up the columns.
+    ///
+    /// # Errors
+    /// If one of them is no field.
+    pub(super) fn of(words: &[String], dictionaries: &mut Dictionaries) -> Result<Self, String> {
+        let mut columns = Vec::new();
+        for word in words {
+            let known = COLUMNS.iter().find(|(name, _)| name == word).map(|(_, column)| *column);
+            let column = match (known, word.parse()) {
+                (Some(column), _) => column,
+                (None, Ok(tag)) if tag > 0 => Column::Field(tag),
+                _ => Column::Field(tag_of("--csv", word, dictionaries)?),
+            };
+            columns.push(column);
+        }
+        let names = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(",");
+        Ok(Self { columns, names: Some(names) })
+    }
+}
+
+/// Writes messages in one form, with stars in place of what the mask hides.
+pub(super) struct Show<W> {
+    pub(super) out: W,
+    pub(super) form: Form,
+    dictionaries: Dictionaries,
+    mask: Option<Mask>,
+    origins: Origins,
+    index: FieldIndex,
+    text: String,
+}
+
+impl<W: Write> Show<W> {
+    pub(super) fn new(out: W, form: Form, dictionaries: Dictionaries, mask: Option<Mask>) -> Self {
+        let index = dictionaries.index();
+        let (origins, text) = (Origins::new(), String::new());
+        Self { out, form, dictionaries, mask, origins, index, text }
+    }
+
+    /// Writes a message behind a mark.
+    pub(super) fn message(
+        &mut self,
+        mark: &str,
+        found: &Found<'_>,
+        source: &Source,
+    ) -> Result<(), Failure> {
+        if matches!(self.form, Form::Count) {
+            return Ok(());
+        }
+        let bytes = match &self.mask {
+            Some(mask) => covered(mask, found.bytes, &mut self.index),
+            None => Cow::Borrowed(found.bytes),
+        };
+        match &mut self.form {
+            Form::Count => {}
+            Form::Raw => {
+                self.out.write_all(&bytes)?;
+                self.out.write_all(b"\n")?;
+            }
+            Form::Json(json) => {
+                json.out.clear();
+                if !json.object(&bytes)? {
+                    let garbled = serde_json::json!({"garbled": bytes.escape_ascii().to_string()});
+                    writeln!(json.out, "{garbled}")?;
+                }
+                self.out.write_all(&json.out)?;
+            }
+            Form::Csv(_) => {
+                let bytes = bytes.into_owned();
+                self.csv(&bytes, found, source)?;
+            }
+            Form::Readable { .. } => {
+                let bytes = bytes.into_owned();
+                self.readable(mark, &bytes, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn readable(&mut self, mark: &str, bytes: &[u8], found: &Found<'_>) -> Result<(), Failure> {
+        let Form::Readable { one_line, palette } = self.form else { return Ok(()) };
+        let gap = if one_line { "  " } else { "\n" };
+        self.text.clear();
+        self.text.push_str(mark);
+        if !found.head.is_empty() {
+            let _ = write!(self.text, "{}{gap}", found.head);
+        }
+        let wrong = found.fault(&mut self.index);
+        match parse(bytes, &mut self.index, CheckSumPolicy::Ignore) {
+            Ok(message) => {
+                if let Some(wrong) = wrong {
+                    let _ =
+                        write!(self.text, "note: {wrong}{}", if one_line { ": " } else { "\n" });
+                }
+                let pair = self.dictionaries.find(&message).map_err(Failure::Read)?;
+                let pair = self.dictionaries.pair(pair);
+                let dictionaries = [&*pair.session, &*pair.application];
+                // Writing to a String never fails.
+                let _ = if one_line {
+                    print::one_line_in(&message, dictionaries, palette, &mut self.text)
+                } else {
+                    print::readable_in(&message, dictionaries, palette, &mut self.text)
+                };
+            }
+            Err(_) => {
+                let _ = write!(self.text, "not a message: {}", bytes.escape_ascii());
+            }
+        }
+        self.text.push('\n');
+        Ok(self.out.write_all(self.text.as_bytes())?)
+    }
+
+    fn csv(&mut self, bytes: &[u8], found: &Found<'_>, source: &Source) -> Result<(), Failure> {
+        self.names()?;
+        let Form::Csv(csv) = &self.form else { return Ok(()) };
+        let message = parse(bytes, &mut self.index, CheckSumPolicy::Ignore).ok();
+        let head = found.head.as_bytes();
+        let way = self.origins.way(bytes, WIRE, head, source);
+        for (n, column) in csv.columns.iter().enumerate() {
+            let cell = match column {
+                Column::Time => self.origins.time(bytes, WIRE, head).map(|time| time.to_string()),
+                Column::Direction => way.map(|way| way.word().to_owned()),
+                Column::Session => Some(self.origins.ends(bytes, WIRE).session(way)),
+                Column::File => Some(source.name.clone()),
+                Column::Field(tag) => message.as_ref().map(|message| {
+                    let values = message.all(transfix::Tag(*tag));
+                    let values = values.map(|value| Shown::whole(value).to_string());
+                    values.collect::<Vec<_>>().join(" ")
+                }),
+            };
+            let gap = if n == 0 { "" } else { "," };
+            write!(self.out, "{gap}{}", quoted(&cell.unwrap_or_default()))?;
+        }
+        Ok(self.out.write_all(b"\n")?)
+    }
+
+    /// Writes the names of the columns, if there are any and they are not there yet.
+    pub(super) fn names(&mut self) -> Result<(), Failure> {
+        if let Form::Csv(csv) = &mut self.form
+            && let Some(names) = csv.names.take()
+        {
+            writeln!(self.out, "{names}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A cell of CSV (RFC 4180).
+fn quoted(text: &str) -> Cow<'_, str> {
+    if text.contains(['"', ',', '\n', '\r']) {
+        return Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")));
+    }
+    Cow::Borrowed(text)
+}
+
+/// A code in words, such as `FILLED (2)`; the value if the dictionary has none.
+pub(super) fn code_in_words(
+    dictionaries: &Dictionaries,
+    pair: usize,
+    tag: transfix::Tag,
+    value: &[u8],
+) -> String {
+    let field = dictionaries.pair(pair).field(tag.0);
+    match field.and_then(|field| field.code(value)) {
+        Some(code) => code.name.clone(),
+        None => Shown::whole(value).to_string(),
+    }
+}
+
+/// The name of a message and its type, such as `NewOrderSingle(D)`.
+pub(super) fn name_of(dictionaries: &Dictionaries, pair: usize, msg_type: &[u8]) -> String {
+    let pair = dictionaries.pair(pair);
+    let known = std::str::from_utf8(msg_type).ok().and_then(|text| {
+        let of = |dictionary: &transfix::dictionary::Dictionary| {
+            dictionary.message(text).map(|message| message.name.clone())
+        };
+        of(&pair.session).or_else(|| of(&pair.application))
+    });
+    format!("{}({})", known.as_deref().unwrap_or("?"), Shown::whole(msg_type))
+}
+
+/// The type of the message, as it is shown.
+pub(super) fn type_of(
+    dictionaries: &Dictionaries,
+    pair: usize,
+    message: &transfix::Message<'_>,
+) -> String {
+    let msg_type = message.raw(tag::MSG_TYPE).unwrap_or_default();
+    name_of(dictionaries, pair, msg_type)
+}

@@ -1,0 +1,695 @@
+//! `transfix logs`: what is found, in which logs, and how it is told.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use transfix::codec::FrameWriter;
+use transfix_testkit::temp::TempDir;
+
+use crate::command_line::running::{Program, venue};
+use crate::command_line::{Run, run_in};
+
+/// A message from A to B with these fields, delimited by `|`.
+fn message(msg_type: &str, seq: u32, fields: &str) -> Vec<u8> {
+    between("A", "B", msg_type, seq, fields)
+}
+
+fn between(sender: &str, target: &str, msg_type: &str, seq: u32, fields: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
+    let header = format!("34={seq}|49={sender}|56={target}|52=20261121-09:28:{:02}|", seq % 60);
+    frame.raw((header + fields).replace('|', "\x01").as_bytes());
+    frame.finish().unwrap();
+    out
+}
+
+/// Lines of a log, a second for each.
+fn lines(messages: &[Vec<u8>]) -> Vec<u8> {
+    let line = |(second, message): (usize, &Vec<u8>)| {
+        let time = format!("20261121-09:28:{second:02}.000000000 : ");
+        [time.as_bytes(), message, b"\n"].concat()
+    };
+    messages.iter().enumerate().flat_map(line).collect()
+}
+
+fn readable(bytes: &[u8], delimiter: &str) -> Vec<u8> {
+    let fields: Vec<_> = bytes.split(|b| *b == 1).collect();
+    fields.join(delimiter.as_bytes())
+}
+
+fn orders() -> Vec<Vec<u8>> {
+    let order = |seq, fields: &str| message("D", seq, fields);
+    vec![
+        order(2, "11=one|55=EU|54=1|60=20261121-09:28:00|38=500|40=2|44=30.5|"),
+        order(3, "11=two|55=US|54=2|60=20261121-09:28:01|38=1000|40=2|44=30.50|"),
+        order(
+            4,
+            "11=three|453=2|448=DESK|447=D|452=1|448=TRADER|447=D|452=11|55=EU|54=1|38=5|40=1|",
+        ),
+        message("8", 5, "37=x|11=one|17=1|150=8|39=8|55=EU|54=1|151=0|14=0|6=0|58=no limit|"),
+        // Looks like fields, and is one value.
+        message("B", 6, "148=h|33=1|58=t|95=18|96=44=1|11=inner|55=U|"),
+        message("0", 7, "112=PING|"),
+    ]
+}
+
+fn logs(dir: &TempDir, args: &str) -> Run {
+    let args: Vec<&str> = args.split(' ').collect();
+    run_in(dir.path(), &[&["logs"], &args[..]].concat(), b"")
+}
+
+/// The condition is met by so many messages, whatever the delimiter of the log.
+fn check(dir: &TempDir, condition: &[&str], expected: usize) {
+    for file in ["soh.log", "pipe.log", "semicolon.log", "caret.log", "-"] {
+        let args = [&["logs", "--count"], condition, &[file]].concat();
+        let run = run_in(dir.path(), &args, &lines(&orders()));
+        assert_eq!(run.out, format!("{expected}\n"), "{args:?}: {run:?}");
+        assert_eq!(run.code, i32::from(expected == 0), "{run:?}");
+        assert_eq!(run.err, "", "{args:?}");
+    }
+}
+
+fn delimited() -> TempDir {
+    let dir = TempDir::new();
+    let soh = lines(&orders());
+    for (name, delimiter) in [("soh", "\x01"), ("pipe", "|"), ("semicolon", ";"), ("caret", "^A")] {
+        fs::write(dir.path().join(format!("{name}.log")), readable(&soh, delimiter)).unwrap();
+    }
+    dir
+}
+
+#[test]
+fn conditions_in_logs_of_each_delimiter() {
+    let dir = delimited();
+    for (condition, expected) in [
+        ("MsgType=D", 3),
+        ("35!=D", 3),
+        ("Symbol=EU", 3),
+        ("44=30.5", 2),
+        ("Price>30.5", 0),
+        ("OrderQty>=500", 2),
+        ("OrderQty<1000", 2),
+        ("Side=BUY", 3),
+        ("Side!=BUY", 1),
+        // Any entry of a group.
+        ("PartyID=TRADER", 1),
+        ("PartyRole=11", 1),
+        ("Text~limit", 1),
+        ("SendingTime<=20261121-09:28:03", 2),
+        ("BeginString=FIX.4.4", 6),
+        ("CheckSum~", 6),
+        // Within a value of RawData(96).
+        ("ClOrdID=inner", 0),
+        ("RawData~inner", 1),
+        ("OrdStatus=REJECTED", 1),
+    ] {
+        check(&dir, &["--where", condition], expected);
+    }
+    check(&dir, &["--where", "Symbol=EU", "--where", "OrderQty>=500"], 1);
+}
+
+#[test]
+fn other_choices() {
+    let dir = delimited();
+    check(&dir, &["--type", "D,8"], 4);
+    check(&dir, &["--type", "NewOrderSingle"], 3);
+    check(&dir, &["--text", "no limit"], 1);
+    check(&dir, &["--text", "inner\u{1}55"], 1);
+    check(&dir, &["--text", "\u{1}44=30.5"], 2);
+    check(&dir, &["--text", "nowhere"], 0);
+    check(&dir, &["--seq", "3..5"], 3);
+    check(&dir, &["--seq", "6.."], 2);
+    check(&dir, &["--seq", "..2"], 1);
+    check(&dir, &["--seq", "7"], 1);
+    // That of the line, not that of the message.
+    check(&dir, &["--from", "20261121-09:28:01", "--to", "20261121-09:28:02"], 2);
+    check(&dir, &["--session", "A-B"], 6);
+    check(&dir, &["--session", "FIX.4.4-B-A"], 6);
+    check(&dir, &["--session", "B"], 6);
+    check(&dir, &["--session", "C"], 0);
+    check(&dir, &["--limit", "2"], 2);
+}
+
+#[test]
+fn what_is_wrong_with_a_call_is_said() {
+    let dir = delimited();
+    for (args, expected) in [
+        ("--where MsgTyp=D soh.log", "no dictionary has a field 'MsgTyp'; did you mean 'MsgType'?"),
+        ("--where Price soh.log", "write FIELD, an operator"),
+        ("--where Price=cheap soh.log", "'cheap' is no value of Price, which is a Price"),
+        ("--type NewOrderSingel soh.log", "did you mean 'NewOrderSingle'?"),
+        ("--csv Symbl soh.log", "--csv: no dictionary has a field 'Symbl'; did you mean 'Symbol'?"),
+        ("--seq 9-5 soh.log", "write numbers as 5..9"),
+        ("--from yesterday soh.log", "write a time in UTC"),
+        ("--count --json soh.log", "cannot be used with"),
+        ("--in --out soh.log", "cannot be used with"),
+        ("--follow --count soh.log", "cannot be used with"),
+        ("--gaps --type D soh.log", "leave out --where, --text, --type and --seq"),
+        ("none.log", "none.log: "),
+        ("", "required"),
+    ] {
+        let run = logs(&dir, args.trim());
+        assert_eq!((run.code, &*run.out), (2, ""), "{args}: {run:?}");
+        assert!(run.err.contains(expected), "{args}: {run:?}");
+    }
+    // One that cannot be read does not keep the others from it.
+    let run = logs(&dir, "--count none.log soh.log");
+    assert_eq!((run.code, &*run.out), (2, "6\n"), "{run:?}");
+}
+
+#[test]
+fn forms_of_output() {
+    let dir = delimited();
+    let run = logs(&dir, "--type 8 soh.log");
+    let expected =
+        "20261121-09:28:03.000000000  ExecutionReport(8) seq 5 A->B  OrderID=x ClOrdID=one";
+    assert!(run.out.starts_with(expected), "{run:?}");
+    assert_eq!((run.out.lines().count(), &*run.err), (1, "1 of 6 messages\n"), "{run:?}");
+    let full = logs(&dir, "--full --type 8 soh.log").out;
+    assert!(full.contains("\n    OrdStatus (39): REJECTED (8)\n"), "{full}");
+    let raw = logs(&dir, "--raw --type 8 pipe.log").out;
+    assert_eq!(raw.as_bytes(), [&orders()[3][..], b"\n"].concat(), "{raw}");
+    let csv = logs(&dir, "--csv time,direction,session,ClOrdID,448,58 --type D,8 caret.log").out;
+    let expected = "time,direction,session,ClOrdID,448,58\n\
+        20261121-09:28:00.000000000,,FIX.4.4:A->B,one,,\n\
+        20261121-09:28:01.000000000,,FIX.4.4:A->B,two,,\n\
+        20261121-09:28:02.000000000,,FIX.4.4:A->B,three,DESK TRADER,\n\
+        20261121-09:28:03.000000000,,FIX.4.4:A->B,one,,no limit\n";
+    assert_eq!(csv, expected);
+    // As `convert` writes it.
+    let json = logs(&dir, "--json soh.log").out;
+    let converted = run_in(dir.path(), &["convert", "--to", "json", "soh.log"], b"").out;
+    assert_eq!(json, converted);
+    let two = logs(&dir, "--type 0 soh.log pipe.log").out;
+    let heads: Vec<_> = two.lines().filter(|line| line.starts_with("==>")).collect();
+    assert_eq!(heads, ["==> soh.log <==", "==> pipe.log <=="]);
+}
+
+#[test]
+fn messages_around_those_that_are_found() {
+    let dir = delimited();
+    let run = logs(&dir, "--context 1 --where ClOrdID=two soh.log");
+    let marks: Vec<_> = run.out.lines().map(|line| &line[..2]).collect();
+    assert_eq!(marks, ["  ", "> ", "  "], "{run:?}");
+    let run = logs(&dir, "-C 1 --seq 2 soh.log");
+    assert_eq!(run.out.lines().count(), 2, "{run:?}");
+    let run = logs(&dir, "-C 1 --where 34=2 --raw soh.log pipe.log");
+    assert_eq!(run.out.lines().filter(|line| *line == "--").count(), 1, "{run:?}");
+    // Neighbours are shown once.
+    let run = logs(&dir, "-C 2 --type D soh.log");
+    let marks: Vec<_> = run.out.lines().map(|line| &line[..2]).collect();
+    assert_eq!(marks, ["> ", "> ", "> ", "  ", "  "], "{run:?}");
+    // The last one still has those behind it.
+    let run = logs(&dir, "-C 1 -n 1 --type D soh.log");
+    assert_eq!(run.out.lines().count(), 2, "{run:?}");
+}
+
+#[test]
+fn secrets_are_stars() {
+    let dir = TempDir::new();
+    let logon = message("A", 1, "98=0|108=30|553=me|554=hush|1=DESK|");
+    fs::write(dir.path().join("a.log"), lines(&[logon.clone(), message("0", 2, "")])).unwrap();
+    for form in ["", "--full ", "--raw ", "--json ", "--csv 554,1 "] {
+        let run = logs(&dir, &format!("{form}--type A a.log"));
+        assert!(!run.out.contains("hush") && run.out.contains("DESK"), "{run:?}");
+        let run = logs(&dir, &format!("{form}--type A --mask 1 a.log"));
+        assert!(!run.out.contains("DESK"), "{run:?}");
+        let run = logs(&dir, &format!("{form}--type A --unmasked a.log"));
+        assert!(run.out.contains("hush"), "{run:?}");
+    }
+    // What is compared is what the log has.
+    assert_eq!(logs(&dir, "--count --where Username=me a.log").out, "1\n");
+    let order = message("8", 3, "37=O1|11=one|17=1|150=0|39=0|55=EU|54=1|151=5|14=0|6=0|");
+    fs::write(dir.path().join("b.log"), lines(&[order])).unwrap();
+    let run = logs(&dir, "--order one --mask 37 b.log");
+    assert!(!run.out.contains("O1") && run.out.contains("one"), "{run:?}");
+}
+
+/// Two messages, one of each direction, as a log of that name and form has them.
+fn log_of(name: &str, dir: &TempDir, line: impl Fn(&str, &str) -> String, delimiter: &str) {
+    let text = |sender: &str, target: &str, seq| {
+        let bytes = between(sender, target, "0", seq, "112=x|");
+        String::from_utf8(readable(&bytes, delimiter)).unwrap()
+    };
+    let mine = line("out", &text("ME", "YOU", 1));
+    let theirs = line("in", &text("YOU", "ME", 2));
+    fs::write(dir.path().join(name), mine + &theirs).unwrap();
+}
+
+#[test]
+fn logs_of_other_engines() {
+    let dir = TempDir::new();
+    let long = |way: &str| if way == "in" { "incoming" } else { "outgoing" };
+    let file = "FIX.4.4-ME-YOU.messages.current.log";
+    log_of(file, &dir, |_, text| format!("20261121-09:28:25.623118000 : {text}\n"), "\x01");
+    // QuickFIX/J without times.
+    log_of("FIX.4.4-ME-YOU.messages.log", &dir, |_, text| format!("{text}\n"), "\x01");
+    let go = "FIX.4.4-ME-YOU.messages.backup.1.log";
+    log_of(go, &dir, |_, text| format!("2026/11/21 09:28:25.623118 {text}\n"), "\x01");
+    let screen = |way: &str, text: &str| {
+        format!("<20261121-09:28:25.623, FIX.4.4:ME->YOU, {}>\n  ({text})\n", long(way))
+    };
+    log_of("screen.txt", &dir, screen, "|");
+    let screen = |way: &str, text: &str| {
+        format!("<20261121-09:28:25, FIX.4.4:ME->YOU, {}> ({text})\r\n", long(way))
+    };
+    log_of("screen-j.txt", &dir, screen, "|");
+    let fix8 =
+        |way: &str, text: &str| format!("0000003 A 2026-11-21 09:28:25.623118000 {way} {text}\n");
+    log_of("fix8.log", &dir, fix8, "|");
+    for name in [file, "FIX.4.4-ME-YOU.messages.log", go, "screen.txt", "screen-j.txt", "fix8.log"]
+    {
+        for (way, seq) in [("--out", "seq 1 ME->YOU"), ("--in", "seq 2 YOU->ME")] {
+            if name == "screen.txt" {
+                continue;
+            }
+            let run = logs(&dir, &format!("{way} {name}"));
+            assert!(run.out.contains(seq) && run.out.lines().count() == 1, "{name} {way}: {run:?}");
+        }
+        let of_line = name != "FIX.4.4-ME-YOU.messages.log" && name != "screen.txt";
+        let from = if of_line { "20261121-09:28:25" } else { "20261121-09:28:02" };
+        let expected = if of_line { 2 } else { 1 };
+        let run = logs(&dir, &format!("--count --from {from} {name}"));
+        assert_eq!(run.out, format!("{expected}\n"), "{name}: {run:?}");
+    }
+    // FIX Antenna: a file for each direction.
+    let line = |seq| {
+        let bytes = String::from_utf8(between("ME", "YOU", "0", seq, "")).unwrap();
+        format!("20261121-09:28:25.623 - {bytes}\n")
+    };
+    fs::write(dir.path().join("ME-YOU.in"), line(1)).unwrap();
+    fs::write(dir.path().join("ME-YOU.out"), line(2) + &line(3)).unwrap();
+    assert_eq!(logs(&dir, "--count --in ME-YOU.in ME-YOU.out").out, "1\n");
+    assert_eq!(logs(&dir, "--count --out ME-YOU.in ME-YOU.out").out, "2\n");
+    // Nothing tells.
+    log_of("plain.txt", &dir, |_, text| format!("{text}\n"), "|");
+    let run = logs(&dir, "--in plain.txt");
+    assert_eq!((run.code, &*run.out), (1, ""), "{run:?}");
+    assert!(run.err.contains("2 messages left out: neither the log nor its name tells"), "{run:?}");
+}
+
+/// Two sessions of QuickFIX C++ 1.15.1 have written it: one skips numbers, the other one asks for
+/// them.
+#[test]
+fn a_log_that_quickfix_has_written() {
+    let dir = TempDir::new();
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/logs/quickfix-cpp");
+    let place = place.to_str().unwrap();
+    for (args, expected) in [
+        ("--type D", 8),
+        ("--type D --out", 8),
+        ("--type D --in", 0),
+        ("--in", 10),
+        ("--where OrderQty>=500 --type D", 2),
+        ("--where LeavesQty=500.0", 1),
+        ("--where OrdStatus=REJECTED --in", 1),
+        ("--text |;^A", 1),
+        ("--seq 12.. --out", 3),
+        ("--from 20261125-02:20:52.500 --to 20261125-02:20:53", 9),
+        ("--session VENUE", 21),
+    ] {
+        let run = logs(&dir, &format!("--count {args} {place}"));
+        assert_eq!(run.out, format!("{expected}\n"), "{args}: {run:?}");
+        // The log of events has no messages.
+        let note = run.err.lines().filter(|line| line.contains("event.current.log: no FIX"));
+        assert_eq!((note.count(), run.err.lines().count()), (1, 1), "{args}: {run:?}");
+    }
+    let gaps = logs(&dir, &format!("--gaps {place}")).out;
+    for line in [
+        "out  gap 8..11 (4), came later",
+        "in   ResendRequest(2) 8..0",
+        "out  SequenceReset(4) fills 8, next is 12",
+        "out  8..12 again (PossDup)",
+    ] {
+        assert!(gaps.lines().any(|found| found.ends_with(line)), "{line}: {gaps}");
+    }
+    let order = logs(&dir, &format!("--order C7 {place}")).out;
+    assert_eq!(order.lines().count(), 4, "{order}");
+    assert!(order.contains("NewOrderSingle(D) PossDup") && order.contains("O7 / E7"), "{order}");
+}
+
+#[test]
+fn damage_is_counted_and_nothing_is_left_out_in_silence() {
+    let dir = TempDir::new();
+    let all = orders();
+    let mut log = lines(&all);
+    // One byte of the second order.
+    let at = memfind(&log, b"11=two");
+    log[at + 3] = b'T';
+    // A line of megabytes without a message, and a last line that is cut.
+    log.extend(std::iter::repeat_n(b'x', 5 << 20));
+    log.extend(b"\r\n");
+    log.extend(&lines(&all[..1])[..60]);
+    fs::write(dir.path().join("a.log"), &log).unwrap();
+    for args in ["--where ClOrdID=Two --csv 11", "--text =Two| --csv 11"] {
+        let args = args.replace('|', "\x01");
+        let run = logs(&dir, &format!("{args} a.log"));
+        assert_eq!((run.code, &*run.out), (0, "11\nTwo\n"), "{run:?}");
+        assert!(run.err.starts_with("1 of 6 messages\n2 garbled:\n  line 2, byte"), "{run:?}");
+        assert!(run.err.contains("CheckSum(10) differs"), "{run:?}");
+        assert!(run.err.contains("line 8, byte") && run.err.contains("ends within"), "{run:?}");
+    }
+    // Also where the damaged ones are not sought.
+    let run = logs(&dir, "--count --type 0 a.log");
+    assert_eq!((run.code, &*run.out), (0, "1\n"), "{run:?}");
+    assert!(run.err.starts_with("2 garbled:"), "{run:?}");
+    let shown = logs(&dir, "--where ClOrdID=Two a.log").out;
+    assert!(
+        shown.contains("  note: CheckSum(10) differs from the sum of the bytes: New"),
+        "{shown}"
+    );
+    // A message of megabytes.
+    let text = "y".repeat(3 << 20);
+    let long = lines(&[message("B", 9, &format!("148=h|33=1|58={text}|"))]);
+    fs::write(dir.path().join("long.log"), [long, lines(&all)].concat()).unwrap();
+    assert_eq!(logs(&dir, "--count long.log").out, "7\n");
+    assert_eq!(logs(&dir, "--count --text yyyy long.log").out, "1\n");
+    // CRLF.
+    let windows: Vec<u8> =
+        lines(&all).split(|b| *b == b'\n').collect::<Vec<_>>().join(&b"\r\n"[..]);
+    for delimiter in ["\x01", "|", "^A"] {
+        fs::write(dir.path().join("w.log"), readable(&windows, delimiter)).unwrap();
+        let run = logs(&dir, "--count --where ClOrdID=one w.log");
+        assert_eq!((&*run.out, &*run.err), ("2\n", ""), "{run:?}");
+    }
+}
+
+fn memfind(bytes: &[u8], sought: &[u8]) -> usize {
+    bytes.windows(sought.len()).position(|window| window == sought).unwrap()
+}
+
+#[test]
+fn files_of_other_programs() {
+    let dir = TempDir::new();
+    let write = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes).unwrap();
+    write("empty.log", b"");
+    write("text.log", b"nothing of interest\nhere\n");
+    write("program.log", &[b"\x7fELF\0\0\0\0".repeat(1000), vec![0; 10_000]].concat());
+    write("a.log.gz", b"\x1f\x8b\x08\x00abc");
+    write("a.log.xz", b"\xfd7zXZ\0abc");
+    for (name, code, expected) in [
+        ("empty.log", 1, "0 of 0 messages\n"),
+        ("text.log", 1, "0 of 0 messages\ntext.log: no FIX message in it\n"),
+        ("program.log", 2, "transfix: program.log: no log of FIX messages\n"),
+        ("a.log.gz", 2, "transfix: a.log.gz: compressed with gzip; write `zcat a.log.gz |`"),
+        ("a.log.xz", 2, "transfix: a.log.xz: compressed with xz; write `xzcat a.log.xz |`"),
+    ] {
+        let run = logs(&dir, name);
+        assert_eq!((run.code, &*run.out), (code, ""), "{name}: {run:?}");
+        assert!(run.err.starts_with(expected), "{name}: {run:?}");
+    }
+    // A directory with nothing that could be read.
+    fs::create_dir(dir.path().join("none")).unwrap();
+    write("none/notes", b"8=FIX");
+    let run = logs(&dir, "none");
+    assert_eq!(
+        (run.code, run.err.contains("none: no store and no log here")),
+        (2, true),
+        "{run:?}"
+    );
+    fs::create_dir(dir.path().join("some")).unwrap();
+    write("some/notes", b"8=FIX");
+    write("some/a.log", &lines(&orders()));
+    let run = logs(&dir, "--count some");
+    assert_eq!((run.code, &*run.out), (0, "6\n"), "{run:?}");
+    assert!(run.err.contains("1 other file in the directories: not read"), "{run:?}");
+}
+
+#[test]
+fn a_log_that_is_compressed() {
+    let dir = TempDir::new();
+    fs::write(dir.path().join("a.in.20261121-092825.000.log"), lines(&orders())).unwrap();
+    let Ok(status) = Command::new("zstd")
+        .args(["-q", "--rm", "a.in.20261121-092825.000.log"])
+        .current_dir(dir.path())
+        .status()
+    else {
+        return;
+    };
+    assert!(status.success());
+    let run = logs(&dir, "--count --in --type D .");
+    if cfg!(feature = "zstd") {
+        assert_eq!((run.code, &*run.out, &*run.err), (0, "3\n", ""), "{run:?}");
+    } else {
+        assert_eq!(run.code, 2, "{run:?}");
+        assert!(run.err.contains("compressed with zstd, which this build cannot read"), "{run:?}");
+    }
+}
+
+#[test]
+fn the_life_of_an_order() {
+    let dir = TempDir::new();
+    let report = |seq, fields: &str| between("B", "A", "8", seq, fields);
+    let mine = [
+        message("D", 2, "11=C1|55=EU|54=1|38=100|40=2|44=30|"),
+        message("D", 3, "11=other|55=EU|54=1|38=100|40=2|44=30|"),
+        message("G", 4, "11=C2|41=C1|37=O1|55=EU|54=1|38=200|40=2|44=31|"),
+        message("F", 6, "11=C3|41=C2|55=EU|54=1|"),
+        // Of several orders: it ties none of them together.
+        message("E", 8, "66=L|73=2|11=C3|67=1|55=EU|54=1|11=other|67=2|55=EU|54=1|"),
+    ];
+    let theirs = [
+        report(2, "37=O1|11=C1|17=E1|150=0|39=0|55=EU|54=1|38=100|151=100|14=0|6=0|"),
+        report(3, "37=O9|11=other|17=E2|150=0|39=0|55=EU|54=1|38=100|151=100|14=0|6=0|"),
+        report(5, "37=O1|11=C2|41=C1|17=E3|150=5|39=0|55=EU|54=1|38=200|151=200|14=0|6=0|"),
+        report(6, "37=O1|11=C2|17=E4|150=F|39=1|55=EU|54=1|38=200|32=50|31=31|151=150|14=50|6=31|"),
+        report(7, "37=O1|11=C3|41=C2|17=E5|150=4|39=4|55=EU|54=1|38=200|151=0|14=50|6=31|"),
+    ];
+    // The later part first: what ties it to the earlier one is found in it.
+    let plain = |messages: &[Vec<u8>]| messages.join(&b"\n"[..]);
+    fs::write(dir.path().join("FIX.4.4-A-B.out.log"), plain(&mine)).unwrap();
+    fs::write(dir.path().join("FIX.4.4-A-B.in.log"), plain(&theirs)).unwrap();
+    for id in ["C1", "C2", "C3", "O1"] {
+        let run = logs(&dir, &format!("--order {id} ."));
+        assert_eq!(run.code, 0, "{run:?}");
+        let lines: Vec<_> = run.out.lines().collect();
+        let expected = [
+            ("out", "NewOrderSingle(D)", "C1"),
+            ("in", "ExecutionReport(8)", "O1 / E1"),
+            ("out", "OrderCancelReplaceRequest(G)", "C2"),
+            ("in", "ExecutionReport(8)", "O1 / E3"),
+            ("out", "OrderCancelRequest(F)", "C3"),
+            ("in", "ExecutionReport(8)", "O1 / E4"),
+            ("in", "ExecutionReport(8)", "O1 / E5"),
+            ("out", "NewOrderList(E)", "C3"),
+        ];
+        assert_eq!(lines.len(), expected.len() + 1, "{id}: {run:#?}");
+        // Two messages of one second: each log keeps its own order.
+        let mut rest: Vec<&str> = lines[1..].to_vec();
+        for (way, name, id) in expected {
+            let at = rest.iter().position(|line| line.contains(id) && line.contains(name));
+            let line = rest.remove(at.unwrap_or_else(|| panic!("{id}: {run:#?}")));
+            assert!(line.contains(&format!(" {way} ")), "{line}");
+        }
+        let trade = lines.iter().find(|line| line.contains("E4")).unwrap();
+        for word in ["PARTIALLY_FILLED", "TRADE", "50 @ 31", "150"] {
+            assert!(trade.contains(word), "{trade}");
+        }
+        assert!(!run.out.contains("O9"), "{run:?}");
+    }
+    let times = |run: &Run| run.out.lines().skip(1).map(|line| line[..27].to_owned()).collect();
+    let all: Vec<String> = times(&logs(&dir, "--order C2 ."));
+    assert!(all.is_sorted(), "{all:?}");
+    let none = logs(&dir, "--order C7 .");
+    assert_eq!((none.code, &*none.out), (1, ""), "{none:?}");
+    // From a pipe, which can be read but once.
+    let input = [plain(&mine), plain(&theirs)].join(&b"\n"[..]);
+    let run = run_in(dir.path(), &["logs", "--order", "C3", "-"], &input);
+    assert_eq!((run.code, run.out.lines().count()), (0, 9), "{run:?}");
+    // The same bytes in another log.
+    fs::write(dir.path().join("copy.in.log"), plain(&theirs)).unwrap();
+    let run = logs(&dir, "--order C3 .");
+    assert_eq!((run.code, run.out.lines().count()), (0, 9), "{run:?}");
+    assert!(run.err.contains("4 more in other sources, byte by byte the same"), "{run:?}");
+}
+
+#[test]
+fn gaps_and_repeats() {
+    let dir = TempDir::new();
+    let beat = |seq| message("0", seq, "");
+    let again = |seq| message("0", seq, "43=Y|122=20261121-09:28:00|");
+    let sent = [
+        message("A", 1, "98=0|108=30|"),
+        beat(2),
+        beat(3),
+        beat(7),
+        beat(8),
+        again(4),
+        again(5),
+        message("4", 6, "43=Y|123=Y|36=9|"),
+        beat(9),
+        beat(9),
+        beat(12),
+        message("4", 13, "36=20|"),
+        beat(20),
+        message("3", 21, "45=2|58=no such tag|"),
+        message("A", 1, "98=0|108=30|141=Y|"),
+        beat(2),
+    ];
+    let received = [
+        between("B", "A", "A", 1, "98=0|108=30|"),
+        between("B", "A", "2", 2, "7=4|16=0|"),
+        between("B", "A", "0", 3, ""),
+    ];
+    fs::write(dir.path().join("FIX.4.4-A-B.out.log"), lines(&sent)).unwrap();
+    fs::write(dir.path().join("FIX.4.4-A-B.in.log"), lines(&received)).unwrap();
+    let run = logs(&dir, "--gaps .");
+    assert_eq!(run.code, 0, "{run:?}");
+    let expected = [
+        ("01", "in", "ResendRequest(2) 4..0"),
+        ("03", "out", "gap 4..6 (3), came later"),
+        ("05", "out", "4..8 again (PossDup)"),
+        ("07", "out", "SequenceReset(4) fills 6, next is 9"),
+        ("09", "out", "9 again, expected 10"),
+        ("10", "out", "gap 10..11 (2), never came"),
+        ("11", "out", "SequenceReset(4) to 20"),
+        ("13", "out", "Reject(3) of 2: no such tag"),
+        ("14", "out", "numbers begin again at 1"),
+    ];
+    let lines: Vec<_> = run.out.lines().collect();
+    for (line, (second, way, what)) in lines[1..].iter().zip(expected) {
+        let words: Vec<_> = line.splitn(4, "  ").map(str::trim).filter(|w| !w.is_empty()).collect();
+        assert!(line.trim_start().starts_with(&format!("20261121-09:28:{second}")), "{line}");
+        assert!(line.ends_with(what) && line.contains(&format!(" {way} ")), "{what}: {words:?}");
+    }
+    let sums: Vec<_> = lines[expected.len() + 2..].to_vec();
+    assert!(sums[0].starts_with("FIX.4.4:A->B in: 3 messages, numbers 1..3, 0 missing"), "{run:?}");
+    assert!(sums[1].starts_with("FIX.4.4:A->B out: 16 messages, numbers 1..21, 2 missing"));
+    // Nothing to tell.
+    let run = logs(&dir, "--gaps --to 20261121-09:28:00 .");
+    assert_eq!((run.code, run.out.lines().count()), (1, 2), "{run:?}");
+}
+
+/// What a venue and its client have written, both with a log and a journal.
+fn traded() -> TempDir {
+    let dir = TempDir::new();
+    let keys = "keep_inbound = true\nlog = { dir = 'log' }\n";
+    let mut venue = venue(&dir, keys, &["--quiet"]);
+    let settings = dir.path().join("client.toml");
+    let words = "log = { dir = 'words', direction = 'words' }\n";
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, text + words).unwrap();
+    let input = b"wait\nbuy 5 EU 30\nsell 2 EU 30\ncancel 1\nquit\n";
+    let run = run_in(dir.path(), &["connect", "client.toml", "--quiet"], input);
+    assert_eq!(run.code, 0, "{run:?}");
+    venue.signal();
+    assert_eq!(venue.ended(), (Some(0), String::new()));
+    dir
+}
+
+#[test]
+fn logs_and_journals_of_this_engine() {
+    let dir = traded();
+    // The venue's log, the client's, and the journals of both.
+    for (place, received, sent) in
+        [("log", 2, 0), ("words", 0, 2), ("venue", 2, 0), ("client", 0, 2)]
+    {
+        for (way, expected) in [("--in", received), ("--out", sent)] {
+            let run = logs(&dir, &format!("--count --type D {way} {place}"));
+            assert_eq!(run.out, format!("{expected}\n"), "{place} {way}: {run:?}");
+        }
+        let run = logs(&dir, &format!("--where ClOrdID~ --where Side=SELL --type D {place}"));
+        assert!(run.out.contains("Side=SELL"), "{place}: {run:?}");
+        // Sound numbers: the journal of the client has none of those it received.
+        let run = logs(&dir, &format!("--gaps {place}"));
+        assert!(!run.out.contains("gap "), "{place}: {run:#?}");
+        assert!(!run.out.contains("expected"), "{place}: {run:#?}");
+        assert!(run.out.contains(" 0 missing "), "{place}: {run:#?}");
+    }
+    let id = logs(&dir, "--csv ClOrdID --type D --where Side=BUY words").out;
+    let id = id.lines().nth(1).unwrap();
+    let run = logs(&dir, &format!("--order {id} words"));
+    assert_eq!(run.code, 0, "{run:?}");
+    for word in ["NewOrderSingle(D)", "ExecutionReport(8)", "OrderCancelRe", "PARTIALLY_FILLED"] {
+        assert!(run.out.contains(word), "{word}: {run:#?}");
+    }
+    let nothing = logs(&dir, "--from 20991231-00:00:00 log words venue client");
+    assert_eq!((nothing.code, &*nothing.out), (1, ""), "{nothing:?}");
+}
+
+#[test]
+fn following_over_the_rolling_of_files() {
+    let dir = TempDir::new();
+    let path = |name: &str| dir.path().join(name);
+    fs::create_dir(path("log")).unwrap();
+    let line = |id: &str| lines(&[message("D", 2, &format!("11={id}|55=EU|54=1|38=1|40=1|"))]);
+    let append = |name: &str, bytes: &[u8]| {
+        let mut file = OpenOptions::new().create(true).append(true).open(path(name)).unwrap();
+        file.write_all(bytes).unwrap();
+    };
+    for what in ["log", "log/a.in.log"] {
+        append("log/a.in.log", &line("first"));
+        let mut follower = Program::start(&dir, &["logs", "--follow", "--type", "D", what]);
+        follower.wait_for("ClOrdID=first");
+        append("log/a.in.log", &line("second"));
+        follower.wait_for("ClOrdID=second");
+        // Half a line is no message yet.
+        let (half, rest) = (&line("third")[..70], &line("third")[70..]);
+        append("log/a.in.log", half);
+        append("log/a.in.log", rest);
+        follower.wait_for("ClOrdID=third");
+        append("log/a.in.log", &line("fourth"));
+        fs::rename(path("log/a.in.log"), path("log/a.in.20261121-092825.000.log")).unwrap();
+        append("log/a.in.log", &line("fifth"));
+        follower.wait_for("ClOrdID=fourth");
+        follower.wait_for("ClOrdID=fifth");
+        append("log/a.in.log", &line("sixth"));
+        follower.wait_for("ClOrdID=sixth");
+        if what == "log" {
+            append("log/b.in.log", &line("seventh"));
+            follower.wait_for("ClOrdID=seventh");
+        }
+        follower.signal();
+        let rest = follower.rest();
+        assert!(!rest.contains("ClOrdID"), "{what}: {rest}");
+        follower.ended();
+        fs::remove_dir_all(path("log")).unwrap();
+        fs::create_dir(path("log")).unwrap();
+    }
+}
+
+#[test]
+fn following_a_running_engine() {
+    let dir = TempDir::new();
+    let keys = "keep_inbound = true\nlog = { dir = 'log' }\n";
+    let mut venue = venue(&dir, keys, &["--quiet"]);
+    let followers = ["log", "venue"].map(|what| {
+        Program::start(&dir, &["logs", "--follow", "--type", "D", "--limit", "2", what])
+    });
+    for order in ["buy 5 EU 30", "sell 2 US 30"] {
+        let input = format!("wait\n{order}\nquit\n");
+        let run = run_in(dir.path(), &["connect", "client.toml", "--quiet"], input.as_bytes());
+        assert_eq!(run.code, 0, "{run:?}");
+        let symbol = if order.contains("EU") { "Symbol=EU" } else { "Symbol=US" };
+        followers.iter().for_each(|follower| _ = follower.wait_for(symbol));
+    }
+    // As many as are wanted.
+    for mut follower in followers {
+        follower.rest();
+        assert_eq!(follower.ended().0, Some(0));
+    }
+    venue.signal();
+    assert_eq!(venue.ended().0, Some(0));
+}
+
+#[test]
+fn nobody_reads_on() {
+    let dir = delimited();
+    for args in [&["soh.log"][..], &["--follow", "soh.log"]] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_transfix"))
+            .arg("logs")
+            .args(args)
+            .current_dir(dir.path() as &Path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {err}");
+        assert!(!err.contains("transfix:"), "{args:?}: {err}");
+    }
+}
