@@ -247,7 +247,7 @@ impl Reading {
                 Err(what) => self.wrong(at, what),
             },
             DeValue::Table(table) => table.iter().for_each(|(key, one)| {
-                self.expand(one, start, is_secret || may_be_secret(key.get_ref()));
+                self.expand(one, start, is_secret || may_be_secret(key.get_ref(), one.get_ref()));
             }),
             DeValue::Array(all) => all.iter().for_each(|one| self.expand(one, start, is_secret)),
             _ => {}
@@ -260,8 +260,10 @@ impl Reading {
 }
 
 /// Whether the value of this key may be, or have in it, a password.
-fn may_be_secret(key: &str) -> bool {
-    key.ends_with("fields") || key.contains("password")
+fn may_be_secret(key: &str, value: &DeValue<'_>) -> bool {
+    // In place of a table that has one, somebody may write it alone.
+    let stands_alone = ["logon", "proxy"].contains(&key) && !value.is_table();
+    stands_alone || key.ends_with("fields") || key.contains("password")
 }
 
 /// The path by which a file is known to be the same one.

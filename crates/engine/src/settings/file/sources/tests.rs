@@ -243,6 +243,8 @@ fn a_variable_that_is_not_what_is_wanted_is_told_with_its_value() {
     // What may be a password is not shown, wherever it stands.
     for key in [
         "logon.expected_password_hash = \"${CARGO_PKG_NAME}\"",
+        "logon = \"${CARGO_PKG_NAME}\"",
+        "proxy = \"${CARGO_PKG_NAME}\"",
         "header_fields = [\"115=A\", \"50=${CARGO_PKG_NAME}\"]",
         "logon = { expected_password = \"${CARGO_PKG_NAME}\", expected_username = 5 }",
         "logon = { fields = [\"1=x\", \"${CARGO_PKG_NAME}\"] }",
