@@ -10,6 +10,7 @@ pub mod figures;
 pub mod fuzz;
 pub mod hostile;
 pub mod instructions;
+pub mod package;
 pub mod peers;
 pub mod sanitize;
 pub mod scenarios;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use xtask::{
     Outcome, campaign, clocks, crash, dictionaries, docs, figures, fuzz, hostile, instructions,
-    peers, sanitize, scenarios, sessions, simulate, tidy,
+    package, peers, sanitize, scenarios, sessions, simulate, tidy,
 };
 
 const USAGE: &str = "usage: cargo xtask VERB
@@ -31,6 +31,8 @@ verbs:
   instructions [--record | codec | hostile]
                                          count the instructions of one turn of a link, of the
                                          codec, of bytes that are made to cost much
+  package [--without-test]               make the Debian package, pages, SBOM and release notes;
+                                         install, run and remove it in a system of its own
   peers build | peers acceptors [--only PART] | peers test [OPTIONS] | peers stores
                                          build other engines; prove those that benchmarks ask; play
                                          sessions with QuickFIX C++; test the stores in databases
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(args),
         "hostile" => hostile::run(args),
         "instructions" => instructions::run(args),
+        "package" => package::run(args),
         "sanitize" => sanitize::run(args),
         "sessions" => sessions::run(args),
         "simulate" => simulate::run(args),

@@ -10,7 +10,7 @@ use tokio::sync::broadcast;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
-use transfix::clock;
+use transfix::{EventCode, clock};
 
 use crate::shown::moment;
 
@@ -22,17 +22,48 @@ const WAITING: usize = 512;
 /// The most of a value, in bytes.
 const VALUE_MAX: usize = 2_048;
 
-/// An event as it is shown.
+/// An event as it is shown, and as JSON (by serde).
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Shown {
-    /// Its number since the start.
-    pub(crate) n: u64,
-    pub(crate) at: String,
-    pub(crate) level: &'static str,
-    pub(crate) target: &'static str,
-    pub(crate) text: String,
-    pub(crate) session: Option<String>,
-    pub(crate) fields: Map<String, Value>,
+#[non_exhaustive]
+pub struct ShownEvent {
+    /// Its number since the start, where events are kept; otherwise 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub n: u64,
+    /// When, in UTC (ISO 8601).
+    pub at: String,
+    /// `ERROR`, `WARN` or `INFO`.
+    pub level: &'static str,
+    /// The module that tells it.
+    pub target: &'static str,
+    /// The number of the event: the page "What happened?" of the book has all.
+    pub code: Option<u16>,
+    /// What has happened.
+    pub text: String,
+    /// The session that it is about.
+    pub session: Option<String>,
+    /// What it says more.
+    pub fields: Map<String, Value>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl ShownEvent {
+    /// What an event of `tracing` says, now.
+    #[must_use]
+    pub fn of(event: &Event<'_>) -> Self {
+        let mut found = Found::default();
+        event.record(&mut found);
+        let Found { text, session, mut fields } = found;
+        let own = fields.remove("event_code").and_then(|code| code.as_u64()?.try_into().ok());
+        let code = own.or_else(|| EventCode::of(&text).map(|event| event.code));
+        let meta = event.metadata();
+        let (level, target) = (meta.level().as_str(), meta.target());
+        let at = moment(clock::now().utc);
+        Self { n: 0, at, level, target, code, text, session, fields }
+    }
 }
 
 /// The last events of the engine. A clone is the same.
@@ -44,13 +75,13 @@ pub struct EventRing {
 #[derive(Debug)]
 struct Inner {
     kept: Mutex<Kept>,
-    news: broadcast::Sender<Arc<Shown>>,
+    news: broadcast::Sender<Arc<ShownEvent>>,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
     count: u64,
-    events: VecDeque<Arc<Shown>>,
+    events: VecDeque<Arc<ShownEvent>>,
 }
 
 impl Default for EventRing {
@@ -68,21 +99,27 @@ impl EventRing {
     }
 
     /// The events behind this number, the oldest first, and those of one session if it is wanted.
-    pub(crate) fn after(&self, n: u64, session: Option<&str>, limit: usize) -> Vec<Arc<Shown>> {
+    pub(crate) fn after(
+        &self,
+        n: u64,
+        session: Option<&str>,
+        limit: usize,
+    ) -> Vec<Arc<ShownEvent>> {
         let kept = self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_of =
-            |event: &&Arc<Shown>| session.is_none_or(|id| event.session.as_deref() == Some(id));
+        let is_of = |event: &&Arc<ShownEvent>| {
+            session.is_none_or(|id| event.session.as_deref() == Some(id))
+        };
         let found = kept.events.iter().rev().take_while(|event| event.n > n).filter(is_of);
         let mut found: Vec<_> = found.take(limit).cloned().collect();
         found.reverse();
         found
     }
 
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Arc<Shown>> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Arc<ShownEvent>> {
         self.inner.news.subscribe()
     }
 
-    fn add(&self, mut event: Shown) {
+    fn add(&self, mut event: ShownEvent) {
         let mut kept = self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.count += 1;
         event.n = kept.count;
@@ -106,18 +143,7 @@ impl<S: Subscriber> Layer<S> for EventLayer {
         if !meta.target().starts_with("transfix") || *meta.level() > Level::INFO {
             return;
         }
-        let mut found = Found::default();
-        event.record(&mut found);
-        let Found { text, session, fields } = found;
-        self.0.add(Shown {
-            n: 0,
-            at: moment(clock::now().utc),
-            level: meta.level().as_str(),
-            target: meta.target(),
-            text,
-            session,
-            fields,
-        });
+        self.0.add(ShownEvent::of(event));
     }
 }
 
@@ -190,5 +216,18 @@ mod tests {
         assert_eq!(told, [2_005, 2_007, 2_009]);
         assert_eq!((&*last[0].text, last[0].level), ("told", "INFO"));
         assert!(ring.after(KEPT as u64 + 10, None, 9).is_empty());
+        assert_eq!(last[0].code, None, "no event of the engine");
+    }
+
+    #[test]
+    fn events_of_the_engine_have_their_codes() {
+        let ring = EventRing::default();
+        let subscriber = tracing_subscriber::registry().with(ring.layer());
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!(target: "transfix::x", session = "s", "logged on");
+            tracing::warn!(target: "transfix::x", event_code = 2024_u16, "Reject(3) of our D");
+        });
+        let codes: Vec<_> = ring.after(0, None, 9).iter().map(|one| one.code).collect();
+        assert_eq!(codes, [Some(2001), Some(2024)]);
     }
 }

@@ -37,5 +37,5 @@ mod shown;
 mod throttle;
 pub mod users;
 
-pub use events::{EventLayer, EventRing};
+pub use events::{EventLayer, EventRing, ShownEvent};
 pub use server::{AdminServer, AdminServerError, Extras};

@@ -5,7 +5,7 @@
 //! queue is counted, and the count is a line as soon as there is room again.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -14,10 +14,14 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{Format, Full, Writer};
+use tracing_subscriber::fmt::time::SystemTime;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use transfix_admin::EventRing;
+use transfix::EventCode;
+use transfix_admin::{EventRing, ShownEvent};
 
 /// Lines that may wait for a reader.
 const LINES_MAX: usize = 4_096;
@@ -29,6 +33,59 @@ pub(crate) enum Rejects {
     Shown,
     /// It is not: the program shows it itself.
     Elsewhere,
+}
+
+/// How events are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Form {
+    /// Lines for people, with the code of the event at the end.
+    #[default]
+    Text,
+    /// An object of JSON in each line.
+    Json,
+}
+
+/// A line as `tracing` writes it, with the code of the event at its end.
+struct Coded(Format<Full, SystemTime>);
+
+impl<S, N> FormatEvent<S, N> for Coded
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut line = String::new();
+        self.0.format_event(context, Writer::new(&mut line), event)?;
+        let mut found = Found::default();
+        event.record(&mut found);
+        match EventCode::of(&found.message) {
+            Some(EventCode { code, .. }) => {
+                writeln!(writer, "{} event_code={code}", line.trim_end())
+            }
+            // It has it among its fields, or is none of the engine.
+            None => writer.write_str(&line),
+        }
+    }
+}
+
+/// Events as JSON.
+struct Json {
+    counted: Counted,
+}
+
+impl<S: Subscriber> Layer<S> for Json {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if let Ok(mut line) = serde_json::to_vec(&ShownEvent::of(event)) {
+            line.push(b'\n');
+            // What finds no room is counted.
+            let _ = self.counted.make_writer().write_all(&line);
+        }
+    }
 }
 
 /// The last events, for the console, if the program has one.
@@ -46,16 +103,23 @@ pub(crate) fn kept() -> EventRing {
 
 /// Writes events of this level and graver ones, until what it returns is dropped: then what waits
 /// is written, as far as somebody reads it.
-pub(crate) fn show(level: Level, rejects: Rejects) -> WorkerGuard {
+pub(crate) fn show(level: Level, rejects: Rejects, form: Form) -> WorkerGuard {
     let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_MAX);
     let (queue, guard) = builder.thread_name("events").finish(io::stderr());
     let counted = Counted { dropped: queue.error_counter(), queue, told: AtomicUsize::new(0) };
-    let colored = io::stderr().is_terminal();
-    let lines = tracing_subscriber::fmt::layer().with_writer(counted).with_ansi(colored);
+    let lines = match form {
+        Form::Json => Json { counted }.boxed(),
+        Form::Text => {
+            let colored = io::stderr().is_terminal();
+            let lines = tracing_subscriber::fmt::layer().with_writer(counted).with_ansi(colored);
+            lines.event_format(Coded(Format::default().with_ansi(colored))).boxed()
+        }
+    };
     let lines = lines.with_filter(LevelFilter::from_level(level));
     // What an operator sees in the console has a level of its own.
     let ring = RING.get().map(|ring| ring.layer().with_filter(LevelFilter::INFO));
-    tracing_subscriber::registry().with(Watcher { rejects }).with(lines).with(ring).init();
+    let registry = tracing_subscriber::registry().with(Watcher { rejects });
+    registry.with(lines).with(ring).init();
     guard
 }
 

@@ -53,6 +53,10 @@ struct Cli {
     /// Show the engine's events on standard error, not only its warnings.
     #[arg(long, short, global = true, display_order = 1_000)]
     verbose: bool,
+    /// How events and warnings are written on standard error.
+    #[arg(long, global = true, value_enum, value_name = "FORM", default_value = "text")]
+    #[arg(display_order = 1_001)]
+    events: events::Form,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -114,7 +118,8 @@ fn main() -> ExitCode {
     if matches!(cli.verb, Verb::Serve(_)) {
         events::keep();
     }
-    let _events = (!matches!(cli.verb, Verb::Peer(_))).then(|| events::show(level, rejects));
+    let _events =
+        (!matches!(cli.verb, Verb::Peer(_))).then(|| events::show(level, rejects, cli.events));
     match cli.verb {
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => serve::run(&args),

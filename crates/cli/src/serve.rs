@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use transfix::{
@@ -120,6 +121,7 @@ fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
     let admin = engine.admin();
     asked.take_requests(&admin);
     let signal = Actor::new("signal", "SIGHUP");
+    supervisor(&[NotifyState::Ready]);
     loop {
         let by = match asked.next() {
             Wish::Stop => break,
@@ -138,6 +140,9 @@ fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
                 }
             },
         };
+        let since = NotifyState::monotonic_usec_now().ok();
+        let reloading: Vec<_> = [NotifyState::Reloading].into_iter().chain(since).collect();
+        supervisor(&reloading);
         let mut go_over = || match reload(args, &mut engine, &settings) {
             Ok((new, done)) => {
                 settings = new;
@@ -154,9 +159,11 @@ fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
             // The log says what is wrong.
             None => drop(admin.audited(&signal, &EngineAction::Reload, go_over)),
         }
+        supervisor(&[NotifyState::Ready]);
         asked.is_reloading.store(false, Ordering::Release);
     }
     say("stopping");
+    supervisor(&[NotifyState::Stopping]);
     // Who asks for the stop gets its answer.
     drop(console);
     let mut orderly = true;
@@ -169,6 +176,13 @@ fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
 
 /// How long counterparties have to answer a Logout(5).
 const LOGOUT_MS: u64 = 10_000;
+
+/// Tells systemd how far it is, if that has started the program.
+fn supervisor(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(%error, "systemd is not told how far the program is");
+    }
+}
 
 /// The administration over HTTP, if the settings want it.
 fn console(

@@ -58,8 +58,13 @@ impl Settings {
             who_may_come(session, &mut warnings);
         }
         let of_engine = machine.lacks_of_engine(self);
-        let errors = of_engine.into_iter().chain(errors.texts()).collect();
-        Review { errors, warnings: warnings.texts() }
+        let of_admin = self.admin.as_ref().and_then(|admin| lacks_users(&admin.users_file));
+        let errors = of_engine.into_iter().chain(of_admin).chain(errors.texts()).collect();
+        let mut warnings = warnings.texts();
+        if self.admin.is_some() && self.engine.audit_file.as_os_str().is_empty() {
+            warnings.insert(0, UNWRITTEN.to_owned());
+        }
+        Review { errors, warnings }
     }
 }
 
@@ -207,6 +212,26 @@ fn all_may_read(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
 }
 
+/// What an administration without an audit means.
+const UNWRITTEN: &str = "[admin]: what operators do is written nowhere but in the log; set \
+                         audit_file of [engine]";
+
+/// Why nobody could log in to the administration.
+fn lacks_users(path: &Path) -> Option<String> {
+    let shown = path.display();
+    match fs::metadata(path) {
+        Err(error) => Some(format!(
+            "[admin]: users_file {shown}: {error}; `transfix admin user add --file {shown} NAME` \
+             makes it"
+        )),
+        Ok(found) if found.permissions().mode() & 0o022 != 0 => Some(format!(
+            "[admin]: users_file {shown}: others may write it, and so become administrators; \
+             `chmod go-w {shown}`"
+        )),
+        Ok(_) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
@@ -244,6 +269,24 @@ mod tests {
         let dir = TempDir::new();
         assert!(review(&dir, "").errors.is_empty());
         assert_eq!(said(&review(&dir, "").warnings), "");
+    }
+
+    #[test]
+    fn an_administration_needs_users_and_an_audit() {
+        let dir = TempDir::new();
+        let users = dir.path().join("users.toml");
+        let review = || {
+            let text = format!("[admin]\nusers_file = '{}'\n{DEFAULTS}", users.display());
+            Settings::parse("a.toml", &text).unwrap().review()
+        };
+        let missing = review().errors.concat();
+        assert!(missing.contains("`transfix admin user add --file /"), "{missing}");
+        fs::write(&users, "").unwrap();
+        fs::set_permissions(&users, Permissions::from_mode(0o620)).unwrap();
+        assert!(review().errors[0].contains("others may write it"));
+        fs::set_permissions(&users, Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(review().errors, [""; 0]);
+        assert!(review().warnings[0].contains("set audit_file of [engine]"));
     }
 
     #[test]

@@ -116,8 +116,8 @@ pub(super) fn event(event: &Value) -> String {
         Some(session) => format!(" {session}"),
         None => String::new(),
     };
-    let (at, level, what) = (text(&event["at"]), text(&event["level"]), text(&event["text"]));
-    format!("{at} {level:>5}{session} {what}{fields}\n")
+    let [at, level, code, what] = ["at", "level", "code", "text"].map(|name| text(&event[name]));
+    format!("{at} {level:>5} {code:>4}{session} {what}{fields}\n")
 }
 
 pub(super) fn audit(answer: &Value) -> String {

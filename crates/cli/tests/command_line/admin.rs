@@ -140,3 +140,19 @@ fn nobody_is_asked_where_nobody_listens() {
     let run = run_in(dir.path(), &["serve", "venue.toml"], b"");
     assert!(run.code == 1 && run.err.contains("`transfix admin user add"), "{run:?}");
 }
+
+#[test]
+fn events_are_written_with_their_codes_as_lines_or_json() {
+    let dir = TempDir::new();
+    fs::write(dir.path().join("client.toml"), session("initiator", "127.0.0.1:1")).unwrap();
+    let told = |more: &[&str]| {
+        let connect = [&["connect", "client.toml", "--quiet"], more].concat();
+        Program::start(&dir, &connect).wait_for_error("connection failed")
+    };
+    let line = told(&[]);
+    assert!(line.contains(" WARN ") && line.ends_with(" event_code=2003"), "{line}");
+    let event: Value = serde_json::from_str(&told(&["--events", "json"])).unwrap();
+    assert_eq!((&event["code"], &event["level"]), (&2003.into(), &"WARN".into()));
+    assert_eq!(event["text"], "connection failed");
+    assert_eq!(event["fields"]["destination"], "127.0.0.1:1");
+}

@@ -12,6 +12,7 @@ use transfix_session::{Now, Remark, SendError, SessionId};
 use transfix_store::StoreError;
 
 use crate::link::told::{Disconnection, Rejected, Undone};
+use crate::observe::event_codes::{REJECTED, REMARK, UNDONE};
 use crate::observe::repeats::{Repeats, tell};
 
 /// A line about the session, unless there were too many of its cause.
@@ -116,11 +117,11 @@ impl Events {
     }
 
     pub(super) fn remark(&mut self, now: Now, remark: Remark) {
-        line!(self, now, Remark, warn, "{remark}");
+        line!(self, now, Remark, warn, event_code = REMARK, "{remark}");
     }
 
     pub(super) fn rejected(&mut self, now: Now, rejected: &Rejected<'_>) {
-        line!(self, now, Rejected, warn, "{rejected}");
+        line!(self, now, Rejected, warn, event_code = REJECTED, "{rejected}");
     }
 
     pub(super) fn not_routed(&mut self, now: Now, why: &str) {
@@ -196,7 +197,7 @@ impl Events {
     }
 
     pub(super) fn undone(&mut self, now: Now, undone: &Undone) {
-        line!(self, now, Store, warn, "{undone}");
+        line!(self, now, Store, warn, event_code = UNDONE, "{undone}");
     }
 
     /// A turn has panicked at the message with this MsgSeqNum(34).

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use transfix::EventCode;
+
 use crate::settings_page::root;
 
 const PAGE: &str = "book/src/what-happened.md";
@@ -127,12 +129,31 @@ fn events() -> BTreeSet<Event> {
 }
 
 fn table() -> String {
-    let mut table = "| level | text | says more in |\n|---|---|---|\n".to_owned();
+    let mut table =
+        "| code | level | text | says more in | what to do |\n|---|---|---|---|---|\n".to_owned();
+    let mut rows = Vec::new();
     for (n, text, fields) in events() {
         let level = LEVELS[n].to_uppercase();
-        table.push_str(&format!("| {level} | {text} | {fields} |\n"));
+        let EventCode { code, remedy, .. } =
+            EventCode::of(&text).unwrap_or_else(|| panic!("`{text}` has no code"));
+        let row = format!("| {code} | {level} | {text} | {fields} | {remedy} |\n");
+        rows.push((*code, row));
     }
+    rows.sort();
+    rows.iter().for_each(|(_, row)| table.push_str(row));
     table
+}
+
+#[test]
+fn each_event_has_a_code_of_its_own_and_no_code_is_left_over() {
+    let texts: BTreeSet<_> = events().into_iter().map(|(_, text, _)| text).collect();
+    let known = EventCode::ALL;
+    assert!(known.is_sorted_by(|a, b| a.code < b.code), "in order, and no code twice");
+    for event in known {
+        assert!(texts.contains(event.text), "{}: no event says `{}`", event.code, event.text);
+        assert!(event.remedy.ends_with(['.', '"']), "{}", event.code);
+    }
+    assert_eq!(texts.len(), known.len());
 }
 
 #[test]

@@ -1,0 +1,159 @@
+//! `cargo xtask package`: what is given to users besides the sources, and the proof that it works:
+//! a Debian package that is installed, run and removed in a system of its own, with the list of
+//! what it is made of.
+
+mod install;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Outcome, root, shown};
+
+const USAGE: &str = "usage: cargo xtask package [--without-test]
+
+Makes the Debian package, its manual pages and completions, the list of its parts (SBOM) and the
+notes of the release under target/package. Then installs the package in a Debian of its own
+(target/package/system), runs its service as systemd would, and removes it: that needs root and
+debootstrap (Debian: apt-get install debootstrap). --without-test leaves that out.";
+
+/// Programs that make a part, and the versions with which that was tried.
+const TOOLS: [(&str, &str); 2] = [("cargo-deb", "3.8.0"), ("cargo-cyclonedx", "0.5.9")];
+
+/// Makes everything, and tries it.
+///
+/// # Errors
+/// If a part cannot be made, or the package does not do what it should.
+pub fn run(args: &[String]) -> Outcome {
+    let is_tested = match args {
+        [] => true,
+        [flag] if flag == "--without-test" => false,
+        _ => return Err(USAGE.to_owned()),
+    };
+    if is_tested {
+        install::check_means()?;
+    }
+    let to = root().join("target/package");
+    fs::create_dir_all(&to).map_err(|error| format!("{}: {error}", shown(&to)))?;
+    cargo(&["build", "--release", "--locked", "--package", "transfix-cli"])?;
+    let program = root().join("target/release/transfix");
+    pages(&program, &to)?;
+    notes(&to)?;
+    let tools = root().join("target/tools");
+    for (tool, version) in TOOLS {
+        if !tools.join("bin").join(tool).exists() {
+            let to = tools.display().to_string();
+            cargo(&["install", "--quiet", "--locked", "--root", &to, "--version", version, tool])?;
+        }
+    }
+    sbom(&tools, &to)?;
+    let package = deb(&tools, &to)?;
+    let mut report = format!("made: {}", shown(&package));
+    if is_tested {
+        report += &install::test(&package, &to.join("system"))?;
+    }
+    Ok(report)
+}
+
+fn cargo(args: &[&str]) -> Result<(), String> {
+    done(Command::new(env!("CARGO")).args(args).current_dir(root()))
+}
+
+/// Runs it, and fails with what it said.
+fn done(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&said)))
+}
+
+/// Manual pages and completions, which the program writes itself.
+fn pages(program: &Path, to: &Path) -> Result<(), String> {
+    let man = to.join("man");
+    // What an older version had and this one has not.
+    let _ = fs::remove_dir_all(&man);
+    done(Command::new(program).arg("man").arg("--to").arg(&man))?;
+    for (shell, name) in
+        [("bash", "transfix.bash"), ("zsh", "_transfix"), ("fish", "transfix.fish")]
+    {
+        let output = Command::new(program).args(["completions", shell]).output();
+        let output = output.map_err(|error| format!("completions: {error}"))?;
+        if !output.status.success() || output.stdout.is_empty() {
+            return Err(format!("no completions for {shell}"));
+        }
+        fs::write(to.join(name), output.stdout).map_err(|error| format!("{name}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// What has changed in this version: the first section of the changelog.
+fn notes(to: &Path) -> Result<(), String> {
+    let log = fs::read_to_string(root().join("CHANGELOG.md"));
+    let log = log.map_err(|error| format!("CHANGELOG.md: {error}"))?;
+    let mut sections = log.split("\n## ");
+    let _head = sections.next();
+    let first = sections.next().ok_or("CHANGELOG.md has no section")?;
+    let notes = format!("## {}\n", first.trim_end());
+    fs::write(to.join("release-notes.md"), notes)
+        .map_err(|error| format!("release-notes.md: {error}"))
+}
+
+/// All crates that the program is made of, with versions and licences, as CycloneDX writes it.
+fn sbom(tools: &Path, to: &Path) -> Result<(), String> {
+    let tool = tools.join("bin/cargo-cyclonedx");
+    done(
+        Command::new(tool)
+            .args(["cyclonedx", "--format", "json", "--manifest-path"])
+            .arg(root().join("crates/cli/Cargo.toml")),
+    )?;
+    let mut found = None;
+    // It lays one beside each manifest.
+    for manifest in ["bench", "xtask"].into_iter().map(PathBuf::from).chain(crates()?) {
+        let dir = root().join(&manifest);
+        for file in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let name = file.file_name().to_string_lossy().into_owned();
+            if !name.ends_with(".cdx.json") {
+                continue;
+            }
+            if name.starts_with("transfix-cli") {
+                found = Some(fs::read(file.path()).map_err(|error| format!("{name}: {error}"))?);
+            }
+            fs::remove_file(file.path()).map_err(|error| format!("{name}: {error}"))?;
+        }
+    }
+    let text = found.ok_or("cargo cyclonedx has written no list of transfix-cli")?;
+    let parsed: serde_json::Value =
+        serde_json::from_slice(&text).map_err(|error| format!("the list of parts: {error}"))?;
+    let parts = parsed["components"].as_array().map_or(0, Vec::len);
+    if parts < 50 {
+        return Err(format!("the list of parts has {parts}: some are missing"));
+    }
+    fs::write(to.join("transfix.cdx.json"), text)
+        .map_err(|error| format!("transfix.cdx.json: {error}"))
+}
+
+fn crates() -> Result<Vec<PathBuf>, String> {
+    let all = fs::read_dir(root().join("crates")).map_err(|error| format!("crates: {error}"))?;
+    Ok(all.flatten().map(|one| PathBuf::from("crates").join(one.file_name())).collect())
+}
+
+/// The package of this architecture.
+fn deb(tools: &Path, to: &Path) -> Result<PathBuf, String> {
+    for old in fs::read_dir(to).into_iter().flatten().flatten() {
+        if old.path().extension().is_some_and(|end| end == "deb") {
+            let _ = fs::remove_file(old.path());
+        }
+    }
+    let tool = tools.join("bin/cargo-deb");
+    done(
+        Command::new(tool)
+            .args(["--no-build", "--no-strip", "--package", "transfix-cli", "--output"])
+            .arg(to)
+            .current_dir(root()),
+    )?;
+    let made = fs::read_dir(to).into_iter().flatten().flatten().map(|file| file.path());
+    let mut made = made.filter(|path| path.extension().is_some_and(|end| end == "deb"));
+    made.next().ok_or_else(|| "cargo deb has made no package".to_owned())
+}
