@@ -144,7 +144,13 @@ function line(message, marked, isStory) {
     el("td", null, isIn ? "→ in" : "← out"),
     el("td", { class: "num mono" }, number(message.seq)),
     el("td", null, msgType(message.msg_type), " ", marked.map(([kind, text]) => mark(kind, text))),
-    el("td", { class: "bytes mono" }, isStory ? story(message) : message.text));
+    el("td", { class: "bytes mono" }, shortened(isStory ? story(message) : message.text)));
+}
+
+// A message of a megabyte must not fill the list; it opens in full.
+function shortened(text) {
+  const [most, length] = [2000, text.length];
+  return length > most ? `${text.slice(0, most)} … (${number(length)} characters)` : text;
 }
 
 function searchForm(wanted, search, base) {
