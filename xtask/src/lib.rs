@@ -3,6 +3,7 @@
 
 pub mod campaign;
 pub mod clocks;
+pub mod console;
 pub mod crash;
 pub mod dictionaries;
 pub mod docs;

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use xtask::{
-    Outcome, campaign, clocks, crash, dictionaries, docs, figures, fuzz, hostile, instructions,
-    package, peers, sanitize, scenarios, sessions, simulate, tidy,
+    Outcome, campaign, clocks, console, crash, dictionaries, docs, figures, fuzz, hostile,
+    instructions, package, peers, sanitize, scenarios, sessions, simulate, tidy,
 };
 
 const USAGE: &str = "usage: cargo xtask VERB
@@ -17,6 +17,8 @@ verbs:
                                          fuzzing, sanitizers, benchmarks; or a short form of
                                          those whose subject has changed
   clocks [--short]                       run the tests that ask for the time at bad times of day
+  console [--only TEXT] [--show]         drive Chromium through the console of real engines;
+                                         screenshots go to target/console
   crash [--loops N] [--seed S]           kill real processes under load, compare their journals
   dictionaries [--check] [--source DIR]  write dictionaries/*.xml from the published files,
                                          and list where the sources disagree
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         "scenarios" => return scenarios::main(args),
         "campaign" => campaign::run(args),
         "clocks" => clocks::run(args),
+        "console" => console::run(args),
         "crash" => crash::run(args),
         "dictionaries" => dictionaries::run(args),
         "docs" => docs::run(),

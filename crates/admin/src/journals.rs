@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::dictionary::{Dictionary, standard};
 use transfix::store::StoreError;
-use transfix::store::journal::{self, Direction, Event};
+use transfix::store::journal::{self, Direction, Entry, Event};
 use transfix::{
     ApplVerId, BeginString, Durability, Message, SessionSettings, Tag, Timestamp, clock,
 };
@@ -21,6 +22,7 @@ use transfix::{
 use crate::access::Access;
 use crate::answer::{Named, Refusal, Wanted};
 use crate::app::{App, blocking};
+use crate::order::Order;
 use crate::shown::moment;
 
 /// The most messages in one answer.
@@ -42,6 +44,8 @@ pub(crate) struct Search {
     /// `TAG=VALUE`.
     field: Option<String>,
     text: Option<String>,
+    /// ClOrdID(11), OrigClOrdID(41) or OrderID(37) of an order: all messages of its life.
+    order: Option<String>,
     limit: Option<usize>,
     /// Whether each is shown with the names of the dictionary, too.
     names: bool,
@@ -52,7 +56,7 @@ pub(crate) async fn messages(
     _: Access,
     Named(id): Named<String>,
     Wanted(search): Wanted<Search>,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Answer>, Refusal> {
     let handle = app.session(&id)?;
     if handle.settings().store.durability == Durability::Memory {
         return Err(Refusal::not_found(format!("{id} keeps its messages in memory alone")));
@@ -61,6 +65,33 @@ pub(crate) async fn messages(
     let _turn = app.searches.acquire().await.map_err(|_| Refusal::failed("the server ends"))?;
     let found = blocking(move || wanted.search(handle.settings())).await?;
     found.map(Json).map_err(|error| Refusal::failed(error.to_string()))
+}
+
+/// What was found.
+#[derive(Serialize)]
+pub(crate) struct Answer {
+    messages: Vec<Shown>,
+    /// Whether there was time to look at all that could be wanted.
+    whole: bool,
+    keeps_inbound: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Shown {
+    Note {
+        at: String,
+        note: String,
+    },
+    Message {
+        at: String,
+        direction: &'static str,
+        seq: u64,
+        msg_type: String,
+        text: String,
+        /// The message with the names of the dictionary, its fields in their order.
+        names: Option<Box<RawValue>>,
+    },
 }
 
 /// A search that makes sense.
@@ -93,55 +124,64 @@ impl Compiled {
         Ok(Self { search, direction, field })
     }
 
-    /// The last messages that are wanted, and what lies between them.
-    fn search(&self, settings: &SessionSettings) -> Result<Value, StoreError> {
+    /// The last messages that are wanted, and what lies between them. The newest segments are read
+    /// first: whoever asks for the last messages of a long journal does not wait for all of it.
+    fn search(&self, settings: &SessionSettings) -> Result<Answer, StoreError> {
         let until_ns = clock::monotonic_ns() + SEARCH_NS;
         let limit = self.search.limit.unwrap_or(100).clamp(1, MESSAGES_MAX);
-        let mut found: VecDeque<(u64, Found)> = VecDeque::new();
-        let (mut index, mut is_whole, mut looked_at) = (FieldIndex::default(), true, 0_u64);
-        for entry in journal::read(&settings.store_path())? {
-            looked_at += 1;
-            if looked_at.is_multiple_of(1_024) && clock::monotonic_ns() > until_ns {
-                is_whole = false;
+        let segments = journal::segments(&settings.store_path())?;
+        let mut index = FieldIndex::default();
+        let mut order = self.search.order.as_deref().filter(|id| !id.is_empty()).map(Order::of);
+        let mut is_whole = match &mut order {
+            Some(order) => order.complete(&segments, until_ns, &mut index)?,
+            None => true,
+        };
+        let (mut parts, mut left) = (Vec::new(), limit);
+        for path in segments.iter().rev() {
+            let mut part: VecDeque<(u64, Found)> = VecDeque::new();
+            is_whole &= each_entry(path, until_ns, |entry| {
+                let found = self.found(entry.event, order.as_ref(), &mut index);
+                let Some(found) = found else { return };
+                if part.len() == left {
+                    part.pop_front();
+                }
+                part.push_back((entry.time_ns, found));
+            })?;
+            left -= part.len();
+            parts.push(part);
+            if left == 0 || clock::monotonic_ns() > until_ns {
                 break;
             }
-            let entry = entry?;
-            let Some(event) = self.found(entry.event, &mut index) else { continue };
-            if found.len() == limit {
-                found.pop_front();
-            }
-            found.push_back((entry.time_ns, event));
         }
+        is_whole &= left == 0 || parts.len() == segments.len();
+        let found = parts.iter().rev().flatten();
         let mut names = self.search.names.then(|| Names::of(settings)).flatten();
         let mask = settings.mask();
-        let shown = found.iter().map(|(time_ns, event)| {
+        let messages = found.map(|(time_ns, event)| {
             let at = moment(Timestamp(i64::try_from(*time_ns).unwrap_or(i64::MAX)));
             match event {
-                Found::Note(text) => json!({ "at": at, "note": text }),
+                Found::Note(note) => Shown::Note { at, note: note.clone() },
                 Found::Message(direction, message) => {
                     let bytes = mask.message(&message.bytes);
-                    let text = String::from_utf8_lossy(&bytes).replace('\x01', "|");
-                    let msg_type = msg_type(&bytes);
-                    json!({
-                        "at": at,
-                        "direction": match direction {
+                    Shown::Message {
+                        at,
+                        direction: match direction {
                             Direction::Inbound => "in",
                             Direction::Outbound => "out",
                         },
-                        "seq": message.seq,
-                        "msg_type": msg_type,
-                        "text": text,
-                        "names": names.as_mut().map(|names| names.of_message(&bytes)),
-                    })
+                        seq: message.seq,
+                        msg_type: msg_type(&bytes),
+                        text: String::from_utf8_lossy(&bytes).replace('\x01', "|"),
+                        names: names.as_mut().and_then(|names| names.of_message(&bytes)),
+                    }
                 }
             }
         });
-        let shown: Vec<_> = shown.collect();
-        let keeps_inbound = settings.store.keep_inbound;
-        Ok(json!({ "messages": shown, "whole": is_whole, "keeps_inbound": keeps_inbound }))
+        let messages = messages.collect();
+        Ok(Answer { messages, whole: is_whole, keeps_inbound: settings.store.keep_inbound })
     }
 
-    fn found(&self, event: Event, index: &mut FieldIndex) -> Option<Found> {
+    fn found(&self, event: Event, order: Option<&Order>, index: &mut FieldIndex) -> Option<Found> {
         let (direction, message) = match event {
             Event::Inbound(message) => (Direction::Inbound, message),
             Event::Outbound(message) => (Direction::Outbound, message),
@@ -161,6 +201,7 @@ impl Compiled {
                 let parsed = Message::parse(&message.bytes, index, CheckSumPolicy::Ignore);
                 parsed.is_ok_and(|m| m.fields().any(|f| f.tag == *tag && f.value == &**value))
             });
+        let is_in = is_in && order.is_none_or(|order| order.has(&message.bytes, index));
         is_in.then_some(Found::Message(direction, message))
     }
 
@@ -169,8 +210,32 @@ impl Compiled {
         self.direction.is_none()
             && self.field.is_none()
             && self.search.text.is_none()
+            && self.search.order.is_none()
             && self.search.msg_type.is_none()
     }
+}
+
+/// Looks at each entry of a segment, until the time is over. Returns whether it has looked at all.
+pub(crate) fn each_entry(
+    path: &Path,
+    until_ns: u64,
+    mut look: impl FnMut(Entry),
+) -> Result<bool, StoreError> {
+    let entries = match journal::read_file(path) {
+        Ok(entries) => entries,
+        // Retention has taken it away since the directory was read.
+        Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Ok(true);
+        }
+        Err(error) => return Err(error),
+    };
+    for (n, entry) in entries.enumerate() {
+        if n % 1_024 == 1_023 && clock::monotonic_ns() > until_ns {
+            return Ok(false);
+        }
+        look(entry?);
+    }
+    Ok(true)
 }
 
 enum Found {
@@ -209,15 +274,13 @@ impl Names {
         Some(Self { session, application, index: FieldIndex::default() })
     }
 
-    fn of_message(&mut self, frame: &[u8]) -> Value {
-        let Ok(message) = Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore) else {
-            return Value::Null;
-        };
+    fn of_message(&mut self, frame: &[u8]) -> Option<Box<RawValue>> {
+        let message = Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore).ok()?;
         let mut text = String::new();
         let mut writer = transfix::json::Writer::named(&self.session, &self.application);
         // A String takes everything.
         let _ = writer.write(&message, &mut text);
-        serde_json::from_str(&text).unwrap_or(Value::Null)
+        RawValue::from_string(text).ok()
     }
 }
 

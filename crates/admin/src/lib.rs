@@ -30,6 +30,7 @@ mod health;
 mod journals;
 mod logins;
 mod metrics;
+mod order;
 mod page;
 mod routes;
 mod server;

@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::wrappers::errors::BroadcastStreamRecvError;
 use tokio_stream::{Stream, StreamExt as _};
-use transfix::{Action, EngineAction, clock};
+use transfix::{Action, EngineAction, ShownSettings, clock};
 
 use crate::access::{Access, COOKIE, from};
 use crate::answer::{Input, Named, Refusal, Wanted};
 use crate::app::{App, blocking};
-use crate::shown::{details, session};
+use crate::shown::{details, moment, session};
 use crate::users::Role;
 use crate::{health, journals, metrics, page};
 
@@ -43,6 +43,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/sessions/{id}", get(one_session))
         .route("/sessions/{id}/actions", post(act))
         .route("/sessions/{id}/messages", get(journals::messages))
+        .route("/engine", get(engine))
         .route("/engine/reload", post(reload))
         .route("/engine/stop", post(stop))
         .route("/events", get(events))
@@ -70,7 +71,9 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 async fn secured(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    let policy = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+    // With the last one no text can become HTML: the browser itself forbids it.
+    let policy = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
+                  form-action 'self'; require-trusted-types-for 'script'";
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, policy),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -157,14 +160,21 @@ async fn me(access: Access) -> Json<Value> {
 async fn sessions(State(app): Shared, _: Access) -> Answer {
     let shown = blocking(move || {
         let all: Vec<_> = app.admin.handles().iter().map(session).collect();
-        json!({ "now_ns": clock::monotonic_ns(), "sessions": all })
+        let now = moment(clock::now().utc);
+        json!({ "now": now, "now_ns": clock::monotonic_ns(), "sessions": all })
     });
     Ok(Json(shown.await?))
 }
 
 async fn one_session(State(app): Shared, _: Access, Named(id): Named<String>) -> Answer {
     let handle = app.session(&id)?;
-    Ok(Json(blocking(move || details(&handle)).await?))
+    let shown = blocking(move || {
+        let mut shown = details(&handle);
+        shown["now"] = moment(clock::now().utc).into();
+        shown["now_ns"] = clock::monotonic_ns().into();
+        shown
+    });
+    Ok(Json(shown.await?))
 }
 
 /// An action, and the name of the session once more if it is dangerous.
@@ -199,6 +209,20 @@ async fn act(
         done.map(|_| session(&handle))
     });
     Ok(Json(json!({ "done": true, "session": done.await?? })))
+}
+
+/// What is known of the program as a whole.
+async fn engine(State(app): Shared, _: Access) -> Json<Value> {
+    let listening: Vec<_> = app.listening.iter().map(ToString::to_string).collect();
+    Json(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "now": moment(clock::now().utc),
+        "process": std::process::id(),
+        "listening": listening,
+        "tls": app.is_tls,
+        "settings_file": app.settings_file.as_ref().map(|path| path.display().to_string()),
+        "audit_file": app.audit_file.as_ref().map(|path| path.display().to_string()),
+    }))
 }
 
 async fn reload(State(app): Shared, access: Access) -> Answer {
@@ -275,7 +299,17 @@ async fn audit(State(app): Shared, _: Access, Wanted(Limit { limit }): Wanted<Li
     Ok(Json(json!({ "lines": lines })))
 }
 
-async fn settings(State(app): Shared, _: Access) -> Answer {
+/// Whose settings are wanted: of all if nothing is said, of the engine alone with an empty text.
+#[derive(Deserialize)]
+struct SettingsWanted {
+    session: Option<String>,
+}
+
+async fn settings(
+    State(app): Shared,
+    _: Access,
+    Wanted(SettingsWanted { session }): Wanted<SettingsWanted>,
+) -> Answer {
     let Some(path) = app.settings_file.clone() else {
         return Err(Refusal::not_found("this program has no settings file"));
     };
@@ -284,7 +318,11 @@ async fn settings(State(app): Shared, _: Access) -> Answer {
         let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
         Refusal::new(StatusCode::CONFLICT, errors.join("\n"))
     })?;
-    let parts = shown.iter().map(|part| {
+    let is_wanted = |part: &&ShownSettings| match (&part.id, &session) {
+        (Some(id), Some(session)) => id.to_string() == *session,
+        _ => true,
+    };
+    let parts = shown.iter().filter(is_wanted).map(|part| {
         let keys = part.keys.iter().map(|key| {
             json!({
                 "table": key.table,

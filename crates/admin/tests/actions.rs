@@ -92,3 +92,31 @@ fn the_program_is_asked_for_what_only_it_can_do() {
     administrator.post("/api/engine/reload", "").good();
     program.join().unwrap();
 }
+
+/// The page has a list of its own of what is dangerous, and of what there is.
+#[test]
+fn the_page_knows_the_actions_of_the_engine() {
+    let market = Market::new();
+    let script = market.stranger().get("/actions.js").body;
+    let administrator = market.administrator();
+    let mut count = 0;
+    for line in script.lines().filter_map(|line| line.trim().strip_prefix("{ name: \"")) {
+        let Some((name, rest)) = line.split_once("\", dangerous: ") else { continue };
+        let is_dangerous = rest.starts_with("true");
+        // Without its values an action is not taken.
+        let values = match name {
+            "sequence_reset" => ",\"new_seq_no\":9",
+            "send" => ",\"msg_type\":\"B\",\"fields\":\"148=x\"",
+            "resend_request" => ",\"begin\":1",
+            "test_request" => ",\"id\":\"x\"",
+            _ => "",
+        };
+        let body = format!("{{\"action\":\"{name}\"{values}}}");
+        let answer = administrator.post(&format!("{PATH}/actions"), &body);
+        assert_ne!(answer.status, 400, "{name} is no action: {answer:?}");
+        assert_eq!(answer.status == 428, is_dangerous, "{name}: {answer:?}");
+        count += 1;
+    }
+    // All but `connect_to`, which stands beside the destinations.
+    assert_eq!(count, 15);
+}

@@ -60,6 +60,9 @@ fn messages_are_found_in_the_store() {
     let last = found("direction=out&limit=2");
     assert_eq!((last.len(), &last[1]["seq"]), (2, &6.into()));
     assert_eq!(found("seq_from=3&seq_to=4&direction=in").len(), 2);
+    let named = viewer.get(&format!("{PATH}/messages?msg_type=D&names=true&limit=1"));
+    let (header, body) = (named.body.find("\"Header\""), named.body.find("\"Body\""));
+    assert!(header.is_some() && header < body, "names are in the order of the message: {named:?}");
     viewer.get(&format!("{PATH}/messages?direction=up")).refused(400);
     viewer.get(&format!("{PATH}/messages?field=x")).refused(400);
 }
@@ -113,4 +116,72 @@ fn metrics_are_those_of_the_sessions() {
     assert!(text.ends_with("# EOF\n"));
     let ready = market.stranger().get("/health/ready").good();
     assert_eq!(ready["ready"], true);
+}
+
+#[test]
+fn the_newest_messages_come_from_the_newest_segments() {
+    let market = Market::with(|_, _| ());
+    // The first segment has 8 KiB: these take several.
+    market.trade(200);
+    let store = market.dir.path().join("store");
+    let segments = walk(&store).into_iter().filter(|path| path.ends_with(".seg")).count();
+    assert!(segments > 1, "{segments}");
+    let found = |query: &str| {
+        let found = market.viewer().get(&format!("{PATH}/messages?{query}")).good();
+        assert_eq!(found["whole"], true, "{query}");
+        let all = found["messages"].as_array().unwrap().clone();
+        all.iter().map(|one| one["seq"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(found("direction=in&limit=3"), [199, 200, 201]);
+    assert_eq!(found("direction=in&limit=1000"), (2..=201).collect::<Vec<_>>());
+    assert_eq!(found("field=11%3Dorder-0"), [2], "the first one is found, too");
+}
+
+fn walk(dir: &std::path::Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let all = entries.flat_map(|path| match path.is_dir() {
+        true => walk(&path),
+        false => vec![path.display().to_string()],
+    });
+    all.collect()
+}
+
+#[test]
+fn an_order_is_followed_through_its_replacements() {
+    let market = Market::new();
+    let session = market.client.sessions().next().unwrap();
+    let before = session.next_numbers().1;
+    for (msg_type, fields) in [
+        ("D", "11=a\x01"),
+        ("D", "11=other\x01"),
+        ("G", "11=b\x0141=a\x01"),
+        ("F", "11=c\x0141=b\x01"),
+        ("F", "11=x\x0137=NONE\x01"),
+    ] {
+        session.send_encoded(msg_type, fields.as_bytes()).unwrap();
+    }
+    let received = || market.viewer().get(PATH).good()["next_num_in"].as_u64();
+    crate::market::until(|| received() == Some(before + 5));
+    for name in ["a", "b", "c"] {
+        let path = format!("{PATH}/messages?order={name}&direction=in");
+        let found = market.viewer().get(&path).good();
+        let types = found["messages"].as_array().unwrap().iter().map(|one| one["msg_type"].clone());
+        assert_eq!(types.collect::<Vec<_>>(), ["D", "G", "F"], "by its name {name}");
+    }
+    let none = market.viewer().get(&format!("{PATH}/messages?order=nothing")).good();
+    assert_eq!(none["messages"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn the_engine_and_the_time_are_shown() {
+    let market = Market::new();
+    market.stranger().get("/api/engine").refused(401);
+    let engine = market.viewer().get("/api/engine").good();
+    assert_eq!(engine["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(engine["process"], std::process::id());
+    assert_eq!(engine["listening"][0], market.venue.listening()[0].to_string());
+    for path in ["/api/sessions", PATH] {
+        let now = market.viewer().get(path).good()["now"].clone();
+        assert!(now.as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{path}: {now}");
+    }
 }

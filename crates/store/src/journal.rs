@@ -147,6 +147,16 @@ pub fn read(
     Ok(reader.into_iter().flatten())
 }
 
+/// The segment files of the store in `dir`, the oldest first: for [`read_file`], to look at the
+/// newest ones alone. Retention may take the oldest away meanwhile.
+///
+/// # Errors
+/// [`StoreError::Io`] if the directory can't be read.
+pub fn segments(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let numbers = segment::list(&Files, dir)?;
+    Ok(numbers.into_iter().map(|number| segment::path(dir, number)).collect())
+}
+
 /// Reads one segment file, whatever its name; one that ends in `.zst` is compressed.
 ///
 /// # Errors

@@ -351,6 +351,10 @@ fn a_journal_is_read_while_it_is_written() {
     });
     assert_eq!(entries(dir.path()).len(), 3000);
     assert!(journal::read_file(&segment(dir.path(), 3)).unwrap().count() > 10);
+    let listed = journal::segments(dir.path()).unwrap();
+    assert!(listed.contains(&segment(dir.path(), 3)) && listed.is_sorted(), "the oldest first");
+    let of_each = listed.iter().map(|path| journal::read_file(path).unwrap().count());
+    assert_eq!(of_each.sum::<usize>(), 3000, "together they are all of it");
 }
 
 #[test]

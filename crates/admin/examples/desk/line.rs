@@ -1,0 +1,86 @@
+//! A counterparty by hand, which does what engines do not: it loses messages, sends them again, and
+//! sends what the venue must reject.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+
+use jiff::Timestamp;
+use transfix::clock;
+
+use crate::counterparties::order;
+
+/// Plays until the venue ends.
+pub(crate) fn run(address: &str) -> io::Result<()> {
+    let socket = TcpStream::connect(address)?;
+    let mut line = Line { input: BufReader::new(socket.try_clone()?), output: socket };
+    line.send("A", 1, "98=0|108=300|141=Y|")?;
+    line.until("35=A")?;
+    line.send("D", 2, &order("line2-1", "the first"))?;
+    // 3 to 5 are lost, and asked for.
+    line.send("D", 6, &order("line6-1", "too early"))?;
+    line.until("35=2")?;
+    for seq in 3..=5 {
+        let body = format!("43=Y|122={}|{}", now(), order(&format!("line{seq}-1"), "again"));
+        line.send("D", seq, &body)?;
+    }
+    line.send("D", 6, &format!("43=Y|122={}|{}", now(), order("line6-1", "too early")))?;
+    // A value that Side(54) has not, and a message that the venue does not take.
+    line.send("D", 7, &order("line7-1", "a bad side").replace("|54=1|", "|54=bad|"))?;
+    line.send("B", 8, "148=unwanted news|33=1|58=<b>bold</b>|")?;
+    let mut seq = 9;
+    while let Some(message) = line.next()? {
+        if message.contains("\x0135=1\x01") {
+            let id = message.split('\x01').find_map(|field| field.strip_prefix("112="));
+            line.send("0", seq, &format!("112={}|", id.unwrap_or_default()))?;
+            seq += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The time now, as SendingTime(52) has it.
+fn now() -> String {
+    let now = Timestamp::from_nanosecond(clock::now().utc.0.into()).unwrap_or(Timestamp::MAX);
+    now.strftime("%Y%m%d-%H:%M:%S%.3f").to_string()
+}
+
+struct Line {
+    input: BufReader<TcpStream>,
+    output: TcpStream,
+}
+
+impl Line {
+    /// `body` may begin with fields of the header, such as PossDupFlag(43).
+    fn send(&mut self, msg_type: &str, seq: u64, body: &str) -> io::Result<()> {
+        let head = format!("35={msg_type}|34={seq}|49=LINE|56=VENUE|52={}|", now());
+        let body = (head + body).replace('|', "\x01");
+        let mut frame = format!("8=FIX.4.4\x019={}\x01{body}", body.len());
+        let sum = frame.bytes().fold(0_u8, u8::wrapping_add);
+        let _ = write!(frame, "10={sum:03}\x01");
+        self.output.write_all(frame.as_bytes())
+    }
+
+    /// The next message of the venue; `None` at the end.
+    fn next(&mut self) -> io::Result<Option<String>> {
+        let mut message = Vec::new();
+        loop {
+            let start = message.len();
+            if self.input.read_until(1, &mut message)? == 0 {
+                return Ok(None);
+            }
+            if message[start..].starts_with(b"10=") {
+                return Ok(Some(String::from_utf8_lossy(&message).into_owned()));
+            }
+        }
+    }
+
+    fn until(&mut self, field: &str) -> io::Result<()> {
+        while let Some(message) = self.next()? {
+            if message.contains(&format!("\x01{field}\x01")) {
+                return Ok(());
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("no {field} came")))
+    }
+}

@@ -1,0 +1,119 @@
+//! A venue with a console to try it on: sessions that trade, and some with problems.
+//!
+//! ```text
+//! cargo run -p transfix-admin --example desk -- --sessions 40
+//! ```
+//!
+//! It says where the console is and with what password to log in. It ends with its input, or when
+//! the console stops it. `cargo xtask console` drives a browser through it.
+#![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
+
+mod counterparties;
+mod line;
+mod venue;
+
+use std::error::Error;
+use std::io::{Read as _, stdin};
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use transfix::{AdminSettings, Engine, EngineAction, Request, Settings};
+use transfix_admin::users::{Role, Users};
+use transfix_admin::{AdminServer, EventRing, Extras};
+use transfix_testkit::temp::TempDir;
+
+use crate::counterparties::Counterparties;
+use crate::venue::Venue;
+
+/// Of all three users.
+const PASSWORD: &str = "correct horse battery";
+/// How long counterparties may take to log out.
+const LOGOUT_MS: u64 = 1_000;
+
+/// What the main thread waits for.
+enum News {
+    Asked(Request),
+    InputEnded,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let count: usize = match (arguments.next().as_deref(), arguments.next()) {
+        (None, _) => 40,
+        (Some("--sessions"), Some(count)) => count.parse()?,
+        _ => return Err("usage: desk [--sessions N]".into()),
+    };
+    let events = EventRing::default();
+    tracing_subscriber::registry().with(events.layer()).init();
+    let dir = TempDir::new();
+    let broker = counterparties::broker()?;
+    let file = venue::settings(dir.path(), count, &broker.listening()[0].to_string())?;
+    let mut settings = Settings::load(&file)?;
+    let mut venue = Engine::start(&settings, |_| Box::new(Venue::default()))?;
+    let (sender, news) = channel();
+    take_requests(&venue, sender.clone());
+    let server = console(&venue, dir.path(), &file, events)?;
+    let counterparties = Counterparties::start(&venue, count)?;
+    println!("console at {}", server.url());
+    println!("log in as viewer, operator or administrator, with the password: {PASSWORD}");
+    thread::spawn(move || {
+        let _ = stdin().read_to_end(&mut Vec::new());
+        let _ = sender.send(News::InputEnded);
+    });
+    while let Ok(News::Asked(request)) = news.recv() {
+        match request.action {
+            EngineAction::Reload => {
+                let done = reload(&mut venue, &mut settings, &file);
+                request.answer(done);
+            }
+            EngineAction::Stop => {
+                request.answer(Ok("all sessions are logged out".to_owned()));
+                break;
+            }
+            _ => request.answer(Err("the desk has only reload and stop".to_owned())),
+        }
+    }
+    counterparties.stop();
+    drop(server);
+    venue.stop(LOGOUT_MS);
+    broker.stop(LOGOUT_MS);
+    Ok(())
+}
+
+fn take_requests(venue: &Engine, to: Sender<News>) {
+    venue.admin().take_requests(move |request| {
+        // At the end nobody takes them, and whoever asks is told so.
+        let _ = to.send(News::Asked(request));
+    });
+}
+
+fn reload(venue: &mut Engine, settings: &mut Settings, file: &Path) -> Result<String, String> {
+    let to = Settings::load(file).map_err(|error| error.to_string())?;
+    let done = venue.reload(settings, &to, LOGOUT_MS, |_| Box::new(Venue::default()));
+    *settings = done.map_err(|error| error.to_string())?.settings;
+    Ok("the settings file is in force".to_owned())
+}
+
+fn console(
+    venue: &Engine,
+    dir: &Path,
+    file: &Path,
+    events: EventRing,
+) -> Result<AdminServer, Box<dyn Error>> {
+    let mut users = Users::default();
+    for role in [Role::Viewer, Role::Operator, Role::Administrator] {
+        users.set_user(role.as_str(), role, PASSWORD)?;
+    }
+    let users_file = dir.join("users.toml");
+    users.save(&users_file)?;
+    let address = "127.0.0.1:0".to_owned();
+    let admin = AdminSettings { address, users_file, ..AdminSettings::default() };
+    let mut extras = Extras::new(events);
+    extras.settings_file = Some(file.to_owned());
+    extras.audit_file = Some(dir.join("audit.jsonl"));
+    extras.listening = venue.listening().to_vec();
+    Ok(AdminServer::start(&admin, &venue.admin(), extras)?)
+}

@@ -1,0 +1,107 @@
+//! The life of an order: all messages that name it, under each of its names.
+//!
+//! A replacement gives an order another ClOrdID(11) and names the one before in OrigClOrdID(41);
+//! OrderID(37) is the name that the venue gives it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use transfix::codec::{CheckSumPolicy, FieldIndex};
+use transfix::store::StoreError;
+use transfix::store::journal::Event;
+use transfix::{Message, Tag, clock};
+
+use crate::journals::each_entry;
+
+/// ClOrdID(11), OrigClOrdID(41) and OrderID(37).
+const NAMES: [Tag; 3] = [Tag(11), Tag(41), Tag(37)];
+/// The most names of an order.
+const NAMES_MAX: usize = 200;
+/// How often the journal is read to learn more names.
+const READINGS_MAX: usize = 8;
+
+/// The names of an order, as far as they are known.
+pub(crate) struct Order {
+    names: BTreeSet<Vec<u8>>,
+}
+
+impl Order {
+    pub(crate) fn of(name: &str) -> Self {
+        Self { names: BTreeSet::from([name.as_bytes().to_vec()]) }
+    }
+
+    /// Learns the other names from these segments. Returns whether there was time for all of it.
+    pub(crate) fn complete(
+        &mut self,
+        segments: &[PathBuf],
+        until_ns: u64,
+        index: &mut FieldIndex,
+    ) -> Result<bool, StoreError> {
+        for _ in 0..READINGS_MAX {
+            let before = self.names.len();
+            for path in segments {
+                let is_whole = each_entry(path, until_ns, |entry| match entry.event {
+                    Event::Inbound(message) | Event::Outbound(message) => {
+                        self.learn(&message.bytes, index);
+                    }
+                    _ => {}
+                })?;
+                if !is_whole || clock::monotonic_ns() > until_ns {
+                    return Ok(false);
+                }
+            }
+            if self.names.len() == before {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the message is of this order.
+    pub(crate) fn has(&self, frame: &[u8], index: &mut FieldIndex) -> bool {
+        names(frame, index).iter().any(|name| self.names.contains(name))
+    }
+
+    fn learn(&mut self, frame: &[u8], index: &mut FieldIndex) {
+        let found = names(frame, index);
+        if found.iter().any(|name| self.names.contains(name)) {
+            let room = NAMES_MAX.saturating_sub(self.names.len());
+            self.names.extend(found.into_iter().take(room));
+        }
+    }
+}
+
+/// The names of orders in a message. `NONE` is what a venue writes for an order that it has not.
+fn names(frame: &[u8], index: &mut FieldIndex) -> Vec<Vec<u8>> {
+    let Ok(message) = Message::parse(frame, index, CheckSumPolicy::Ignore) else {
+        return Vec::new();
+    };
+    let fields = message.fields().filter(|field| NAMES.contains(&field.tag));
+    let named = fields.filter(|field| !field.value.is_empty() && field.value != b"NONE");
+    named.map(|field| field.value.to_vec()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(fields: &str) -> Vec<u8> {
+        let body = format!("35=8|34=1|{fields}|").replace('|', "\x01");
+        format!("8=FIX.4.4\x019={}\x01{body}10=000\x01", body.len()).into_bytes()
+    }
+
+    #[test]
+    fn an_order_has_the_names_of_its_replacements() {
+        let (mut order, mut index) = (Order::of("c"), FieldIndex::default());
+        let life = ["11=a|37=7", "11=b|41=a|37=7", "11=c|41=b", "11=d|37=NONE", "11=e|37=8"];
+        // The last name first: each reading learns of one before.
+        for _ in 0..2 {
+            life.iter().for_each(|fields| order.learn(&frame(fields), &mut index));
+        }
+        let has = life.map(|fields| order.has(&frame(fields), &mut index));
+        assert_eq!(has, [true, true, true, false, false]);
+        let mut none = Order::of("NONE");
+        none.learn(&frame("11=d|37=NONE"), &mut index);
+        assert_eq!(none.names.len(), 1, "what a venue writes for nothing joins no orders");
+    }
+}

@@ -1,0 +1,95 @@
+//! `cargo xtask console`: a browser goes through the console of real engines, as an operator does.
+//!
+//! The engines are those of the example `desk` of the crate transfix-admin; the browser is Debian's
+//! Chromium, driven by its chromedriver. Screenshots of all pages are left in `target/console`.
+
+mod browser;
+mod desk;
+mod look;
+mod many;
+mod operate;
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::{Outcome, root};
+use browser::Browser;
+use desk::Desk;
+
+/// What a part of the test needs.
+struct Stage<'s> {
+    browser: &'s Browser,
+    desk: &'s Desk,
+}
+
+/// A part of the test: its name, how many sessions its desk has, and what it does. It returns what
+/// it has measured.
+type Part = (&'static str, usize, fn(&Stage<'_>) -> Result<String, String>);
+
+/// In the order in which they are played; the last one stops the engine.
+const PARTS: &[Part] = &[
+    ("log-in", 40, operate::log_in),
+    ("table", 40, operate::table),
+    ("text of a counterparty", 40, operate::hostile_text),
+    ("actions", 40, operate::actions),
+    ("dangerous actions", 40, operate::dangerous),
+    ("what is refused", 40, operate::refused),
+    ("messages", 40, look::messages),
+    ("life of an order", 40, look::order),
+    ("events", 40, look::events),
+    ("other pages", 40, look::others),
+    ("roles", 40, operate::roles),
+    ("keyboard alone", 40, operate::keyboard),
+    ("pictures", 40, look::pictures),
+    ("log-in ends", 40, operate::expired),
+    ("2,000 sessions", 2_000, many::sessions),
+    ("the engine stops", 40, operate::stop),
+];
+
+/// Where screenshots go.
+fn pictures() -> PathBuf {
+    root().join("target/console")
+}
+
+/// Plays the parts; see [`crate`] for its options.
+///
+/// # Errors
+/// What went wrong first; a screenshot of that moment is `target/console/failed.png`.
+pub fn run(args: &[String]) -> Outcome {
+    let (mut only, mut is_shown) = (None, false);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match &**arg {
+            "--only" => only = Some(args.next().ok_or("--only needs a text")?),
+            "--show" => is_shown = true,
+            other => return Err(format!("unknown option {other}; known are --only and --show")),
+        }
+    }
+    let failed = |error: std::io::Error| format!("target/console: {error}");
+    fs::create_dir_all(pictures()).map_err(failed)?;
+    let browser = Browser::start(is_shown)?;
+    let (mut desk, mut report) = (None::<Desk>, Vec::new());
+    for (name, count, play) in PARTS {
+        if only.is_some_and(|only| !name.contains(&**only)) {
+            continue;
+        }
+        let kept = desk.take().filter(|desk| desk.count == *count);
+        let now = match kept {
+            Some(kept) => kept,
+            None => Desk::start(*count)?,
+        };
+        let stage = Stage { browser: &browser, desk: &now };
+        let measured = play(&stage).and_then(|said| browser.has_no_complaint().map(|()| said));
+        let measured = measured.map_err(|why| {
+            let _ = browser.picture("failed");
+            let complaint = browser.has_no_complaint().err().unwrap_or_default();
+            format!("{name}: {why}; {complaint}\nsee target/console/failed.png")
+        })?;
+        report.push(format!("{name}: good{measured}"));
+        desk = Some(now);
+    }
+    if report.is_empty() {
+        return Err("no part has this name".to_owned());
+    }
+    Ok(report.join("\n"))
+}
