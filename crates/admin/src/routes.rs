@@ -355,3 +355,21 @@ async fn certificates(State(app): Shared, _: Access) -> Answer {
     });
     Ok(Json(json!({ "certificates": all.collect::<Value>() })))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise an unknown name would be refused sooner than a known one.
+    #[test]
+    fn the_hash_that_nobody_has_is_one_that_is_computed() {
+        let text = format!(
+            "[[session]]\nrole = 'acceptor'\nbegin_string = 'FIX.4.4'\nsender_comp_id = 'A'\n\
+             target_comp_id = 'B'\naddress = '127.0.0.1:0'\n\
+             logon.expected_password_hash = '{NOBODY}'\n"
+        );
+        transfix::Settings::parse("x.toml", &text).unwrap();
+        assert!(transfix::hash_password("x").unwrap().reveal().starts_with(&NOBODY[..30]));
+        assert!(!transfix::is_password_of(NOBODY, ""));
+    }
+}

@@ -17,6 +17,7 @@ use transfix::{
     Rejected, Role, SessionHandle, SessionRef, SessionSettings, Settings,
 };
 
+use crate::administered;
 use crate::events::{connection_break, connection_failure};
 use crate::input::failed;
 use crate::not_started::NotStarted;
@@ -197,6 +198,7 @@ fn connect(
         Some(client) => Box::new(client),
         None => unreachable!("there is one session"),
     })?;
+    let _administered = administered::start(&args.settings, settings, &engine)?;
     let handle = engine.session(&id).ok_or_else(|| "no session".to_owned())?;
     *place = Some(engine);
     drop(place);

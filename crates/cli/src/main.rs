@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
 mod admin;
+mod administered;
 mod audit;
 mod check;
 mod connect;
@@ -115,7 +116,7 @@ fn main() -> ExitCode {
         Verb::Connect(_) if !cli.verbose => Rejects::Elsewhere,
         _ => Rejects::Shown,
     };
-    if matches!(cli.verb, Verb::Serve(_)) {
+    if matches!(cli.verb, Verb::Connect(_) | Verb::Serve(_)) {
         events::keep();
     }
     let _events =

@@ -17,9 +17,8 @@ use transfix::{
     Actor, Admin, Application, Direction, Disconnect, Engine, EngineAction, Outcome, Reloaded,
     Request, Role, SessionId, SessionOutcome, SessionSettings, Settings,
 };
-use transfix_admin::{AdminServer, Extras};
 
-use crate::events;
+use crate::administered;
 use crate::input::failed;
 use crate::not_started::NotStarted;
 use crate::show::{Show, say};
@@ -117,7 +116,7 @@ fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
         None => unreachable!("there is a venue for each session"),
     })?;
     say_where(&engine);
-    let console = console(args, &settings, &engine)?;
+    let console = administered::start(&args.settings, &settings, &engine)?;
     let admin = engine.admin();
     asked.take_requests(&admin);
     let signal = Actor::new("signal", "SIGHUP");
@@ -182,24 +181,6 @@ fn supervisor(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "systemd is not told how far the program is");
     }
-}
-
-/// The administration over HTTP, if the settings want it.
-fn console(
-    args: &Args,
-    settings: &Settings,
-    engine: &Engine,
-) -> Result<Option<AdminServer>, String> {
-    let Some(admin) = &settings.admin else { return Ok(None) };
-    let mut extras = Extras::new(events::kept());
-    extras.settings_file = Some(args.settings.clone());
-    extras.listening = engine.listening().to_vec();
-    let audit = &settings.engine.audit_file;
-    extras.audit_file = Some(audit.clone()).filter(|path| !path.as_os_str().is_empty());
-    let server = AdminServer::start(admin, &engine.admin(), extras);
-    let server = server.map_err(|error| format!("{}: {error}", args.settings.display()))?;
-    say(&format!("administration at {}", server.url()));
-    Ok(Some(server))
 }
 
 /// What somebody outside wants.

@@ -156,3 +156,23 @@ fn events_are_written_with_their_codes_as_lines_or_json() {
     assert_eq!(event["text"], "connection failed");
     assert_eq!(event["fields"]["destination"], "127.0.0.1:1");
 }
+
+#[test]
+fn a_client_can_be_administered_too() {
+    let dir = TempDir::new();
+    let made = run_in(dir.path(), &["admin", "token", "add", "me", "--role", "operator"], b"");
+    fs::write(dir.path().join("token"), made.out).unwrap();
+    let text = format!(
+        "[admin]\naddress = '127.0.0.1:0'\n{}store_dir = 'client'\n",
+        session("initiator", "127.0.0.1:1")
+    );
+    fs::write(dir.path().join("client.toml"), text).unwrap();
+    let client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
+    let line = client.wait_for("administration at http");
+    let url = line.rsplit(' ').next().unwrap();
+    let who = ["admin", "sessions", "--token-file", "token", "--url", url];
+    let shown = run_in(dir.path(), &who, b"").out;
+    assert!(shown.contains("FIX.4.4:VENUE->CLIENT"), "{shown}");
+    let reload = run_in(dir.path(), &[&["admin", "reload"][..], &who[2..]].concat(), b"");
+    assert!(reload.err.contains("needs the role administrator"), "{reload:?}");
+}

@@ -83,8 +83,8 @@ fn each_verb_shows_stars_for_secrets() {
     }
     check(&dir, "store queue one", "", &["DESK"]);
     check(&dir, "store queue one", "--mask 1", &[]);
-    check(&dir, "audit one two", "", &["DESK"]);
-    check(&dir, "audit one two", "--mask 1", &[]);
+    check(&dir, "audit journals one two", "", &["DESK"]);
+    check(&dir, "audit journals one two", "--mask 1", &[]);
     // A file comes back as it was, unless somebody wants otherwise.
     check(&dir, "convert --to json user.fix", "", &SECRETS);
     check(&dir, "convert --to json user.fix", "--mask 1", &[]);
