@@ -282,6 +282,9 @@ fn other_settings_end_begin_and_leave_alone() {
     stays.send("35=A|34=1|49=STAYS|98=0|108=30");
     assert_eq!(stays.next(), "35=A|34=1|98=0|108=30");
     assert_eq!(day(place(4_041), "CHANGES", 1)[1], "35=D|34=2|11=a");
+    // Otherwise it would be sent a Logout(5), which has a number.
+    let changes = engine.session(&named("CHANGES", 4_041).id()).unwrap();
+    until(|| changes.state() == State::Disconnected);
     let mut to = of(vec![named("STAYS", 4_040), named("CHANGES", 4_042), named("COMES", 4_043)]);
     to.sessions[1].queue.queued_bytes_max = 1 << 20;
     to.engine.workers += 1;
