@@ -91,6 +91,7 @@ pub use link::told::{Disconnection, Rejected, RejectedBy, Undone, Unsendable};
 pub use observe::counters::Counters;
 pub use observe::latency::{Latency, LatencyHistogram, LatencyStage};
 pub use observe::mask::{Mask, masked};
+pub use observe::reasons::ReasonCounts;
 pub use review::Review;
 pub use settings::dictionary_source::DictionarySource;
 pub use settings::file::SettingsError;
