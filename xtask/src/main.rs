@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use xtask::{
     Outcome, campaign, clocks, crash, dictionaries, docs, figures, fuzz, hostile, instructions,
-    peers, sanitize, scenarios, sessions, simulate, tidy,
+    metrics, openapi, peers, sanitize, scenarios, sessions, simulate, tidy,
 };
 
 const USAGE: &str = "usage: cargo xtask VERB
@@ -31,6 +31,9 @@ verbs:
   instructions [--record | codec | hostile]
                                          count the instructions of one turn of a link, of the
                                          codec, of bytes that are made to cost much
+  metrics                                let a real Prometheus read the metrics of a venue, and
+                                         evaluate the dashboard and the alerts of packaging/
+  openapi [--time SECONDS] [--seed N]    let a fuzzer ask a venue all that its openapi.json allows
   peers build | peers acceptors [--only PART] | peers test [OPTIONS] | peers stores
                                          build other engines; prove those that benchmarks ask; play
                                          sessions with QuickFIX C++; test the stores in databases
@@ -59,6 +62,8 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(args),
         "hostile" => hostile::run(args),
         "instructions" => instructions::run(args),
+        "metrics" => metrics::run(args),
+        "openapi" => openapi::run(args),
         "sanitize" => sanitize::run(args),
         "sessions" => sessions::run(args),
         "simulate" => simulate::run(args),

@@ -93,3 +93,22 @@ fn each_metric_has_a_type_and_a_help_and_all_is_in_order() {
     assert!(text.ends_with("# EOF\n"));
     assert!(seen.len() > 40, "{seen:?}");
 }
+
+#[test]
+fn the_page_has_all_metrics_and_how_many_there_are() {
+    let market = Market::new();
+    market.trade(1);
+    let page = include_str!("../../../book/src/administration.md");
+    let all = series(&market);
+    let of_session = all.keys().filter(|name| name.starts_with("transfix_session_")).count();
+    assert!(page.contains(&format!("has {of_session} series")), "{of_session} series a session");
+    for series in all.keys() {
+        let name = series.split('{').next().unwrap();
+        // Buckets, sums and counts are those of one metric.
+        let ends = ["_bucket", "_sum", "_count"];
+        let name = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        let short = name.strip_prefix("transfix_session").or(name.strip_prefix("transfix_store"));
+        let is_there = |name: &str| page.contains(&format!("`{name}`"));
+        assert!(is_there(name) || short.is_some_and(is_there), "{name} is not on the page");
+    }
+}
