@@ -55,6 +55,21 @@ const CHECKS: &[Check] = &[
         long: &["xtask hostile"],
     },
     Check {
+        name: "the administration under a fuzzer, and read by Prometheus",
+        about: &[
+            "crates/admin",
+            "crates/cli/src/serve.rs",
+            "crates/engine/src/admin",
+            "crates/engine/src/observe",
+            "packaging",
+            "xtask/src/openapi",
+            "xtask/src/metrics",
+            "xtask/src/served.rs",
+        ],
+        short: &["xtask openapi --time 30", "xtask metrics"],
+        long: &["xtask openapi --time 600", "xtask metrics"],
+    },
+    Check {
         name: "processes killed under load",
         about: &["crates/store", "crates/engine", "crates/cli", "xtask/src/crash.rs"],
         short: &["xtask crash --loops 20"],

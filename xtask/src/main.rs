@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use xtask::{
     Outcome, campaign, clocks, console, crash, dictionaries, docs, figures, fuzz, hostile,
-    instructions, package, peers, sanitize, scenarios, sessions, simulate, tidy,
+    instructions, metrics, openapi, package, peers, sanitize, scenarios, sessions, simulate, tidy,
 };
 
 const USAGE: &str = "usage: cargo xtask VERB
@@ -35,6 +35,9 @@ verbs:
                                          codec, of bytes that are made to cost much
   package [--without-test]               make the Debian package, pages, SBOM and release notes;
                                          install, run and remove it in a system of its own
+  metrics                                let a real Prometheus read the metrics of a venue, and
+                                         evaluate the dashboard and the alerts of packaging/
+  openapi [--time SECONDS] [--seed N]    let a fuzzer ask a venue all that its openapi.json allows
   peers build | peers acceptors [--only PART] | peers test [OPTIONS] | peers stores
                                          build other engines; prove those that benchmarks ask; play
                                          sessions with QuickFIX C++; test the stores in databases
@@ -65,6 +68,8 @@ fn main() -> ExitCode {
         "hostile" => hostile::run(args),
         "instructions" => instructions::run(args),
         "package" => package::run(args),
+        "metrics" => metrics::run(args),
+        "openapi" => openapi::run(args),
         "sanitize" => sanitize::run(args),
         "sessions" => sessions::run(args),
         "simulate" => simulate::run(args),

@@ -17,31 +17,34 @@ pub(crate) async fn live() -> Json<Value> {
     Json(json!({ "live": true }))
 }
 
-/// Ready: there are sessions, the store of each that is open by its schedule takes something, and
-/// so each can be logged on. Whether the counterparty does is not ours to say.
-pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
-    let unready = blocking(move || {
-        let now = clock::now().utc;
-        let handles = app.admin.handles();
-        let failed = handles.iter().filter(|handle| {
-            let SessionStatus { store_has_failed, .. } = handle.status();
-            store_has_failed && is_open(handle, now)
-        });
-        let mut why = Vec::new();
-        let failed = failed.count();
-        if failed > 0 {
-            why.push(format!("the stores of {failed} sessions take nothing"));
-        }
-        if handles.is_empty() && app.listening.is_empty() {
-            why.push("there is no session and no listener".to_owned());
-        }
-        why
+/// Why the engine is not ready: nothing if it is. Ready means: there are sessions, the store of
+/// each that is open by its schedule takes something, and so each can be logged on. Whether the
+/// counterparty does is not ours to say. Whom it concerns is not for everybody, so it is not told.
+pub(crate) fn unready(app: &App) -> Vec<String> {
+    let now = clock::now().utc;
+    let handles = app.admin.handles();
+    let failed = handles.iter().filter(|handle| {
+        let SessionStatus { store_has_failed, .. } = handle.status();
+        store_has_failed && is_open(handle, now)
     });
-    match unready.await {
-        Ok(why) if why.is_empty() => Json(json!({ "ready": true, "why": [] })).into_response(),
-        // Whom it concerns is not for everybody.
-        Ok(why) => (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "ready": false, "why": why })))
-            .into_response(),
+    let mut why = Vec::new();
+    let failed = failed.count();
+    if failed > 0 {
+        why.push(format!("the stores of {failed} sessions take nothing"));
+    }
+    if handles.is_empty() && app.listening.is_empty() {
+        why.push("there is no session and no listener".to_owned());
+    }
+    why
+}
+
+pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
+    match blocking(move || unready(&app)).await {
+        Ok(why) => {
+            let is_ready = why.is_empty();
+            let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+            (status, Json(json!({ "ready": is_ready, "why": why }))).into_response()
+        }
         Err(refusal) => refusal.into_response(),
     }
 }

@@ -34,7 +34,7 @@ const AUDIT_TAIL: u64 = 1 << 20;
 
 /// Which messages are wanted.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Search {
     /// `in` or `out`.
     direction: Option<String>,

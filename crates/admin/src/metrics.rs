@@ -16,12 +16,15 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
-use transfix::{Admin, Durability, LatencyStage, SessionHandle, SessionStatus, State as Standing};
+use transfix::{
+    Admin, Durability, LatencyStage, SessionHandle, SessionStatus, State as Standing, clock,
+};
 
 use crate::access::Access;
 use crate::answer::Refusal;
 use crate::app::{App, blocking};
-use crate::shown::problem;
+use crate::health::unready;
+use crate::shown::{is_open, problem};
 
 /// Sessions that have series of their own; those beyond count in the sums alone.
 const SESSIONS_MAX: usize = 2_000;
@@ -59,27 +62,34 @@ pub(crate) async fn metrics(
     if !app.open_metrics {
         Access::from_request_parts(&mut parts, &app).await?;
     }
-    let written = blocking(move || written(&app.admin)).await?;
+    let written = blocking(move || written(app)).await?;
     let text = written.map_err(|_| Refusal::failed("the metrics cannot be written"))?;
     Ok(([(header::CONTENT_TYPE, KIND)], text).into_response())
 }
 
-fn written(admin: &Admin) -> Result<String, fmt::Error> {
+fn written(app: Arc<App>) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("transfix");
-    registry.register_collector(Box::new(Engine(admin.clone())));
+    registry.register_collector(Box::new(Engine(app)));
     let mut text = String::new();
     text::encode(&mut text, &registry)?;
     Ok(text)
 }
 
-#[derive(Debug)]
-struct Engine(Admin);
+struct Engine(Arc<App>);
+
+impl Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.admin.fmt(f)
+    }
+}
 
 /// A session as it was at one moment.
 struct Seen {
     id: String,
     status: SessionStatus,
     problem: bool,
+    is_open: bool,
+    heart_bt_int_s: u64,
 }
 
 /// A metric of each session: name, help, unit, and its value.
@@ -117,6 +127,28 @@ const COUNTERS: &[OfSession<u64>] = &[
     ("session_not_logged", "Lines that the protocol log had no room for", None, |s| {
         s.status.counters.not_logged
     }),
+    (
+        "session_refused_logons",
+        "Connections that ended since a Logon(A) was refused, by either side",
+        None,
+        { |s| s.status.counters.logons_refused },
+    ),
+    ("session_rejects_received", "Reject(3) received", None, |s| s.status.counters.rejects_in),
+    ("session_rejects_sent", "Reject(3) sent", None, |s| s.status.counters.rejects_out),
+    ("session_business_rejects_received", "BusinessMessageReject(j) received", None, |s| {
+        s.status.counters.business_rejects_in
+    }),
+    ("session_business_rejects_sent", "BusinessMessageReject(j) sent", None, |s| {
+        s.status.counters.business_rejects_out
+    }),
+    ("session_resend_requests_received", "ResendRequest(2) received", None, |s| {
+        s.status.counters.resend_requests_in
+    }),
+    ("session_resend_requests_sent", "ResendRequest(2) sent", None, |s| {
+        s.status.counters.resend_requests_out
+    }),
+    ("session_messages_resent", "Messages sent again", None, |s| s.status.counters.resent),
+    ("session_disconnects", "Connections that have ended", None, |s| s.status.counters.disconnects),
 ];
 
 const GAUGES: &[OfSession<f64>] = &[
@@ -134,6 +166,15 @@ const GAUGES: &[OfSession<f64>] = &[
         "1 while the session is not as its settings and its schedule want it",
         None,
         { |s| f64::from(u8::from(s.problem)) },
+    ),
+    ("session_open", "1 while the schedule has the session open", None, |s| {
+        f64::from(u8::from(s.is_open))
+    }),
+    (
+        "session_heart_bt_int",
+        "HeartBtInt(108) agreed at the last logon, or of the settings",
+        { Some(Unit::Seconds) },
+        |s| s.heart_bt_int_s as f64,
     ),
     ("session_next_num_in", "MsgSeqNum(34) expected from the counterparty", None, |s| {
         s.status.next_num_in as f64
@@ -163,7 +204,7 @@ const GAUGES: &[OfSession<f64>] = &[
 
 impl Collector for Engine {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let handles = self.0.handles();
+        let handles = self.0.admin.handles();
         let seen: Vec<_> = handles.iter().map(seen).collect();
         let shown = &seen[..seen.len().min(SESSIONS_MAX)];
         for (name, help, unit, value) in COUNTERS {
@@ -184,8 +225,12 @@ impl Collector for Engine {
             }
         }
         sums(&mut encoder, &seen, shown.len())?;
+        let help = "1 while the engine can do what it is there for, as /health/ready says";
+        let mut metric = encoder.encode_descriptor("ready", help, None, MetricType::Gauge)?;
+        metric.encode_gauge(&f64::from(u8::from(unready(&self.0).is_empty())))?;
         times(&mut encoder, &handles)?;
-        certificates(&mut encoder, &self.0)?;
+        reasons(&mut encoder, &self.0.admin)?;
+        certificates(&mut encoder, &self.0.admin)?;
         disks(&mut encoder, &handles)
     }
 }
@@ -193,7 +238,10 @@ impl Collector for Engine {
 fn seen(handle: &SessionHandle) -> Seen {
     let status = handle.status();
     let problem = problem(handle, &status).is_some();
-    Seen { id: status.id.to_string(), status, problem }
+    let is_open = is_open(handle, clock::now().utc);
+    let settled = u64::from(handle.settings().protocol.heart_bt_int_s);
+    let heart_bt_int_s = status.heart_bt_int_s.unwrap_or(settled);
+    Seen { id: status.id.to_string(), status, problem, is_open, heart_bt_int_s }
 }
 
 fn sums(encoder: &mut DescriptorEncoder<'_>, seen: &[Seen], shown: usize) -> fmt::Result {
@@ -243,6 +291,28 @@ fn times(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt:
     Ok(())
 }
 
+/// Rejects and ends of connections, by reason; those alone that have come up.
+fn reasons(encoder: &mut DescriptorEncoder<'_>, admin: &Admin) -> fmt::Result {
+    let counts = admin.reasons();
+    let help = "Reject(3) of all sessions, by SessionRejectReason(373)";
+    let mut metric = encoder.encode_descriptor("rejects", help, None, MetricType::Counter)?;
+    for (direction, rejects) in [("received", counts.rejects_in), ("sent", counts.rejects_out)] {
+        for (reason, count) in rejects {
+            let reason = reason.map_or_else(|| "other".to_owned(), |reason| reason.to_string());
+            let labels = [("direction", direction), ("reason", &*reason)];
+            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
+        }
+    }
+    let help = "Connections of all sessions that have ended, by the number of the reason";
+    let mut metric = encoder.encode_descriptor("disconnects", help, None, MetricType::Counter)?;
+    for (code, count) in counts.disconnects {
+        metric
+            .encode_family(&[("code", code)])?
+            .encode_counter::<NoLabelSet, _, u64>(&count, None)?;
+    }
+    Ok(())
+}
+
 #[derive(Default)]
 struct Times {
     sum_ns: f64,
@@ -268,14 +338,24 @@ fn disks(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt:
         |handle: &&SessionHandle| handle.settings().store.durability != Durability::Memory;
     let dirs = handles.iter().filter(in_files).map(|one| one.settings().store.store_dir.clone());
     let dirs: BTreeSet<PathBuf> = dirs.collect();
+    let found = dirs.iter().filter_map(|dir| {
+        let found = rustix::fs::statvfs(dir).ok()?;
+        let bytes = |blocks: u64| blocks as f64 * found.f_frsize as f64;
+        // What is kept for root is not there for us.
+        let size = found.f_blocks.saturating_sub(found.f_bfree) + found.f_bavail;
+        Some((dir.display().to_string(), bytes(found.f_bavail), bytes(size)))
+    });
+    let found: Vec<_> = found.collect();
     let help = "Bytes that are left for us on the file system of a directory of stores";
     let (unit, kind) = (Some(Unit::Bytes), MetricType::Gauge);
     let mut metric = encoder.encode_descriptor("store_free", help, unit.as_ref(), kind)?;
-    for dir in dirs {
-        let Ok(found) = rustix::fs::statvfs(&dir) else { continue };
-        let free = found.f_bavail as f64 * found.f_frsize as f64;
-        let dir = dir.display().to_string();
-        metric.encode_family(&[("dir", &*dir)])?.encode_gauge(&free)?;
+    for (dir, free, _) in &found {
+        metric.encode_family(&[("dir", &**dir)])?.encode_gauge(free)?;
+    }
+    let help = "Bytes that we may have at most on that file system, with what others have there";
+    let mut metric = encoder.encode_descriptor("store_size", help, unit.as_ref(), kind)?;
+    for (dir, _, size) in &found {
+        metric.encode_family(&[("dir", &**dir)])?.encode_gauge(size)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -34,32 +34,38 @@ const STREAM_MAX: Duration = Duration::from_secs(600);
 type Shared = State<Arc<App>>;
 type Answer = Result<Json<Value>, Refusal>;
 
+/// Method, path, and who answers: the router is made of these, and openapi.json describes them.
+pub(crate) fn served() -> Vec<(&'static str, &'static str, MethodRouter<Arc<App>>)> {
+    let get_by = |path, handler| ("get", path, handler);
+    let post_by = |path, handler| ("post", path, handler);
+    vec![
+        post_by("/api/login", post(log_in)),
+        post_by("/api/logout", post(log_out)),
+        get_by("/api/me", get(me)),
+        get_by("/api/sessions", get(sessions)),
+        get_by("/api/sessions/{id}", get(one_session)),
+        post_by("/api/sessions/{id}/actions", post(act)),
+        get_by("/api/sessions/{id}/messages", get(journals::messages)),
+        get_by("/api/engine", get(engine)),
+        post_by("/api/engine/reload", post(reload)),
+        post_by("/api/engine/stop", post(stop)),
+        get_by("/api/events", get(events)),
+        get_by("/api/events/stream", get(event_stream)),
+        get_by("/api/audit", get(audit)),
+        get_by("/api/settings", get(settings)),
+        get_by("/api/certificates", get(certificates)),
+        get_by("/api/openapi.json", get(page::openapi)),
+        get_by("/metrics", get(metrics::metrics)),
+        get_by("/health/live", get(health::live)),
+        get_by("/health/ready", get(health::ready)),
+    ]
+}
+
 pub(crate) fn router(app: Arc<App>) -> Router {
-    let api = Router::new()
-        .route("/login", post(log_in))
-        .route("/logout", post(log_out))
-        .route("/me", get(me))
-        .route("/sessions", get(sessions))
-        .route("/sessions/{id}", get(one_session))
-        .route("/sessions/{id}/actions", post(act))
-        .route("/sessions/{id}/messages", get(journals::messages))
-        .route("/engine", get(engine))
-        .route("/engine/reload", post(reload))
-        .route("/engine/stop", post(stop))
-        .route("/events", get(events))
-        .route("/events/stream", get(event_stream))
-        .route("/audit", get(audit))
-        .route("/settings", get(settings))
-        .route("/certificates", get(certificates))
-        .route("/openapi.json", get(page::openapi))
-        .fallback(unknown)
-        .method_not_allowed_fallback(wrong_method);
-    Router::new()
-        .nest("/api", api)
-        .route("/metrics", get(metrics::metrics))
-        .route("/health/live", get(health::live))
-        .route("/health/ready", get(health::ready))
-        .merge(page::routes())
+    let all = served()
+        .into_iter()
+        .fold(Router::new(), |router, (_, path, handler)| router.route(path, handler));
+    all.merge(page::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_MAX))
@@ -186,13 +192,24 @@ struct Asked {
     action: Value,
 }
 
+/// A number without a fraction is a whole one, however it is written: to JSON 5.0 is 5.
+fn make_whole(value: &mut Value) {
+    /// From here on not every whole number is a float.
+    const END: f64 = (1_u64 << 53) as f64;
+    let number = value.as_f64().filter(|_| value.is_f64());
+    if let Some(number) = number.filter(|n| n.fract() == 0.0 && (0.0..END).contains(n)) {
+        *value = (number as u64).into();
+    }
+}
+
 async fn act(
     State(app): Shared,
     access: Access,
     Named(id): Named<String>,
-    Input(Asked { confirm, action }): Input<Asked>,
+    Input(Asked { confirm, mut action }): Input<Asked>,
 ) -> Answer {
     access.must_be(Role::Operator)?;
+    action.as_object_mut().into_iter().flatten().for_each(|(_, value)| make_whole(value));
     let action = serde_json::from_value::<Action>(action);
     let action = action.map_err(|error| Refusal::bad(error.to_string()))?;
     let handle = app.session(&id)?;
@@ -252,6 +269,7 @@ async fn of_engine(app: Arc<App>, access: Access, action: EngineAction) -> Answe
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct EventsWanted {
     #[serde(default)]
     after: u64,
@@ -285,6 +303,7 @@ async fn event_stream(
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Limit {
     limit: Option<usize>,
 }
@@ -301,6 +320,7 @@ async fn audit(State(app): Shared, _: Access, Wanted(Limit { limit }): Wanted<Li
 
 /// Whose settings are wanted: of all if nothing is said, of the engine alone with an empty text.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct SettingsWanted {
     session: Option<String>,
 }
@@ -358,7 +378,43 @@ async fn certificates(State(app): Shared, _: Access) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn a_number_without_a_fraction_is_whole() {
+        for (written, expected) in [
+            ("5.0", "5"),
+            ("5", "5"),
+            ("1e3", "1000"),
+            ("5.5", "5.5"),
+            ("-1.0", "-1.0"),
+            ("1e300", "1e300"),
+            ("18446744073709551615", "18446744073709551615"),
+            ("\"5.0\"", "\"5.0\""),
+        ] {
+            let mut value: Value = serde_json::from_str(written).unwrap();
+            make_whole(&mut value);
+            assert_eq!(value, serde_json::from_str::<Value>(expected).unwrap(), "{written}");
+        }
+    }
+
+    #[test]
+    fn what_is_served_is_what_is_described() {
+        let text = include_str!("assets/openapi.json");
+        let described: Value = serde_json::from_str(text).unwrap();
+        let paths = described["paths"].as_object().unwrap();
+        let described: BTreeSet<_> = paths
+            .iter()
+            .flat_map(|(path, item)| {
+                item.as_object().unwrap().keys().map(move |method| (&**method, &**path))
+            })
+            .collect();
+        let served: BTreeSet<_> =
+            served().iter().map(|(method, path, _)| (*method, *path)).collect();
+        assert_eq!(described, served);
+    }
 
     /// Otherwise an unknown name would be refused sooner than a known one.
     #[test]

@@ -38,6 +38,10 @@ fn what_is_dangerous_is_done_when_the_name_is_typed() {
     assert_eq!(administrator.get(PATH).good()["next_num_in"], before);
     let done = administrator.post(&action, &numbers(ID)).good();
     assert_eq!(done["session"]["next_num_in"], 77);
+    let done = administrator.post(&action, &numbers(ID).replace("77", "78.0")).good();
+    assert_eq!(done["session"]["next_num_in"], 78, "to JSON it is the same number");
+    let wrong = numbers(ID).replace("77", "77.5");
+    assert!(administrator.post(&action, &wrong).refused(400).contains("77.5"));
 }
 
 #[test]

@@ -3,7 +3,9 @@
 
 mod access;
 mod actions;
+mod described;
 mod http;
 mod looking;
 mod market;
+mod metrics;
 mod tls;

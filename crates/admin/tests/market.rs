@@ -17,6 +17,11 @@ pub(crate) const ID: &str = "FIX.4.4:VENUE->CLIENT";
 /// The identity in a path.
 pub(crate) const PATH: &str = "/api/sessions/FIX.4.4:VENUE-%3ECLIENT";
 
+/// A settings file, to be shown.
+const SETTINGS: &str = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
+                        sender_comp_id = \"VENUE\"\ntarget_comp_id = \"CLIENT\"\n\
+                        address = \"127.0.0.1:9880\"\nlogon.expected_password = \"sesame\"\n";
+
 struct Echo;
 
 impl Application for Echo {
@@ -80,6 +85,9 @@ impl Market {
         let events = EventRing::default();
         let mut extras = Extras::new(events.clone());
         extras.audit_file = Some(audit);
+        let settings_file = dir.path().join("venue.toml");
+        std::fs::write(&settings_file, SETTINGS).unwrap();
+        extras.settings_file = Some(settings_file);
         extras.listening = venue.listening().to_vec();
         let server = AdminServer::start(&admin, &venue.admin(), extras).unwrap();
         let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");

@@ -231,6 +231,7 @@ pub(crate) fn assemble(
     let desk = owner.1.clone();
     let mut core = Core::new(config, store, owner, rules, options);
     core.log = log;
+    core.reasons = Arc::clone(&registry.reasons);
     if let Some(gate) = &gate {
         core.set_gate(registry.io.now(), Arc::clone(gate));
     }
@@ -453,6 +454,7 @@ pub(crate) fn judge(
     }
     let mut refusal = Refusal::silent("");
     if let Verdict::Disconnect(reason) = verdict {
+        registry.reasons.ended(reason);
         refusal.is_failed_logon = is_failed_logon(&reason);
         refusal.why = reason.to_string();
     }

@@ -92,6 +92,7 @@ pub use observe::counters::Counters;
 pub use observe::event_codes::EventCode;
 pub use observe::latency::{Latency, LatencyHistogram, LatencyStage};
 pub use observe::mask::{Mask, masked};
+pub use observe::reasons::ReasonCounts;
 pub use review::Review;
 pub use settings::dictionary_source::DictionarySource;
 pub use settings::file::SettingsError;

@@ -10,5 +10,6 @@ pub(crate) mod latency;
 pub(crate) mod mask;
 pub(crate) mod protocol_log;
 pub(crate) mod published;
+pub(crate) mod reasons;
 pub(crate) mod repeats;
 pub(crate) mod supervised;

@@ -146,6 +146,12 @@ impl Session {
         self.state
     }
 
+    /// HeartBtInt(108) in force, in seconds: after a logon, what was agreed.
+    #[must_use]
+    pub const fn agreed_heart_bt_int_s(&self) -> u64 {
+        self.timers.heart_bt_int_s()
+    }
+
     /// MsgSeqNum(34) that the next new message of the counterparty must have.
     #[must_use]
     pub const fn next_num_in(&self) -> u64 {

@@ -15,6 +15,7 @@ use crate::api::handle::SessionHandle;
 use crate::api::status::SessionStatus;
 use crate::drive::registry::Registry;
 use crate::engine::Engine;
+use crate::observe::reasons::ReasonCounts;
 
 /// How long the program may take to do what only it can do.
 const PROGRAM_WAIT: Duration = Duration::from_secs(60);
@@ -153,6 +154,12 @@ impl Admin {
     pub fn find(&self, id: &str) -> Option<SessionHandle> {
         let all = self.registry.all().into_iter();
         all.map(SessionHandle::of).find(|handle| handle.id().to_string() == id)
+    }
+
+    /// How often messages were rejected and connections ended, by reason.
+    #[must_use]
+    pub fn reasons(&self) -> ReasonCounts {
+        self.registry.reasons.now()
     }
 
     /// The certificates that the engine shows to its counterparties.

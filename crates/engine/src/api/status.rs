@@ -29,6 +29,8 @@ pub struct SessionStatus {
     pub next_num_in: u64,
     /// MsgSeqNum(34) that our next message will have.
     pub next_num_out: u64,
+    /// HeartBtInt(108) that was agreed at the last logon, in seconds; `None` before the first one.
+    pub heart_bt_int_s: Option<u64>,
     /// When the last whole message came.
     pub last_received: Option<Timestamp>,
     /// When the last new message was written.
@@ -63,6 +65,7 @@ impl SessionHandle {
             store_has_failed: published.has_failed(),
             next_num_in,
             next_num_out,
+            heart_bt_int_s: published.heart_bt_int_s(),
             last_received: published.last_received(),
             last_sent: published.last_sent(),
             queued_bytes: self.queued_bytes(),

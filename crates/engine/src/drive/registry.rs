@@ -18,6 +18,7 @@ use crate::io::{Io, System};
 use crate::link::rule_book::RuleBook;
 use crate::observe::called::Watch;
 use crate::observe::protocol_log::ProtocolLogs;
+use crate::observe::reasons::LiveReasons;
 use crate::settings::SessionSettings;
 
 /// Opens the store of a session; `None` leaves that to the session's settings. The number is the
@@ -50,6 +51,8 @@ pub(crate) struct Registry {
     pub(crate) line: Option<Arc<Line>>,
     /// Looks up the names of counterparties.
     pub(crate) names: Arc<Resolver>,
+    /// What all sessions count together.
+    pub(crate) reasons: Arc<LiveReasons>,
     /// Certificates of our own.
     pub(crate) certificates: Arc<OwnCertificates>,
     /// Where the actions of operators are written, if they are.
@@ -76,6 +79,7 @@ impl Default for Registry {
             watch: Arc::default(),
             line: None,
             names: Arc::default(),
+            reasons: Arc::default(),
             certificates: Arc::default(),
             audit: None,
             requests: Requests::default(),

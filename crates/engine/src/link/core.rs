@@ -39,6 +39,7 @@ use crate::link::slow::Slow;
 use crate::link::told::Disconnection;
 use crate::observe::protocol_log::Tap;
 use crate::observe::published::Published;
+use crate::observe::reasons::LiveReasons;
 use crate::schedule::Hours;
 use crate::settings::{GarbledPolicy, QueueSettings, Unavailable};
 
@@ -101,6 +102,8 @@ pub(crate) struct Core {
     pub(crate) out: Outbox,
     pub(crate) options: LinkOptions,
     pub(crate) published: Arc<Published>,
+    /// What all sessions count together.
+    pub(crate) reasons: Arc<LiveReasons>,
     pub(crate) journal: Journal,
     pub(crate) outgoing: Outgoing,
     pub(crate) delivery: Delivery,
@@ -175,6 +178,7 @@ impl Core {
             is_told_full: false,
             options,
             published: Arc::default(),
+            reasons: Arc::default(),
             log: None,
             rules,
             gate: None,
@@ -414,6 +418,7 @@ impl Core {
                 self.logged_on(now, message)?;
             }
             Verdict::Resend { begin, end } => {
+                self.published.counters.resend_requests_in.add(1);
                 self.with_application(now, |app, s| app.on_admin(message, s));
                 self.note_request(now);
                 self.start_replay(now, begin, end);
@@ -421,6 +426,7 @@ impl Core {
             Verdict::Disconnect(reason) => {
                 self.with_application(now, |app, s| app.on_admin(message, s));
                 if reason == Disconnect::ResendLoop {
+                    self.published.counters.resend_requests_in.add(1);
                     self.note_request(now);
                 }
                 return Err(Down::Session(reason));
@@ -624,6 +630,7 @@ impl Core {
         let end = Disconnection::new(reason, text.as_deref());
         self.events.ended(now, &end);
         self.published.note_end(now.utc, reason, text.as_deref());
+        self.reasons.ended(reason);
         self.ending = None;
         // An answer that is still to come finds nobody.
         self.judging = Judging::default();

@@ -13,6 +13,7 @@ use transfix_store::{Committed, Kind as StoredKind, Numbers, Record, Store, Stor
 
 use crate::observe::mask::masked;
 use crate::observe::published::Published;
+use crate::observe::reasons::LiveReasons;
 use watched::WatchedStore;
 
 /// Which messages a store keeps.
@@ -69,14 +70,18 @@ impl Journal {
         &mut self,
         now: Now,
         out: &mut Outbox,
-        published: &Published,
+        (published, reasons): (&Published, &LiveReasons),
         mut begins_again: impl FnMut(),
     ) -> Result<(), StoreError> {
         for entry in out.entries() {
             match entry {
                 Entry::Frame { seq, kind, range } => {
-                    self.put_frame(now, (*seq, *kind), &out.bytes()[range.clone()])?;
+                    let frame = &out.bytes()[range.clone()];
+                    self.put_frame(now, (*seq, *kind), frame)?;
                     published.sent(now.utc, range.len());
+                    if let Some(kind @ (b'2' | b'3' | b'j')) = letter(frame) {
+                        note_trouble(published, reasons, kind, frame);
+                    }
                 }
                 Entry::Reset(cause) => {
                     self.put(now, Record::Reset)?;
@@ -273,10 +278,63 @@ impl Journal {
     }
 }
 
+/// MsgType(35) of a frame of ours, if it is one letter. It is asked for each frame that is sent.
+#[inline]
+fn letter(frame: &[u8]) -> Option<u8> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // `8=FIX.4.4|9=` has so many bytes; FIXT.1.1 has one more. A frame of ours that begins with
+    // fewer than eight digits has less than 10 MB.
+    let head = u64::from_le_bytes(*frame.get(12..)?.first_chunk()?);
+    // The lowest byte that is the delimiter: it alone is 0 here.
+    let without = head ^ ONES;
+    let end = without.wrapping_sub(ONES) & !without & (ONES << 7);
+    let msg_type = frame.get(12 + end.trailing_zeros() as usize / 8 + 1..)?.first_chunk()?;
+    match *msg_type {
+        [b'3', b'5', b'=', letter, 1] => Some(letter),
+        _ => None,
+    }
+}
+
+/// Counts a frame which says that something has gone wrong.
+#[cold]
+fn note_trouble(published: &Published, reasons: &LiveReasons, letter: u8, frame: &[u8]) {
+    let counters = &published.counters;
+    match letter {
+        b'2' => counters.resend_requests_out.add(1),
+        b'3' => {
+            counters.rejects_out.add(1);
+            let mut fields = raw::fields(frame);
+            let reason = fields.find(|field| field.tag == tag::SESSION_REJECT_REASON);
+            reasons.reject_out(reason.map(|field| field.value));
+        }
+        _ => counters.business_rejects_out.add(1),
+    }
+}
+
 /// Whether the store's first message is a Logon(A) with ResetSeqNumFlag(141)=Y.
 fn asked_to_reset(store: &mut dyn Store) -> bool {
     let Ok(Some(first)) = store.outbound(1) else { return false };
     let mut index = FieldIndex::default();
     Message::parse(first.bytes, &mut index, CheckSumPolicy::Ignore)
         .is_ok_and(|logon| logon.flag(tag::RESET_SEQ_NUM_FLAG) == Ok(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_type_of_a_frame_is_found() {
+        for (frame, expected) in [
+            (&b"8=FIX.4.4\x019=5\x0135=3\x0134=1\x01"[..], Some(b'3')),
+            (b"8=FIX.4.0\x019=1234567\x0135=j\x0134=1\x01", Some(b'j')),
+            (b"8=FIXT.1.1\x019=5\x0135=2\x0134=1\x01", Some(b'2')),
+            (b"8=FIX.4.4\x019=5\x0135=AE\x0134=1\x01", None),
+            (b"8=FIX.4.4\x019=5", None),
+            (b"8=FIX.4.4\x019=", None),
+            (b"", None),
+        ] {
+            assert_eq!(letter(frame), expected, "{}", String::from_utf8_lossy(frame));
+        }
+    }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Replay {
     pub(crate) active: bool,
     /// Numbers that the store does not have, although they were used.
     pub(crate) missing: u64,
+    /// Messages encoded again that are not counted yet.
+    pub(crate) resent: u64,
 }
 
 impl Replay {
@@ -130,6 +132,7 @@ impl Replay {
                     session.gap_fill(now, begin, seq, &mut self.out);
                 }
                 session.resend(now, &message, &mut self.out);
+                self.resent += 1;
             } else {
                 self.gap_begin.get_or_insert(seq);
             }

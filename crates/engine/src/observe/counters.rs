@@ -27,6 +27,24 @@ pub struct Counters {
     pub passed_over: u64,
     /// Lines that the protocol log had no room for.
     pub not_logged: u64,
+    /// Connections that ended since a Logon(A) was refused, by this side or the other.
+    pub logons_refused: u64,
+    /// Reject(3) received.
+    pub rejects_in: u64,
+    /// Reject(3) sent.
+    pub rejects_out: u64,
+    /// BusinessMessageReject(j) received.
+    pub business_rejects_in: u64,
+    /// BusinessMessageReject(j) sent.
+    pub business_rejects_out: u64,
+    /// ResendRequest(2) received and answered, or that ended the connection.
+    pub resend_requests_in: u64,
+    /// ResendRequest(2) sent.
+    pub resend_requests_out: u64,
+    /// Messages sent again, since the counterparty has asked for them.
+    pub resent: u64,
+    /// Connections that have ended, however they did.
+    pub disconnects: u64,
 }
 
 /// A count with one writer at a time, who holds the session's lock; anybody reads it.
@@ -59,6 +77,15 @@ pub(crate) struct LiveCounters {
     pub(crate) refused: Count,
     pub(crate) passed_over: Count,
     pub(crate) not_logged: Count,
+    pub(crate) logons_refused: Count,
+    pub(crate) rejects_in: Count,
+    pub(crate) rejects_out: Count,
+    pub(crate) business_rejects_in: Count,
+    pub(crate) business_rejects_out: Count,
+    pub(crate) resend_requests_in: Count,
+    pub(crate) resend_requests_out: Count,
+    pub(crate) resent: Count,
+    pub(crate) disconnects: Count,
 }
 
 impl LiveCounters {
@@ -74,6 +101,15 @@ impl LiveCounters {
             refused: self.refused.get(),
             passed_over: self.passed_over.get(),
             not_logged: self.not_logged.get(),
+            logons_refused: self.logons_refused.get(),
+            rejects_in: self.rejects_in.get(),
+            rejects_out: self.rejects_out.get(),
+            business_rejects_in: self.business_rejects_in.get(),
+            business_rejects_out: self.business_rejects_out.get(),
+            resend_requests_in: self.resend_requests_in.get(),
+            resend_requests_out: self.resend_requests_out.get(),
+            resent: self.resent.get(),
+            disconnects: self.disconnects.get(),
         }
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Published {
     peer: Mutex<Option<SocketAddr>>,
     next_num_in: AtomicU64,
     next_num_out: AtomicU64,
+    /// HeartBtInt(108) of the last logon in seconds, and 1; 0 before the first one.
+    heart_bt_int: AtomicU64,
     /// UTC nanoseconds since 1970; 0 before the first message.
     received_ns: AtomicI64,
     sent_ns: AtomicI64,
@@ -81,6 +83,10 @@ impl Published {
         let text = text.map(|text| Shown::new(text).to_string()).unwrap_or_default();
         let end = Some(LastEnd { at, reason, text });
         *self.last_end.lock().unwrap_or_else(PoisonError::into_inner) = end;
+        self.counters.disconnects.add(1);
+        if is_refused_logon(reason) {
+            self.counters.logons_refused.add(1);
+        }
         self.note_peer(None);
     }
 
@@ -102,6 +108,16 @@ impl Published {
         let next = [&self.next_num_in, &self.next_num_out];
         let [next_num_in, next_num_out] = next.map(|number| number.load(Ordering::Relaxed));
         (next_num_in, next_num_out)
+    }
+
+    /// The session is logged on, with this HeartBtInt(108).
+    pub(crate) fn note_heart_bt_int(&self, seconds: u64) {
+        self.heart_bt_int.store(seconds + 1, Ordering::Relaxed);
+    }
+
+    /// HeartBtInt(108) of the last logon, in seconds.
+    pub(crate) fn heart_bt_int_s(&self) -> Option<u64> {
+        self.heart_bt_int.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// A whole message has come.
@@ -136,6 +152,13 @@ impl Published {
     pub(crate) fn last_sent(&self) -> Option<Timestamp> {
         known(&self.sent_ns)
     }
+}
+
+const fn is_refused_logon(why: Disconnect) -> bool {
+    matches!(
+        why,
+        Disconnect::LogonRefused(_) | Disconnect::LogonInvalid(_) | Disconnect::LogonDenied
+    )
 }
 
 fn known(ns: &AtomicI64) -> Option<Timestamp> {

@@ -5,6 +5,7 @@ mod admin;
 mod application_threads;
 mod batches;
 mod before_send;
+mod counting;
 mod delivery;
 mod dynamic;
 mod failing;

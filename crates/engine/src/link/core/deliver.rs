@@ -291,6 +291,13 @@ impl Core {
         if !is_new || !matches!(verdict, Verdict::Handled | Verdict::Deliver) {
             return;
         }
+        let counters = &self.published.counters;
+        if message.msg_type() == b"j" {
+            counters.business_rejects_in.add(1);
+        } else {
+            counters.rejects_in.add(1);
+            self.reasons.reject_in(message.raw(tag::SESSION_REJECT_REASON));
+        }
         let Some(mut rejected) = Rejected::of(message) else { return };
         // FIX 4.0 and 4.1 have no RefMsgType(372).
         let stored;

@@ -129,6 +129,7 @@ impl Core {
         let noted = self.put_entries(now).and_then(|()| self.journal.note_logon(now));
         noted.map_err(Down::Store)?;
         self.published.counters.logons.add(1);
+        self.published.note_heart_bt_int(self.session.agreed_heart_bt_int_s());
         if let Some(watch) = self.watch.take() {
             watch.succeeded();
         }

@@ -86,8 +86,8 @@ impl Core {
 
     pub(super) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
         self.points.note_requests(&self.out);
-        let Self { journal, out, published, replay, delivery, .. } = self;
-        journal.put_entries(now, out, published, || {
+        let Self { journal, out, published, reasons, replay, delivery, .. } = self;
+        journal.put_entries(now, out, (published, reasons), || {
             replay.stop();
             delivery.forget_numbers();
         })
@@ -102,8 +102,10 @@ impl Core {
         (next_in, self.session.next_num_out())
     }
 
-    /// Numbers that the store has lost, or that were passed over by hand, go as gap fills.
+    /// Counts what was sent again. Numbers that the store has lost, or that were passed over by
+    /// hand, go as gap fills.
     pub(super) fn note_missing(&mut self, now: Now) {
+        self.published.counters.resent.add(std::mem::take(&mut self.replay.resent));
         let missing = std::mem::take(&mut self.replay.missing);
         if missing > 0 && self.journal.keeps().outbound {
             self.published.counters.not_stored.add(missing);

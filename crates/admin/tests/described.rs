@@ -1,0 +1,189 @@
+//! Answers are as openapi.json describes them.
+
+use std::collections::BTreeSet;
+use std::sync::mpsc;
+use std::thread;
+
+use boon::{Compiler, Draft, Schemas};
+use serde_json::{Value, json};
+use tracing_subscriber::layer::SubscriberExt as _;
+
+use crate::http::Answer;
+use crate::market::{ID, Market, PASSWORD, PATH, until};
+
+const PLACE: &str = "http://127.0.0.1/openapi.json";
+
+/// The document, and what of it was seen.
+struct Described {
+    document: Value,
+    seen: BTreeSet<(String, String, u16)>,
+}
+
+impl Described {
+    fn of(market: &Market) -> Self {
+        let answer = market.stranger().get("/api/openapi.json");
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        Self { document: answer.good(), seen: BTreeSet::new() }
+    }
+
+    /// The pointer to what an answer with this status must be.
+    fn answer_at(&self, method: &str, path: &str, status: u16) -> String {
+        let path = path.replace('~', "~0").replace('/', "~1");
+        let at = format!("/paths/{path}/{method}/responses/{status}");
+        let found = self.document.pointer(&at).unwrap_or_else(|| panic!("{at} is not described"));
+        match found.get("$ref").and_then(Value::as_str) {
+            Some(at) => at.strip_prefix('#').unwrap().to_owned(),
+            None => at,
+        }
+    }
+
+    /// This answer is one that is described.
+    #[track_caller]
+    fn fits(&mut self, method: &str, path: &str, answer: &Answer) {
+        let at = self.answer_at(method, path, answer.status);
+        let described = self.document.pointer(&at).unwrap();
+        let kinds = described["content"].as_object().unwrap();
+        let kind = answer.header("content-type").unwrap().split(';').next().unwrap();
+        assert!(kinds.contains_key(kind), "{method} {path}: {kind}");
+        for (name, _) in described["headers"].as_object().into_iter().flatten() {
+            assert!(answer.header(name).is_some(), "{method} {path}: {name} is missing");
+        }
+        if kind == "application/json" {
+            let at = format!("{at}/content/application~1json/schema");
+            let wrong = invalid(&self.document, &at, &answer.json());
+            assert_eq!(wrong, None, "{method} {path}: {}", answer.body);
+        }
+        self.seen.insert((method.to_owned(), path.to_owned(), answer.status));
+    }
+}
+
+/// What is wrong with the value, by the schema at this pointer.
+fn invalid(document: &Value, at: &str, value: &Value) -> Option<String> {
+    let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
+    compiler.set_default_draft(Draft::V2020_12);
+    compiler.add_resource(PLACE, document.clone()).unwrap();
+    let place = format!("{PLACE}#{at}");
+    let schema = compiler.compile(&place, &mut schemas).unwrap_or_else(|why| panic!("{at}: {why}"));
+    schemas.validate(value, schema).err().map(|error| format!("{error:#}"))
+}
+
+fn answer_requests(market: &Market) {
+    let (to, requests) = mpsc::channel();
+    market.venue.admin().take_requests(move |request| to.send(request).unwrap());
+    thread::spawn(move || {
+        for request in requests {
+            request.answer(Ok("nothing has changed".to_owned()));
+        }
+    });
+}
+
+#[test]
+fn all_answers_are_as_described() {
+    let market = Market::new();
+    market.trade(3);
+    let subscriber = tracing_subscriber::registry().with(market.events.layer());
+    tracing::subscriber::with_default(subscriber, || {
+        tracing::warn!(target: "transfix::test", session = %ID, seq = 7, "something happened");
+    });
+    let mut described = Described::of(&market);
+    let (viewer, administrator) = (market.viewer(), market.administrator());
+    let get = |described: &mut Described, path: &str, asked: &str| {
+        described.fits("get", path, &viewer.get(asked));
+    };
+    for path in ["/api/me", "/api/sessions", "/api/events", "/api/audit", "/api/certificates"] {
+        get(&mut described, path, path);
+        described.fits("get", path, &market.stranger().get(path));
+    }
+    for path in ["/api/openapi.json", "/metrics", "/health/live", "/health/ready", "/api/settings"]
+    {
+        get(&mut described, path, path);
+    }
+    get(&mut described, "/api/events", "/api/events?limit=x");
+    get(&mut described, "/api/events", "/api/events?limt=1");
+    get(&mut described, "/api/sessions/{id}", PATH);
+    get(&mut described, "/api/sessions/{id}", "/api/sessions/nobody");
+    let messages = "/api/sessions/{id}/messages";
+    for asked in ["?names=true", "?direction=up", ""] {
+        get(&mut described, messages, &format!("{PATH}/messages{asked}"));
+    }
+    let act = |described: &mut Described, status: u16, body: &str| {
+        let answer = administrator.post(&format!("{PATH}/actions"), body);
+        assert_eq!(answer.status, status, "{body}: {answer:?}");
+        described.fits("post", "/api/sessions/{id}/actions", &answer);
+    };
+    act(&mut described, 200, "{\"action\":\"heartbeat\"}");
+    act(&mut described, 400, "{\"action\":\"dance\"}");
+    act(&mut described, 428, "{\"action\":\"clear_queued\"}");
+    act(&mut described, 409, "{\"action\":\"connect_to\",\"destination\":7}");
+    answer_requests(&market);
+    described.fits("post", "/api/engine/reload", &administrator.post("/api/engine/reload", ""));
+    described.fits("post", "/api/engine/reload", &viewer.post("/api/engine/reload", ""));
+    let stop = |body: &str| administrator.post("/api/engine/stop", body);
+    described.fits("post", "/api/engine/stop", &stop("{\"confirm\":\"stop\"}"));
+    described.fits("post", "/api/engine/stop", &stop("{\"confirm\":\"halt\"}"));
+    let credentials = json!({ "name": "viewer-person", "password": PASSWORD }).to_string();
+    described.fits("post", "/api/login", &market.stranger().post("/api/login", &credentials));
+    let person = market.stranger().logged_in("viewer-person", PASSWORD);
+    described.fits("get", "/api/me", &person.get("/api/me"));
+    described.fits("post", "/api/logout", &person.post("/api/logout", ""));
+    for _ in 0..4 {
+        let answer = market.stranger().post("/api/login", "{\"name\":\"x\",\"password\":\"y\"}");
+        described.fits("post", "/api/login", &answer);
+    }
+    drop(market.client);
+    until(|| viewer.get(PATH).good()["last_end"]["code"].is_number());
+    get(&mut described, "/api/sessions/{id}", PATH);
+    get(&mut described, messages, &format!("{PATH}/messages?limit=1000"));
+    let statuses: BTreeSet<_> = described.seen.iter().map(|(.., status)| *status).collect();
+    assert_eq!(statuses, [200, 400, 401, 403, 404, 409, 428, 429].into());
+    let not_seen =
+        described.document["paths"].as_object().unwrap().iter().flat_map(|(path, item)| {
+            item.as_object().unwrap().keys().map(move |method| (method.clone(), path.clone(), 200))
+        });
+    let not_seen: Vec<_> = not_seen.filter(|one| !described.seen.contains(one)).collect();
+    let expected = [("get", "/api/events/stream")];
+    let not_seen: Vec<_> = not_seen.iter().map(|(method, path, _)| (&**method, &**path)).collect();
+    assert_eq!(not_seen, expected, "the stream has a test of its own");
+}
+
+#[test]
+fn what_is_not_described_is_seen() {
+    let market = Market::new();
+    let described = Described::of(&market);
+    let mut session = market.viewer().get(PATH).good();
+    let at = "/components/schemas/SessionDetails";
+    assert_eq!(invalid(&described.document, at, &session), None);
+    session["surprise"] = 1.into();
+    assert!(invalid(&described.document, at, &session).is_some(), "a value more");
+    session.as_object_mut().unwrap().remove("surprise");
+    session["state"] = "Asleep".into();
+    assert!(invalid(&described.document, at, &session).is_some(), "another state");
+}
+
+#[test]
+fn each_action_is_described() {
+    let market = Market::new();
+    let described = Described::of(&market);
+    let actions = described.document.pointer("/components/schemas/Action/oneOf").unwrap();
+    for action in actions.as_array().unwrap() {
+        // The least that is an action by the description is one for the engine, too.
+        let name = action["properties"]["action"]["const"].as_str().unwrap();
+        let mut asked = json!({});
+        for required in action["required"].as_array().unwrap() {
+            let required = required.as_str().unwrap();
+            let property = &action["properties"][required];
+            asked[required] = match property["type"].as_str() {
+                Some("integer") => 1.into(),
+                Some("string") => "x".into(),
+                _ => property["const"].clone(),
+            };
+        }
+        let parsed = serde_json::from_value::<transfix::Action>(asked.clone());
+        assert_eq!(parsed.map_err(|error| error.to_string()).unwrap().name(), name);
+        assert_eq!(invalid(&described.document, "/components/schemas/Action", &asked), None);
+    }
+    // serde tells all names when it is given another.
+    let unknown = serde_json::from_str::<transfix::Action>("{\"action\":\"dance\"}").unwrap_err();
+    let known = unknown.to_string().matches('`').count() / 2 - 1;
+    assert_eq!(actions.as_array().unwrap().len(), known, "{unknown}");
+}

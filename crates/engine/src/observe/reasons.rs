@@ -1,0 +1,124 @@
+//! How often each reason has come up, in all sessions of an engine together.
+//!
+//! Invariant: bounded: there is one count for each number that a reason may have, whatever a
+//! counterparty writes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use transfix_session::Disconnect;
+
+/// SessionRejectReason(373) is below; the place itself is for all that is not.
+const REJECTS: usize = 100;
+/// Numbers of [`Disconnect`] begin here.
+const ENDS_FIRST: u16 = 100;
+/// So many of them there may be.
+const ENDS: usize = 100;
+
+/// How often each reason has come up since the engine was started, in all its sessions together,
+/// also in those that are gone. A reason that has not come up yet is not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReasonCounts {
+    /// Reject(3) received, by SessionRejectReason(373); `None` for one that has no such field, or
+    /// a value above 99.
+    pub rejects_in: Vec<(Option<u16>, u64)>,
+    /// Reject(3) sent, in the same way.
+    pub rejects_out: Vec<(Option<u16>, u64)>,
+    /// Connections that have ended, by [`Disconnect::as_u16`]; those of counterparties that a
+    /// template was asked to admit, and that were refused, too.
+    pub disconnects: Vec<(u16, u64)>,
+}
+
+/// [`ReasonCounts`] as they are counted, by all threads. None of it happens in the usual turn.
+#[derive(Debug)]
+pub(crate) struct LiveReasons {
+    rejects_in: [AtomicU64; REJECTS + 1],
+    rejects_out: [AtomicU64; REJECTS + 1],
+    ends: [AtomicU64; ENDS],
+}
+
+impl Default for LiveReasons {
+    fn default() -> Self {
+        Self {
+            rejects_in: std::array::from_fn(|_| AtomicU64::new(0)),
+            rejects_out: std::array::from_fn(|_| AtomicU64::new(0)),
+            ends: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+}
+
+impl LiveReasons {
+    /// A Reject(3) has come, with this value of SessionRejectReason(373).
+    pub(crate) fn reject_in(&self, reason: Option<&[u8]>) {
+        self.rejects_in[place(reason)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A Reject(3) was sent.
+    pub(crate) fn reject_out(&self, reason: Option<&[u8]>) {
+        self.rejects_out[place(reason)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection has ended.
+    pub(crate) fn ended(&self, why: Disconnect) {
+        let place = usize::from(why.as_u16().wrapping_sub(ENDS_FIRST));
+        if let Some(count) = self.ends.get(place) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn now(&self) -> ReasonCounts {
+        let rejects = |counts: &[AtomicU64]| {
+            let number = |n: usize| u16::try_from(n).ok().filter(|_| n < REJECTS);
+            seen(counts).map(|(n, count)| (number(n), count)).collect()
+        };
+        let code = |n: usize| ENDS_FIRST + u16::try_from(n).unwrap_or_default();
+        ReasonCounts {
+            rejects_in: rejects(&self.rejects_in),
+            rejects_out: rejects(&self.rejects_out),
+            disconnects: seen(&self.ends).map(|(n, count)| (code(n), count)).collect(),
+        }
+    }
+}
+
+/// Those that have come up, each with its place.
+fn seen(counts: &[AtomicU64]) -> impl Iterator<Item = (usize, u64)> {
+    let counts = counts.iter().map(|count| count.load(Ordering::Relaxed)).enumerate();
+    counts.filter(|(_, count)| *count > 0)
+}
+
+fn place(reason: Option<&[u8]>) -> usize {
+    let text = reason.and_then(|value| std::str::from_utf8(value).ok());
+    let number = text.and_then(|text| text.parse::<usize>().ok());
+    number.unwrap_or(REJECTS).min(REJECTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use transfix_session::LogonFault;
+
+    use super::*;
+
+    #[test]
+    fn whatever_a_counterparty_writes_has_its_place() {
+        let reasons = LiveReasons::default();
+        let values: [&[u8]; 8] = [b"5", b"99", b"100", b"-1", b"", b"x", b"\xff", b"999999999999"];
+        for value in values {
+            reasons.reject_in(Some(value));
+        }
+        reasons.reject_in(None);
+        reasons.reject_out(Some(b"05"));
+        let now = reasons.now();
+        assert_eq!(now.rejects_in, [(Some(5), 1), (Some(99), 1), (None, 7)]);
+        assert_eq!(now.rejects_out, [(Some(5), 1)]);
+    }
+
+    #[test]
+    fn an_end_counts_by_its_number() {
+        let reasons = LiveReasons::default();
+        let fault = Disconnect::LogonRefused(LogonFault::AnsweredByLogout);
+        for why in [Disconnect::LoggedOut, Disconnect::LoggedOut, fault] {
+            reasons.ended(why);
+        }
+        assert_eq!(reasons.now().disconnects, [(101, 2), (fault.as_u16(), 1)]);
+    }
+}

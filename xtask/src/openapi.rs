@@ -1,0 +1,133 @@
+//! `cargo xtask openapi`: a fuzzer of somebody else, schemathesis, reads openapi.json from a venue
+//! that runs, and asks it all that the description allows and much that it does not.
+//!
+//! What must hold, for a viewer, an operator and an administrator: no answer that is not described,
+//! no error of the server, what is wrong is refused and what is right is not; then the venue still
+//! runs, nothing in it has panicked, and its audit is whole.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Outcome;
+use crate::served::{Dir, ROLES, Served, Trader, program, target};
+
+const USAGE: &str = "usage: cargo xtask openapi [--time SECONDS] [--seed N]
+
+Asks a venue that runs all that its openapi.json allows, and more, for 60 s if nothing is said.
+Needs python3 with venv (Debian: python3-venv), and fetches schemathesis once.";
+
+/// The version whose judgement is known.
+const SCHEMATHESIS: &str = "schemathesis==4.32.5";
+const CONFIG: &str = include_str!("openapi/schemathesis.toml");
+/// Fewer requests in a run mean that it has not worked.
+const REQUESTS_MIN: u64 = 100;
+/// What is left out: it has no end, or is one.
+const LEFT_OUT: [&str; 2] = ["/api/events/stream", "/api/engine/stop"];
+
+const SESSIONS: &str = "address = \"127.0.0.1:0\"\n\n\
+    [[session]]\ntarget_comp_id = \"DESK\"\nkeep_inbound = true\n\n\
+    [[session]]\ntarget_comp_id = \"FUND\"\nkeep_inbound = true\n";
+
+/// Runs the verb.
+///
+/// # Errors
+/// What schemathesis has found, with the request that shows it.
+pub fn run(args: &[String]) -> Outcome {
+    let (mut seconds, mut seed) = (60_u64, 1_u64);
+    for pair in args.chunks(2) {
+        match pair {
+            [flag, value] if flag == "--time" => seconds = value.parse().map_err(|_| USAGE)?,
+            [flag, value] if flag == "--seed" => seed = value.parse().map_err(|_| USAGE)?,
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    let (fuzzer, program) = (fuzzer()?, program()?);
+    let dir = Dir::new("openapi")?;
+    let mut served = Served::start(&program, &dir, SESSIONS)?;
+    // Somebody trades meanwhile, or sessions would have nothing to show.
+    let client = Trader::start(&program, &dir, &served.listens[0])?;
+    let config = dir.write("schemathesis.toml", CONFIG)?;
+    let each = seconds.div_ceil(ROLES.len() as u64).max(1).to_string();
+    let mut report = Vec::new();
+    for (role, token) in ROLES.iter().zip(served.tokens.clone()) {
+        let output = Command::new(&fuzzer)
+            .arg("--no-color")
+            .arg("--config-file")
+            .arg(&config)
+            .args(["run", &format!("http://{}/api/openapi.json", served.admin)])
+            .args(["--header", &format!("Authorization: Bearer {token}")])
+            .args(LEFT_OUT.iter().flat_map(|path| ["--exclude-path", path]))
+            .args(["--max-time", &each, "--seed", &seed.to_string(), "--warnings", "off"])
+            .current_dir(dir.path())
+            .output()
+            .map_err(|error| format!("{}: {error}", fuzzer.display()))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        served.is_sound()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("as {role}, with --seed {seed}:\n{text}{said}"));
+        }
+        let requests = requests(&text).filter(|count| *count >= REQUESTS_MIN);
+        let requests = requests.ok_or_else(|| format!("as {role}: hardly a request:\n{text}"))?;
+        report.push(format!("as {role}: {requests} requests, all answered as described"));
+    }
+    drop(client);
+    report.push(audit(&program, dir.path())?);
+    Ok(report.join("\n"))
+}
+
+/// `123 generated, 120 passed`: the first number.
+fn requests(text: &str) -> Option<u64> {
+    let at = text.find(" generated")?;
+    text[..at].rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// The fuzzer, in an environment of its own, which is made once.
+fn fuzzer() -> Result<PathBuf, String> {
+    let dir = target().join("schemathesis");
+    let program = dir.join("bin/schemathesis");
+    let has_it = Command::new(dir.join("bin/pip")).args(["freeze"]).output();
+    if has_it.is_ok_and(|all| String::from_utf8_lossy(&all.stdout).contains(SCHEMATHESIS)) {
+        return Ok(program);
+    }
+    let python = "python3 -m venv failed; install Debian's packages python3 and python3-venv";
+    let made = Command::new("python3").args(["-m", "venv"]).arg(&dir).output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        return Err(python.to_owned());
+    }
+    let pip = Command::new(dir.join("bin/pip"))
+        .args(["install", "--quiet", SCHEMATHESIS])
+        .output()
+        .map_err(|error| format!("pip: {error}; {python}"))?;
+    match pip.status.success() {
+        true => Ok(program),
+        false => {
+            let why = String::from_utf8_lossy(&pip.stderr).into_owned();
+            Err(format!("pip install {SCHEMATHESIS}: {why}"))
+        }
+    }
+}
+
+/// What was done is in the audit, and none of it was changed.
+fn audit(program: &Path, dir: &Path) -> Outcome {
+    let file = dir.join("audit.jsonl");
+    let verified = Command::new(program).args(["audit", "verify"]).arg(&file).output();
+    let verified = verified.map_err(|error| format!("transfix audit verify: {error}"))?;
+    let said = String::from_utf8_lossy(&verified.stdout).into_owned();
+    let lines = said.split(';').next().unwrap_or_default().to_owned();
+    match verified.status.success() && !lines.starts_with("0 lines") {
+        true => Ok(format!("the audit is whole: {lines}")),
+        false => Err(format!("transfix audit verify: {said}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_read_from_what_it_says() {
+        assert_eq!(requests("Test cases:\n  2668 generated, 2 found\n"), Some(2_668));
+        assert_eq!(requests("No operations"), None);
+    }
+}
