@@ -94,8 +94,14 @@ fn all_answers_are_as_described() {
         get(&mut described, path, path);
         described.fits("get", path, &market.stranger().get(path));
     }
-    for path in ["/api/openapi.json", "/metrics", "/health/live", "/health/ready", "/api/settings"]
-    {
+    for path in [
+        "/api/openapi.json",
+        "/metrics",
+        "/health/live",
+        "/health/ready",
+        "/api/engine",
+        "/api/settings",
+    ] {
         get(&mut described, path, path);
     }
     get(&mut described, "/api/events", "/api/events?limit=x");
