@@ -90,26 +90,23 @@ fn all_answers_are_as_described() {
     let get = |described: &mut Described, path: &str, asked: &str| {
         described.fits("get", path, &viewer.get(asked));
     };
-    for path in ["/api/me", "/api/sessions", "/api/events", "/api/audit", "/api/certificates"] {
+    let known = ["/api/sessions", "/api/events", "/api/audit", "/api/certificates", "/api/engine"];
+    for path in known.into_iter().chain(["/api/me"]) {
         get(&mut described, path, path);
         described.fits("get", path, &market.stranger().get(path));
     }
-    for path in [
-        "/api/openapi.json",
-        "/metrics",
-        "/health/live",
-        "/health/ready",
-        "/api/engine",
-        "/api/settings",
-    ] {
+    for path in ["/api/openapi.json", "/metrics", "/health/live", "/health/ready", "/api/settings"]
+    {
         get(&mut described, path, path);
     }
+    get(&mut described, "/api/settings", "/api/settings?session=");
+    get(&mut described, "/api/settings", "/api/settings?sesion=");
     get(&mut described, "/api/events", "/api/events?limit=x");
     get(&mut described, "/api/events", "/api/events?limt=1");
     get(&mut described, "/api/sessions/{id}", PATH);
     get(&mut described, "/api/sessions/{id}", "/api/sessions/nobody");
     let messages = "/api/sessions/{id}/messages";
-    for asked in ["?names=true", "?direction=up", ""] {
+    for asked in ["?names=true", "?direction=up", "?order=order-1", ""] {
         get(&mut described, messages, &format!("{PATH}/messages{asked}"));
     }
     let act = |described: &mut Described, status: u16, body: &str| {
