@@ -20,6 +20,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::nice;
+
 use crate::root;
 use honest::Honest;
 use line::Line;
@@ -65,9 +67,13 @@ struct Attack {
 }
 
 /// Does it, and says what has not come of it.
-type Run = dyn Fn(&Field<'_>) -> Outcome<()>;
+type Run = dyn Fn(&Field<'_>) -> Outcome<()> + Sync;
 
-fn attack(name: &str, expects: &str, run: impl Fn(&Field<'_>) -> Outcome<()> + 'static) -> Attack {
+fn attack(
+    name: &str,
+    expects: &str,
+    run: impl Fn(&Field<'_>) -> Outcome<()> + Sync + 'static,
+) -> Attack {
     on(On::Both, name, expects, run)
 }
 
@@ -75,7 +81,7 @@ fn on(
     on: On,
     name: &str,
     expects: &str,
-    run: impl Fn(&Field<'_>) -> Outcome<()> + 'static,
+    run: impl Fn(&Field<'_>) -> Outcome<()> + Sync + 'static,
 ) -> Attack {
     Attack { name: name.to_owned(), on, expects: expects.to_owned(), run: Box::new(run) }
 }
@@ -216,7 +222,7 @@ fn over(attacks: &[Attack], is_tls: bool) -> Outcome<String> {
         honest.slice(2 * n + 1);
         for attack in slice {
             let begin = server.log().lines().count();
-            let mut outcome = (attack.run)(&field).and_then(|()| field.probe());
+            let mut outcome = from_elsewhere(|| (attack.run)(&field)).and_then(|()| field.probe());
             outcome = server.lives().and(outcome);
             let lines = server.log().lines().count() - begin;
             if lines > most.0 {
@@ -258,6 +264,19 @@ fn over(attacks: &[Attack], is_tls: bool) -> Outcome<String> {
         true => Ok(report),
         false => Err(format!("{report}{}", failed.join("\n"))),
     }
+}
+
+/// Attackers have machines of their own: here they get what the server and the honest counterparty
+/// leave of the CPUs. What an attack makes the server do counts in full.
+fn from_elsewhere(attack: impl FnOnce() -> Outcome<()> + Send) -> Outcome<()> {
+    thread::scope(|scope| {
+        let attacker = scope.spawn(|| {
+            // On Linux this is a thread's own; those that it starts have it too.
+            nice(19).map_err(|error| format!("nice: {error}"))?;
+            attack()
+        });
+        attacker.join().unwrap_or_else(|_| Err("the attack has panicked".to_owned()))
+    })
 }
 
 /// A folder that goes when it is dropped.
