@@ -185,3 +185,15 @@ fn the_engine_and_the_time_are_shown() {
         assert!(now.as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{path}: {now}");
     }
 }
+
+/// A count that the page does not know would not be shown.
+#[test]
+fn the_page_names_all_counts() {
+    let market = Market::new();
+    let shown = market.viewer().get(PATH).good();
+    let page = market.stranger().get("/session.js").body;
+    for name in shown["counters"].as_object().unwrap().keys() {
+        let is_rate = name.starts_with("messages_") || name.starts_with("bytes_");
+        assert!(is_rate || page.contains(&format!("[\"{name}\", ")), "{name} is not in the page");
+    }
+}

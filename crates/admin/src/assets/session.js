@@ -80,6 +80,17 @@ function card(title, ...children) {
   return el("section", { class: "card", "aria-label": title }, el("h2", null, title), ...children);
 }
 
+// All counts but those of messages and bytes, which are shown as rates.
+const COUNTS = [["logons", "Logons"], ["logons_refused", "Logons refused"],
+  ["disconnects", "Ends of connections"], ["refused", "Connections refused"],
+  ["rejects_in", "Reject(3) received"], ["rejects_out", "Reject(3) sent"],
+  ["business_rejects_in", "BusinessMessageReject(j) received"],
+  ["business_rejects_out", "BusinessMessageReject(j) sent"],
+  ["resend_requests_in", "ResendRequest(2) received"],
+  ["resend_requests_out", "ResendRequest(2) sent"], ["resent", "Messages sent again"],
+  ["garbled", "Garbled"], ["not_stored", "Not stored"], ["passed_over", "Passed over"],
+  ["not_logged", "Not logged"]];
+
 function overview(main, id) {
   const [state, setState] = facts([["role", "Role"], ["address", "Address"],
     ["destination", "Connected to"], ["next_in", "Next number in"], ["next_out", "Next number out"],
@@ -87,9 +98,7 @@ function overview(main, id) {
     ["queue", "Queue"], ["waiting", "Waiting for the program"]]);
   const [end, setEnd] = facts([["at", "When"], ["reason", "Why"],
     ["text", "Text of the other side"], ["store", "Store failure"]]);
-  const [counts, setCount] = facts([["logons", "Logons"], ["garbled", "Garbled"],
-    ["refused", "Refused"], ["not_stored", "Not stored"], ["passed_over", "Passed over"],
-    ["not_logged", "Not logged"]]);
+  const [counts, setCount] = facts(COUNTS);
   const curves = ["messages_in", "messages_out", "bytes_in", "bytes_out"].map(curve);
   const [latency, latencyRows] = table("Latency by stage",
     ["Stage", "Count", "p50", "p99", "p99.9", "Max"], []);
@@ -119,9 +128,7 @@ function overview(main, id) {
     setEnd("reason", s.last_end ? `${s.last_end.reason} (code ${s.last_end.code})` : "–");
     setEnd("text", s.last_end?.text ? `“${s.last_end.text}”` : "–");
     setEnd("store", s.store_failure ?? "none");
-    for (const name of Object.keys(s.counters)) {
-      if (!/messages|bytes/.test(name)) setCount(name, number(s.counters[name]));
-    }
+    for (const [name] of COUNTS) setCount(name, number(s.counters[name]));
     curves.forEach((one) => one.add(s.rates));
     showRows(latencyRows, (s.latency ?? []).map((l) => [l.stage.replaceAll("_", " "),
       number(l.count), nanoseconds(l.p50_ns), nanoseconds(l.p99_ns), nanoseconds(l.p999_ns),
