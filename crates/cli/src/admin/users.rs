@@ -39,7 +39,7 @@ enum TokenVerb {
 /// Where the file is.
 #[derive(Debug, clap::Args)]
 struct InFile {
-    /// The file: `users_file` of [admin] in the settings.
+    /// The file: `users_file` of `[admin]` in the settings.
     #[arg(long, value_name = "FILE", default_value = "users.toml")]
     file: PathBuf,
 }
