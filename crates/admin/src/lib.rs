@@ -3,20 +3,22 @@
 //!
 //! An [`AdminServer`] listens at an address of its own, in a thread of its own (`tfx-admin`), for
 //! as long as it lives. Everything it does it does by [`transfix::Admin`]: so each action is in the
-//! audit. It takes no lock of a session to look.
+//! audit. To look it takes no lock of a session, but for the words in which a
+//! store has failed.
 //!
 //! ```no_run
 //! use transfix_admin::{AdminServer, EventRing, Extras};
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let settings = transfix::Settings::load("venue.toml")?;
-//! # let engine: transfix::Engine = todo!();
-//! let events = EventRing::default();
+//! # use transfix::{Engine, Settings};
+//! # use transfix_admin::AdminServerError;
 //! // `events.layer()` belongs to the program's subscriber of `tracing`.
-//! let Some(admin) = &settings.admin else { return Ok(()) };
-//! let server = AdminServer::start(admin, &engine.admin(), Extras::new(events))?;
-//! println!("administration at {}", server.address());
-//! # Ok(())
-//! # }
+//! fn administer(
+//!     settings: &Settings,
+//!     engine: &Engine,
+//!     events: EventRing,
+//! ) -> Result<Option<AdminServer>, AdminServerError> {
+//!     let Some(admin) = &settings.admin else { return Ok(None) };
+//!     AdminServer::start(admin, &engine.admin(), Extras::new(events)).map(Some)
+//! }
 //! ```
 //!
 //! The page "Console" of the book says what is where.
