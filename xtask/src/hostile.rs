@@ -5,6 +5,7 @@
 //! attack leads to what it says; right after it a counterparty logs on; in the end memory,
 //! descriptors and threads are back, and the log has a bounded number of lines. How long the honest
 //! one waits is measured in turns with and without attacks; it is printed and never judged.
+//! The honest counterparty and the attackers have CPUs of their own if there are two or more.
 #![allow(clippy::disallowed_methods, reason = "what a real process does takes real time")]
 
 mod counterparties;
@@ -21,6 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::nice;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::root;
 use honest::Honest;
@@ -222,7 +224,7 @@ fn over(attacks: &[Attack], is_tls: bool) -> Outcome<String> {
         honest.slice(2 * n + 1);
         for attack in slice {
             let begin = server.log().lines().count();
-            let mut outcome = from_elsewhere(|| (attack.run)(&field)).and_then(|()| field.probe());
+            let mut outcome = from_elsewhere(|| (attack.run)(&field).and_then(|()| field.probe()));
             outcome = server.lives().and(outcome);
             let lines = server.log().lines().count() - begin;
             if lines > most.0 {
@@ -273,10 +275,41 @@ fn from_elsewhere(attack: impl FnOnce() -> Outcome<()> + Send) -> Outcome<()> {
         let attacker = scope.spawn(|| {
             // On Linux this is a thread's own; those that it starts have it too.
             nice(19).map_err(|error| format!("nice: {error}"))?;
+            stay(Machine::OfAttackers)?;
             attack()
         });
         attacker.join().unwrap_or_else(|_| Err("the attack has panicked".to_owned()))
     })
+}
+
+/// Whose machine a thread plays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Machine {
+    OfHonest,
+    OfAttackers,
+}
+
+/// Keeps the thread, and those that it starts, on the CPUs of this machine: the honest counterparty
+/// has the last CPU, attackers have the others, and the server has all. Otherwise programs of the
+/// attackers that start and end would hold up the clock that measures: a kernel that does not
+/// preempt itself lets nobody else run for milliseconds then.
+fn stay(machine: Machine) -> Outcome<()> {
+    let failed = |error| format!("CPUs: {error}");
+    let mut cpus = sched_getaffinity(None).map_err(failed)?;
+    let Some(last) = (0..CpuSet::MAX_CPU).rev().find(|cpu| cpus.is_set(*cpu)) else {
+        return Ok(());
+    };
+    if cpus.count() < 2 {
+        return Ok(());
+    }
+    match machine {
+        Machine::OfAttackers => cpus.unset(last),
+        Machine::OfHonest => {
+            cpus.clear();
+            cpus.set(last);
+        }
+    }
+    sched_setaffinity(None, &cpus).map_err(failed)
 }
 
 /// A folder that goes when it is dropped.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::Outcome;
 use super::line::Line;
+use super::{Machine, Outcome, stay};
 
 /// An order each so often.
 const PACE: Duration = Duration::from_millis(4);
@@ -21,13 +22,23 @@ pub(super) struct Honest {
 impl Honest {
     /// Logs on and begins to trade.
     pub(super) fn start(address: &str) -> Outcome<Self> {
-        // It trades by itself, without the way of bytes through another program.
-        let mut line = Line::plain(address, "HONEST")?;
-        line.log_on("141=Y|")?;
         let (stop, slice) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
         let (stopped, now) = (Arc::clone(&stop), Arc::clone(&slice));
-        let thread = thread::spawn(move || trade(line, &stopped, &now));
-        Ok(Self { stop, slice, thread })
+        let (address, (sender, logged_on)) = (address.to_owned(), channel());
+        let thread = thread::spawn(move || {
+            stay(Machine::OfHonest)?;
+            // It trades by itself, without the way of bytes through another program.
+            let mut line = Line::plain(&address, "HONEST")?;
+            line.log_on("141=Y|")?;
+            let _ = sender.send(());
+            trade(line, &stopped, &now)
+        });
+        let honest = Self { stop, slice, thread };
+        match logged_on.recv() {
+            Ok(()) => Ok(honest),
+            // The thread has ended, and says why.
+            Err(_) => honest.stop().and(Err("honest: no logon".to_owned())),
+        }
     }
 
     /// Orders from now on belong to this slice of the run.
