@@ -17,8 +17,9 @@ pub(crate) async fn live() -> Json<Value> {
     Json(json!({ "live": true }))
 }
 
-/// Why the engine is not ready: nothing if it is. Ready means: there are sessions, the store of
-/// each that is open by its schedule takes something, and so each can be logged on. Whether the
+/// Why the engine is not ready: nothing if it is. Ready means: there are sessions, connections are
+/// accepted where it listens, the store of each session that is open by its schedule takes
+/// something, and so each can be logged on. Whether the
 /// counterparty does is not ours to say. Whom it concerns is not for everybody, so it is not told.
 pub(crate) fn unready(app: &App) -> Vec<String> {
     let now = clock::now().utc;
@@ -31,6 +32,9 @@ pub(crate) fn unready(app: &App) -> Vec<String> {
     let failed = failed.count();
     if failed > 0 {
         why.push(format!("the stores of {failed} sessions take nothing"));
+    }
+    if !app.listening.is_empty() && !app.admin.accepts() {
+        why.push("connections are not accepted".to_owned());
     }
     if handles.is_empty() && app.listening.is_empty() {
         why.push("there is no session and no listener".to_owned());

@@ -24,7 +24,7 @@ use crate::access::Access;
 use crate::answer::Refusal;
 use crate::app::{App, blocking};
 use crate::health::unready;
-use crate::shown::{is_open, problem};
+use crate::shown::{is_down, is_open};
 
 /// Sessions that have series of their own; those beyond count in the sums alone.
 const SESSIONS_MAX: usize = 2_000;
@@ -167,6 +167,18 @@ const GAUGES: &[OfSession<f64>] = &[
         None,
         { |s| f64::from(u8::from(s.problem)) },
     ),
+    ("session_slow_consumer", "1 while its counterparty reads too slowly", None, |s| {
+        f64::from(u8::from(s.status.slow_consumer))
+    }),
+    (
+        "session_held_up",
+        "1 while a callback of its application has not returned for too long",
+        None,
+        { |s| f64::from(u8::from(s.status.held_up_by.is_some())) },
+    ),
+    ("session_unusual_stages", "Stages whose p99 has left its usual range", None, {
+        |s| s.status.unusual_latency.len() as f64
+    }),
     ("session_open", "1 while the schedule has the session open", None, |s| {
         f64::from(u8::from(s.is_open))
     }),
@@ -237,7 +249,7 @@ impl Collector for Engine {
 
 fn seen(handle: &SessionHandle) -> Seen {
     let status = handle.status();
-    let problem = problem(handle, &status).is_some();
+    let problem = is_down(handle, &status);
     let is_open = is_open(handle, clock::now().utc);
     let settled = u64::from(handle.settings().protocol.heart_bt_int_s);
     let heart_bt_int_s = status.heart_bt_int_s.unwrap_or(settled);

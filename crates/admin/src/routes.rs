@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::wrappers::errors::BroadcastStreamRecvError;
 use tokio_stream::{Stream, StreamExt as _};
-use transfix::{Action, EngineAction, ShownSettings, clock};
+use transfix::{Action, EngineAction, LatencyStage, ShownSettings, clock};
 
 use crate::access::{Access, COOKIE, from};
 use crate::answer::{Input, Named, Refusal, Wanted};
@@ -44,6 +44,7 @@ pub(crate) fn served() -> Vec<(&'static str, &'static str, MethodRouter<Arc<App>
         get_by("/api/me", get(me)),
         get_by("/api/sessions", get(sessions)),
         get_by("/api/sessions/{id}", get(one_session)),
+        get_by("/api/sessions/{id}/latency/{stage}", get(latency)),
         post_by("/api/sessions/{id}/actions", post(act)),
         get_by("/api/sessions/{id}/messages", get(journals::messages)),
         get_by("/api/engine", get(engine)),
@@ -181,6 +182,21 @@ async fn one_session(State(app): Shared, _: Access, Named(id): Named<String>) ->
         shown
     });
     Ok(Json(shown.await?))
+}
+
+/// The times of one stage, as the plotter of HdrHistogram reads them.
+async fn latency(
+    State(app): Shared,
+    _: Access,
+    Named((id, stage)): Named<(String, String)>,
+) -> Result<String, Refusal> {
+    let handle = app.session(&id)?;
+    let found = LatencyStage::ALL.into_iter().find(|one| one.as_str() == stage);
+    let stage = found.ok_or_else(|| {
+        let all = LatencyStage::ALL.map(LatencyStage::as_str).join(", ");
+        Refusal::not_found(format!("there is no such stage; there are {all}"))
+    })?;
+    blocking(move || handle.latency().stage(stage).to_hgrm()).await
 }
 
 /// An action, and the name of the session once more if it is dangerous.

@@ -1,8 +1,11 @@
 //! A session as JSON.
 
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
 use serde_json::{Value, json};
 use transfix::schedule::Schedule;
-use transfix::{Role, SessionHandle, SessionStatus, Timestamp, clock};
+use transfix::{Counters, Durability, Role, SessionHandle, SessionStatus, Timestamp, clock};
 
 /// A time as ISO 8601 has it, in UTC.
 pub(crate) fn moment(at: Timestamp) -> String {
@@ -12,18 +15,27 @@ pub(crate) fn moment(at: Timestamp) -> String {
     }
 }
 
-/// Whether a session is as it should be; if not, what is wrong in one word.
+/// Whether a session is not as its settings and its schedule want it.
+pub(crate) fn is_down(handle: &SessionHandle, status: &SessionStatus) -> bool {
+    let may_be_down = !status.enabled || handle.is_logged_on();
+    status.store_has_failed || !may_be_down && is_open(handle, clock::now().utc)
+}
+
+/// Whether a session is as it should be; if not, the worst that is wrong, in a word or two.
 pub(crate) fn problem(handle: &SessionHandle, status: &SessionStatus) -> Option<&'static str> {
     if status.store_has_failed {
         return Some("store");
     }
-    if !status.enabled || handle.is_logged_on() {
-        return None;
+    if status.held_up_by.is_some() {
+        return Some("callback");
     }
-    match is_open(handle, clock::now().utc) {
-        true => Some("not logged on"),
-        false => None,
+    if is_down(handle, status) {
+        return Some("not logged on");
     }
+    if status.slow_consumer {
+        return Some("slow consumer");
+    }
+    (!status.unusual_latency.is_empty()).then_some("latency")
 }
 
 /// Whether the schedule has the session open now.
@@ -38,7 +50,6 @@ pub(crate) fn is_open(handle: &SessionHandle, now: Timestamp) -> bool {
 pub(crate) fn session(handle: &SessionHandle) -> Value {
     let status = handle.status();
     let settings = handle.settings();
-    let counters = status.counters;
     let (messages, bytes) = status.waiting_for_application;
     json!({
         "id": status.id.to_string(),
@@ -58,30 +69,14 @@ pub(crate) fn session(handle: &SessionHandle) -> Value {
         "last_sent": status.last_sent.map(moment),
         "heart_bt_int_s": settings.protocol.heart_bt_int_s,
         "queued_bytes": status.queued_bytes,
+        "slow_consumer": status.slow_consumer,
+        "held_up_by": status.held_up_by,
+        "unusual_latency": status.unusual_latency.iter().map(|stage| stage.as_str())
+            .collect::<Vec<_>>(),
         "waiting_for_application": { "messages": messages, "bytes": bytes },
         "address": settings.address,
         "destination": status.destination,
-        "counters": {
-            "messages_in": counters.messages_in,
-            "messages_out": counters.messages_out,
-            "bytes_in": counters.bytes_in,
-            "bytes_out": counters.bytes_out,
-            "garbled": counters.garbled,
-            "logons": counters.logons,
-            "not_stored": counters.not_stored,
-            "refused": counters.refused,
-            "passed_over": counters.passed_over,
-            "not_logged": counters.not_logged,
-            "logons_refused": counters.logons_refused,
-            "rejects_in": counters.rejects_in,
-            "rejects_out": counters.rejects_out,
-            "business_rejects_in": counters.business_rejects_in,
-            "business_rejects_out": counters.business_rejects_out,
-            "resend_requests_in": counters.resend_requests_in,
-            "resend_requests_out": counters.resend_requests_out,
-            "resent": counters.resent,
-            "disconnects": counters.disconnects,
-        },
+        "counters": counted(&status.counters),
         "last_end": status.last_end.as_ref().map(|end| json!({
             "at": moment(end.at),
             "reason": end.reason.to_string(),
@@ -89,6 +84,49 @@ pub(crate) fn session(handle: &SessionHandle) -> Value {
             "text": end.text,
         })),
     })
+}
+
+fn counted(counters: &Counters) -> Value {
+    json!({
+        "messages_in": counters.messages_in,
+        "messages_out": counters.messages_out,
+        "bytes_in": counters.bytes_in,
+        "bytes_out": counters.bytes_out,
+        "garbled": counters.garbled,
+        "logons": counters.logons,
+        "not_stored": counters.not_stored,
+        "refused": counters.refused,
+        "passed_over": counters.passed_over,
+        "not_logged": counters.not_logged,
+        "logons_refused": counters.logons_refused,
+        "rejects_in": counters.rejects_in,
+        "rejects_out": counters.rejects_out,
+        "business_rejects_in": counters.business_rejects_in,
+        "business_rejects_out": counters.business_rejects_out,
+        "resend_requests_in": counters.resend_requests_in,
+        "resend_requests_out": counters.resend_requests_out,
+        "resent": counters.resent,
+        "disconnects": counters.disconnects,
+    })
+}
+
+/// Where the session keeps its messages and what that takes of the disk; `null` in memory.
+fn store(handle: &SessionHandle) -> Value {
+    let settings = handle.settings();
+    if settings.store.durability == Durability::Memory {
+        return Value::Null;
+    }
+    let path = settings.store_path();
+    let free = rustix::fs::statvfs(&path).ok().map(|found| found.f_bavail * found.f_frsize);
+    json!({ "path": path.display().to_string(), "bytes": on_disk(&path), "free_bytes": free })
+}
+
+/// Bytes that the files of a directory take, those of its directories not counted: a store has
+/// none.
+fn on_disk(dir: &Path) -> u64 {
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let taken = files.filter_map(|file| file.metadata().ok()).map(|file| file.blocks() * 512);
+    taken.sum()
 }
 
 /// What the page of one session shows beside that.
@@ -106,6 +144,7 @@ pub(crate) fn details(handle: &SessionHandle) -> Value {
         })
     });
     shown["latency"] = latency.collect();
+    shown["store"] = store(handle);
     shown["destinations"] = handle.destinations().into();
     shown["windows"] = windows(handle);
     shown["store_failure"] =

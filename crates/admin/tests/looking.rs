@@ -35,7 +35,24 @@ fn sessions_are_shown_with_all_that_is_known() {
     let stages: Vec<_> = details["latency"].as_array().unwrap().iter().collect();
     assert!(stages.iter().any(|stage| stage["stage"] == "read_to_callback"));
     assert!(stages.iter().all(|stage| stage["p50_ns"].as_u64() <= stage["p99_ns"].as_u64()));
+    assert_eq!((&details["held_up_by"], &details["slow_consumer"]), (&Value::Null, &false.into()));
+    assert_eq!(details["unusual_latency"], Value::Array(Vec::new()));
+    assert!(details["store"]["bytes"].as_u64().unwrap() > 4_096, "{}", details["store"]);
+    assert!(details["store"]["path"].as_str().unwrap().contains("VENUE"));
     market.viewer().get("/api/sessions/FIX.4.4:VENUE-%3ENOBODY").refused(404);
+}
+
+#[test]
+fn the_plotter_of_hdrhistogram_gets_its_file() {
+    let market = Market::new();
+    market.trade(3);
+    let of_stage = |stage: &str| market.viewer().get(&format!("{PATH}/latency/{stage}"));
+    let file = of_stage("callback");
+    assert_eq!(file.status, 200);
+    assert!(file.body.trim_start().starts_with("Value     Percentile TotalCount"), "{file:?}");
+    assert!(file.body.contains("Total count    =            3]"), "{file:?}");
+    let why = of_stage("lunch").refused(404);
+    assert!(why.contains("read_to_written"), "{why}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{IsTerminal as _, stdout};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ratatui::DefaultTerminal;
@@ -15,7 +16,7 @@ use ratatui::widgets::{Cell, Row, Table, TableState};
 use serde_json::Value;
 use transfix::clock;
 
-use crate::admin::remote::To;
+use crate::admin::remote::{Failure, To};
 use crate::input::failed;
 
 /// See the sessions of an engine that runs, in a table that lives.
@@ -24,8 +25,9 @@ use crate::input::failed;
   transfix top --token-file token
   transfix top --url https://venue.example:9890 --ca authority.pem --every 5
 
-Keys: up and down choose, / filters by text, p shows problems alone, s sorts by another column,
-q or Ctrl-C ends. The engine has [admin] in its settings; a token of a viewer is enough.
+Keys: up and down choose a session, whose times are shown by stage; / filters by text, p shows
+problems alone, s sorts by another column, q or Ctrl-C ends.
+The engine has [admin] in its settings; a token of a viewer is enough.
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage, or no terminal.")]
 pub(crate) struct Args {
     /// Seconds between two looks.
@@ -44,8 +46,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     if !stdout().is_terminal() {
         return failed("top needs a terminal; `transfix admin sessions` writes to a pipe");
     }
-    let looks = looks(args);
-    let shown = ratatui::run(|terminal| show(terminal, first, &looks));
+    let chosen = Chosen::default();
+    let looks = looks(args, Arc::clone(&chosen));
+    let shown = ratatui::run(|terminal| show(terminal, first, &looks, &chosen));
     match shown {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -55,18 +58,28 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// What is seen at each look, or why it is not.
-type Look = Result<Vec<Value>, String>;
+/// What is seen at each look, all sessions and more of the one that is chosen, or why it is not.
+type Look = Result<(Vec<Value>, Value), String>;
+
+/// The identity of the session that is chosen.
+type Chosen = Arc<Mutex<Option<String>>>;
 
 /// Looks from time to time, in a thread of its own: a slow engine does not hold up the keys.
-fn looks(args: &Args) -> Receiver<Look> {
+fn looks(args: &Args, chosen: Chosen) -> Receiver<Look> {
     let (to, looks) = channel();
     let (engine, every) = (args.to.clone(), Duration::from_secs(args.every));
+    let look = move || {
+        let sessions = engine.sessions()?;
+        let id = chosen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // One that has gone meanwhile is in the table no more.
+        let more = id.and_then(|id| engine.session(&id).ok()).unwrap_or_default();
+        Ok((sessions, more))
+    };
     std::thread::spawn(move || {
         // Nobody sends: it is a wait that ends with the program.
         let (_stop, pause) = channel::<()>();
         while pause.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-            if to.send(engine.sessions().map_err(|error| error.to_string())).is_err() {
+            if to.send(look().map_err(|error: Failure| error.to_string())).is_err() {
                 break;
             }
         }
@@ -100,6 +113,8 @@ struct Screen {
     only_problems: bool,
     sort: Option<usize>,
     chosen: TableState,
+    /// The session that was chosen at the last look.
+    more: Value,
 }
 
 /// Counts of a session at a moment.
@@ -125,20 +140,23 @@ fn show(
     terminal: &mut DefaultTerminal,
     first: Vec<Value>,
     looks: &Receiver<Look>,
+    chosen: &Chosen,
 ) -> std::io::Result<()> {
     let mut screen = Screen::default();
     screen.see(&first, clock::monotonic_ns());
     loop {
         for look in looks.try_iter() {
             match look {
-                Ok(sessions) => {
+                Ok((sessions, more)) => {
                     screen.error = None;
+                    screen.more = more;
                     screen.see(&sessions, clock::monotonic_ns());
                 }
                 Err(error) => screen.error = Some(error),
             }
         }
         terminal.draw(|frame| screen.draw(frame))?;
+        *chosen.lock().unwrap_or_else(PoisonError::into_inner) = screen.chosen_id();
         if !event::poll(Duration::from_millis(100))? {
             continue;
         }
@@ -236,10 +254,50 @@ impl Screen {
         rows
     }
 
+    fn chosen_id(&self) -> Option<String> {
+        self.rows().get(self.chosen.selected()?).map(|one| one.cells[0].clone())
+    }
+
+    /// The times of the chosen session by stage, if they were seen already.
+    fn times(&self) -> Vec<Row<'static>> {
+        let id = self.chosen_id();
+        if id.is_none() || self.more["id"].as_str() != id.as_deref() {
+            return Vec::new();
+        }
+        let unusual = self.more["unusual_latency"].as_array();
+        let stages = self.more["latency"].as_array().into_iter().flatten();
+        let row = |one: &Value| {
+            let us =
+                |name: &str| format!("{:.1}", one[name].as_f64().unwrap_or_default() / 1_000.0);
+            let is_unusual = unusual.is_some_and(|all| all.contains(&one["stage"]));
+            let note = if is_unusual { "unusual" } else { "" };
+            Row::new([
+                text(&one["stage"]),
+                text(&one["count"]),
+                us("p50_ns"),
+                us("p99_ns"),
+                us("p999_ns"),
+                us("max_ns"),
+                note.to_owned(),
+            ])
+        };
+        stages.map(row).collect()
+    }
+
     fn draw(&mut self, frame: &mut ratatui::Frame<'_>) {
-        let [head, body, foot] =
-            Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
-                .areas(frame.area());
+        let times = self.times();
+        let below = match times.len() {
+            0 => 0,
+            rows => rows as u16 + 2,
+        };
+        let [head, body, more, foot] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Min(4),
+            Constraint::Max(below),
+            Constraint::Length(1),
+        ])
+        .areas(frame.area());
+        frame.render_widget(stages(times), more);
         let mut chosen_row = std::mem::take(&mut self.chosen);
         let rows = self.rows();
         let problems = self.sessions.iter().filter(|one| one.has_problem).count();
@@ -277,6 +335,14 @@ impl Screen {
         frame.render_widget(Line::from(last), foot);
         self.chosen = chosen_row;
     }
+}
+
+/// The table of the times of a session.
+fn stages(times: Vec<Row<'static>>) -> Table<'static> {
+    let header = ["stage", "count", "p50 µs", "p99 µs", "p99.9 µs", "max µs", ""];
+    let widths = [16, 12, 10, 10, 10, 10, 8].map(Constraint::Length);
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    Table::new(times, widths).header(Row::new(header).style(bold).top_margin(1))
 }
 
 impl Seen {
@@ -364,6 +430,35 @@ mod tests {
         assert!(lines[0].contains("2 sessions, 1 with problems, 2 shown"), "{text}");
         assert!(lines[2].contains("store") && lines[2].contains("\"b "), "{text}");
         assert!(lines[3].contains(" 25 ") && lines[3].contains("2 s"), "{text}");
+    }
+
+    #[test]
+    fn the_times_of_the_chosen_session_are_shown() {
+        let mut screen = Screen::default();
+        screen.see(&[session("a", None, 10), session("b", None, 0)], 1);
+        screen.more = json!({
+            "id": "a", "unusual_latency": ["callback"],
+            "latency": [
+                { "stage": "found", "count": 3, "p50_ns": 310, "p99_ns": 900, "p999_ns": 900,
+                    "max_ns": 950 },
+                { "stage": "callback", "count": 3, "p50_ns": 2_000, "p99_ns": 9_000,
+                    "p999_ns": 9_000, "max_ns": 81_200 },
+            ],
+        });
+        assert!(!drawn(&mut screen).contains("p99.9"), "nothing is chosen");
+        screen.key(KeyCode::Down);
+        let mut terminal = Terminal::new(TestBackend::new(140, 14)).unwrap();
+        let mut text = || {
+            terminal.draw(|frame| screen.draw(frame)).unwrap();
+            (screen.chosen_id(), terminal.backend().to_string())
+        };
+        let (id, shown) = text();
+        assert_eq!(id.as_deref(), Some("a"));
+        let line = |name: &str| shown.lines().find(|line| line.contains(name)).unwrap().to_owned();
+        assert!(line("callback").contains("81.2") && line("callback").contains("unusual"));
+        assert!(line("found").contains("0.3") && !line("found").contains("unusual"));
+        screen.key(KeyCode::Down);
+        assert!(!drawn(&mut screen).contains("81.2"), "those of another");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use transfix_session::{Role, SessionId};
@@ -38,6 +39,7 @@ use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
 use crate::link::failed_logons::{FailedLogons, Limits};
 use crate::observe::called::Watch;
+use crate::observe::latency::usual::UsualTimes;
 use crate::observe::supervised::supervise;
 use crate::settings::template::is_template;
 use crate::settings::{
@@ -336,7 +338,16 @@ impl Engine {
         let (mut acceptor, lost) = (acceptor.map_err(io_error("epoll"))?, all.thread_lost);
         let door = Arc::clone(acceptor.door());
         let (name, of_thread) = ("tfx-accept".to_owned(), Arc::clone(&io));
-        let job = Job::spawn(&*io, name, move || supervise(lost, &*of_thread, || acceptor.run()));
+        self.registry.accepts.store(true, Ordering::Release);
+        let registry = Arc::clone(&self.registry);
+        let job = Job::spawn(&*io, name, move || {
+            supervise(lost, &*of_thread, || {
+                registry.accepts.store(true, Ordering::Release);
+                // Also after a panic.
+                let _ended = Ended(&registry);
+                acceptor.run()
+            });
+        });
         self.acceptor = Some((door, job.map_err(io_error("thread tfx-accept"))?));
         Ok(())
     }
@@ -445,6 +456,15 @@ fn tell_latency(session: &Shared) {
     }
 }
 
+/// Says that nobody accepts connections when it is dropped.
+struct Ended<'r>(&'r Registry);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.accepts.store(false, Ordering::Release);
+    }
+}
+
 /// Ends the threads in which applications are called.
 fn end_line(registry: &Registry) {
     if let Some(line) = &registry.line {
@@ -474,6 +494,8 @@ fn registry(
     registry.io = Arc::clone(io);
     registry.certificates = Arc::new(OwnCertificates::new(Arc::clone(io)));
     registry.watch = Arc::new(Watch::new(settings.slow_callback_ms));
+    let (window_s, percent) = (settings.latency_window_s, settings.latency_unusual_percent);
+    registry.usual_times = UsualTimes::new(window_s, percent, io.monotonic_ns());
     registry.waiting = Arc::new(WaitingTotal::new(settings.waiting_bytes_max));
     if !settings.audit_file.as_os_str().is_empty() {
         let path = &settings.audit_file;

@@ -8,7 +8,7 @@ import { bytes, dateTime, nanoseconds, number, rate, span, STATES } from "/forma
 import { age, rates } from "/live.js";
 import * as messages from "/messages.js";
 import { page } from "/keys.js";
-import { PROBLEMS } from "/sessions.js";
+import { problemOf } from "/sessions.js";
 
 const EVERY_MS = 1000;
 // How many rates a curve shows.
@@ -66,7 +66,7 @@ function showStanding(node, session) {
     STATES[session.state] ?? session.state)];
   if (session.since) parts.push(`since ${dateTime(session.since)} UTC`);
   if (session.problem) {
-    parts.push(mark("bad", `⚠ ${PROBLEMS[session.problem] ?? session.problem}`));
+    parts.push(mark("bad", `⚠ ${problemOf(session)}`));
   }
   if (!session.enabled) parts.push(mark("warn", "logged out by an operator"));
   const text = parts.map((part) => part.textContent ?? part).join(" ");
@@ -95,7 +95,7 @@ function overview(main, id) {
   const [state, setState] = facts([["role", "Role"], ["address", "Address"],
     ["destination", "Connected to"], ["next_in", "Next number in"], ["next_out", "Next number out"],
     ["heard", "Last heard"], ["sent", "Last sent"], ["heart", "HeartBtInt(108)"],
-    ["queue", "Queue"], ["waiting", "Waiting for the program"]]);
+    ["queue", "Queue"], ["waiting", "Waiting for the program"], ["store", "Store on disk"]]);
   const [end, setEnd] = facts([["at", "When"], ["reason", "Why"],
     ["text", "Text of the other side"], ["store", "Store failure"]]);
   const [counts, setCount] = facts(COUNTS);
@@ -124,13 +124,16 @@ function overview(main, id) {
     setState("queue", bytes(s.queued_bytes));
     const { messages: waiting, bytes: size } = s.waiting_for_application;
     setState("waiting", `${number(waiting)}, ${bytes(size)}`);
+    setState("store", s.store ? `${bytes(s.store.bytes)}, ${bytes(s.store.free_bytes)} left`
+      : "in memory");
     setEnd("at", s.last_end ? `${dateTime(s.last_end.at)} UTC` : "–");
     setEnd("reason", s.last_end ? `${s.last_end.reason} (code ${s.last_end.code})` : "–");
     setEnd("text", s.last_end?.text ? `“${s.last_end.text}”` : "–");
     setEnd("store", s.store_failure ?? "none");
     for (const [name] of COUNTS) setCount(name, number(s.counters[name]));
     curves.forEach((one) => one.add(s.rates));
-    showRows(latencyRows, (s.latency ?? []).map((l) => [l.stage.replaceAll("_", " "),
+    showRows(latencyRows, (s.latency ?? []).map((l) => [l.stage.replaceAll("_", " ") +
+      (s.unusual_latency.includes(l.stage) ? " ⚠ unusual" : ""),
       number(l.count), nanoseconds(l.p50_ns), nanoseconds(l.p99_ns), nanoseconds(l.p999_ns),
       nanoseconds(l.max_ns)]), "Nothing was measured yet.");
     showRows(windowRows, (s.windows ?? []).map((w) => [w.open_local, w.close_local]),

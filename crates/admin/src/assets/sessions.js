@@ -7,10 +7,14 @@ import { page } from "/keys.js";
 import { age, health, listen, sessions } from "/live.js";
 
 // How bad a problem is: the least first.
-const RANK = { store: 0, "not logged on": 1 };
-const rank = (session) => (session.problem ? RANK[session.problem] ?? 2 : session.enabled ? 4 : 3);
+const RANK = { store: 0, callback: 1, "not logged on": 2, "slow consumer": 3, latency: 4 };
+const rank = (session) => (session.problem ? RANK[session.problem] ?? 5 : session.enabled ? 7 : 6);
 
-export const PROBLEMS = { store: "store failed", "not logged on": "not logged on" };
+const PROBLEMS = { store: "store failed", latency: "slower than usual" };
+
+// What is wrong with a session, in words.
+export const problemOf = (session) => (session.problem === "callback"
+  ? `${session.held_up_by} does not return` : PROBLEMS[session.problem] ?? session.problem);
 
 const isLate = (session) => session.state === "Active" && session.heart_bt_int_s > 0 &&
   session.heard > session.heart_bt_int_s * 1500;
@@ -40,7 +44,7 @@ const KEYS = {
 };
 
 function problem(session) {
-  if (session.problem) return [`⚠ ${PROBLEMS[session.problem] ?? session.problem}`, "", "bad"];
+  if (session.problem) return [`⚠ ${problemOf(session)}`, "", "bad"];
   if (!session.enabled) return ["logged out", "by an operator", "quiet"];
   return session.state === "Active" ? ["–", ""] : ["–", "closed by schedule", "quiet"];
 }

@@ -43,6 +43,7 @@ pub(crate) struct To {
 pub(crate) enum Verb {
     Sessions(Sessions),
     Session(Session),
+    Latency(Latency),
     Do(Do),
     Messages(Messages),
     Events(Events),
@@ -77,6 +78,24 @@ Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Session {
     /// Its identity.
     id: String,
+    #[command(flatten)]
+    to: To,
+}
+
+/// Write how long one stage of a session took, as a file `.hgrm`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix admin latency 'FIX.4.4:VENUE->DESK' read_to_written > desk.hgrm
+
+The plotter of HdrHistogram draws it. `transfix admin session` shows all stages as a table; the page
+\"Latency\" of the book says what each holds.
+Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
+pub(crate) struct Latency {
+    /// The session's identity.
+    id: String,
+    /// The stage: found, session, callback, encoded, committed, written, read_to_callback,
+    /// read_to_written, put_to_written, test_request.
+    stage: String,
     #[command(flatten)]
     to: To,
 }
@@ -265,6 +284,10 @@ pub(super) fn run(verb: &Verb) -> ExitCode {
             let path = format!("/api/sessions/{}", encoded(&args.id));
             shown(&args.to, &path, shown::session)
         }
+        Verb::Latency(args) => {
+            let (id, stage) = (encoded(&args.id), encoded(&args.stage));
+            args.to.text(&format!("/api/sessions/{id}/latency/{stage}"))
+        }
         Verb::Do(args) => perform(args),
         Verb::Messages(args) => shown(&args.to, &messages(args), shown::messages),
         Verb::Events(args) => return events(args),
@@ -420,11 +443,24 @@ impl To {
         }
     }
 
+    fn text_of(&self, mut answer: Response<Body>) -> Answer {
+        let text = answer.body_mut().with_config().limit(1 << 30).read_to_string();
+        text.map_err(|error| self.unreached(&error))
+    }
+
+    /// One session with its times.
+    pub(crate) fn session(&self, id: &str) -> Result<Value, Failure> {
+        self.json("GET", &format!("/api/sessions/{}", encoded(id)), None)
+    }
+
+    /// Asks, and returns the text that is answered.
+    fn text(&self, path: &str) -> Answer {
+        self.text_of(self.ask("GET", path, None, Some(ANSWER_MAX))?)
+    }
+
     /// Asks, and returns what is answered.
     fn json(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
-        let mut answer = self.ask(method, path, body, Some(ANSWER_MAX))?;
-        let text = answer.body_mut().with_config().limit(1 << 30).read_to_string();
-        let text = text.map_err(|error| self.unreached(&error))?;
+        let text = self.text_of(self.ask(method, path, body, Some(ANSWER_MAX))?)?;
         serde_json::from_str(&text).map_err(|_| {
             Failure::Other(format!("{}: the answer is no JSON: is this Transfix?", self.url))
         })

@@ -66,20 +66,30 @@ pub(super) fn session(one: &Value) -> String {
     for (name, value) in one["counters"].as_object().into_iter().flatten() {
         shown.add_row([name.clone(), text(value)]);
     }
+    let store = &one["store"];
+    if !store.is_null() {
+        shown.add_row(["store".to_owned(), text(&store["path"])]);
+        shown.add_row(["store_bytes".to_owned(), text(&store["bytes"])]);
+        shown.add_row(["store_free_bytes".to_owned(), text(&store["free_bytes"])]);
+    }
     let mut all = format!("{shown}\n");
     let end = &one["last_end"];
     if !end.is_null() {
         let (reason, said) = (text(&end["reason"]), text(&end["text"]));
         all += &format!("\nlast end, {}: {reason} {said}\n", second(&end["at"]));
     }
-    let mut times = table(&["stage", "count", "p50 µs", "p99 µs", "p99.9 µs", "max µs"]);
+    let mut times = table(&["stage", "count", "p50 µs", "p99 µs", "p99.9 µs", "max µs", ""]);
+    let unusual = one["unusual_latency"].as_array();
     let us = |ns: &Value| format!("{:.1}", ns.as_f64().unwrap_or_default() / 1_000.0);
     let mut has_times = false;
     for stage in rows(one, "latency") {
         has_times = true;
         let [p50, p99, p999, max] =
             ["p50_ns", "p99_ns", "p999_ns", "max_ns"].map(|name| us(&stage[name]));
-        times.add_row([text(&stage["stage"]), text(&stage["count"]), p50, p99, p999, max]);
+        let is_unusual = unusual.is_some_and(|all| all.contains(&stage["stage"]));
+        let note = if is_unusual { "unusual" } else { "" }.to_owned();
+        let (name, count) = (text(&stage["stage"]), text(&stage["count"]));
+        times.add_row([name, count, p50, p99, p999, max, note]);
     }
     if has_times {
         all += &format!("\n{times}\n");

@@ -168,6 +168,7 @@ const CALLS: &[(i32, &str)] = &[
     (2, "admin sessions --url https://127.0.0.1:1"),
     (2, "admin sessions --token-file none"),
     (1, "admin session X --url http://127.0.0.1:1"),
+    (1, "admin latency X found --url http://127.0.0.1:1"),
     (1, "admin do X heartbeat --url http://127.0.0.1:1"),
     (1, "admin messages X --url http://127.0.0.1:1"),
     (1, "admin events --url http://127.0.0.1:1"),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use transfix_session::{OperateError, SendError, SessionId};
@@ -154,6 +155,13 @@ impl Admin {
     pub fn find(&self, id: &str) -> Option<SessionHandle> {
         let all = self.registry.all().into_iter();
         all.map(SessionHandle::of).find(|handle| handle.id().to_string() == id)
+    }
+
+    /// Whether the thread runs that accepts connections: `false` for an engine without a listener,
+    /// one that was stopped, and one whose thread has ended by a fault.
+    #[must_use]
+    pub fn accepts(&self) -> bool {
+        self.registry.accepts.load(Ordering::Acquire)
     }
 
     /// How often messages were rejected and connections ended, by reason.

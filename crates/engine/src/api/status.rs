@@ -8,6 +8,7 @@ use transfix_session::{SessionId, State};
 
 use crate::api::handle::SessionHandle;
 use crate::observe::counters::Counters;
+use crate::observe::latency::LatencyStage;
 pub use crate::observe::published::LastEnd;
 
 /// A session as an operator sees it. Each value is right by itself; two of them may be of two
@@ -39,6 +40,13 @@ pub struct SessionStatus {
     pub queued_bytes: usize,
     /// Messages that wait for an application in threads of its own, and their bytes.
     pub waiting_for_application: (usize, usize),
+    /// Whether its counterparty reads too slowly: the setting `slow_consumer`.
+    pub slow_consumer: bool,
+    /// The callback of its application that has not returned after `slow_callback_ms`.
+    pub held_up_by: Option<&'static str>,
+    /// The stages whose p99 has left its usual range, as of the end of the last window of
+    /// `latency_window_s`. The log has the times: `a latency is unusual`.
+    pub unusual_latency: Vec<LatencyStage>,
     /// Where an initiator is connected, or has tried last, as `host:port`; `None` for an acceptor.
     pub destination: Option<String>,
     /// The other end of its connection, as TCP knows it (of an initiator that connects through a
@@ -70,6 +78,9 @@ impl SessionHandle {
             last_sent: published.last_sent(),
             queued_bytes: self.queued_bytes(),
             waiting_for_application: self.waiting_for_application(),
+            slow_consumer: published.is_slow(),
+            held_up_by: published.held_up_by(),
+            unusual_latency: published.unusual.stages().collect(),
             destination: destination.cloned(),
             peer: published.peer(),
             counters: published.counters.now(),

@@ -1,7 +1,7 @@
 //! All sessions of an engine, found by what they are.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use transfix_session::{BeginString, SessionId};
@@ -17,6 +17,7 @@ use crate::drive::waiting::WaitingTotal;
 use crate::io::{Io, System};
 use crate::link::rule_book::RuleBook;
 use crate::observe::called::Watch;
+use crate::observe::latency::usual::UsualTimes;
 use crate::observe::protocol_log::ProtocolLogs;
 use crate::observe::reasons::LiveReasons;
 use crate::settings::SessionSettings;
@@ -47,12 +48,16 @@ pub(crate) struct Registry {
     pub(crate) waiting: Arc<WaitingTotal>,
     /// Looks for callbacks that do not return.
     pub(crate) watch: Arc<Watch>,
+    /// Looks for times that are unusual.
+    pub(crate) usual_times: UsualTimes,
     /// Threads in which applications are called, if there are any.
     pub(crate) line: Option<Arc<Line>>,
     /// Looks up the names of counterparties.
     pub(crate) names: Arc<Resolver>,
     /// What all sessions count together.
     pub(crate) reasons: Arc<LiveReasons>,
+    /// Whether the thread `tfx-accept` runs.
+    pub(crate) accepts: AtomicBool,
     /// Certificates of our own.
     pub(crate) certificates: Arc<OwnCertificates>,
     /// Where the actions of operators are written, if they are.
@@ -77,9 +82,11 @@ impl Default for Registry {
             helpers: Arc::default(),
             waiting: Arc::default(),
             watch: Arc::default(),
+            usual_times: UsualTimes::default(),
             line: None,
             names: Arc::default(),
             reasons: Arc::default(),
+            accepts: AtomicBool::new(false),
             certificates: Arc::default(),
             audit: None,
             requests: Requests::default(),

@@ -1,5 +1,5 @@
-//! The thread `tfx-watch`, which tells of callbacks that do not return, and of certificates of ours
-//! that end.
+//! The thread `tfx-watch`, which tells of callbacks that do not return, of latencies that are
+//! unusual, and of certificates of ours that end.
 
 use std::io;
 use std::sync::Arc;
@@ -30,7 +30,10 @@ impl Watching {
     pub(crate) fn start(registry: &Arc<Registry>, lost: ThreadLost) -> io::Result<Option<Self>> {
         let io = &registry.io;
         let interval_ns = registry.watch.interval_ns();
-        if interval_ns.is_none() && registry.certificates.looks_at().is_none() {
+        if interval_ns.is_none()
+            && registry.certificates.looks_at().is_none()
+            && registry.usual_times.looks_at().is_none()
+        {
             return Ok(None);
         }
         let mut poll = io.poll()?;
@@ -40,15 +43,22 @@ impl Watching {
             let mut ready = Vec::new();
             while !of_thread.load(Ordering::Acquire) {
                 let now_ns = registry.io.monotonic_ns();
-                let looks_at = registry.certificates.looks_at();
-                let until_look = looks_at.map(|at| at.saturating_sub(now_ns));
+                let looks_at = [registry.certificates.looks_at(), registry.usual_times.looks_at()];
+                let until_look = looks_at.into_iter().flatten().min();
+                let until_look = until_look.map(|at| at.saturating_sub(now_ns));
                 let time = interval_ns.into_iter().chain(until_look).min();
                 poll.wait(&mut ready, time.map(Duration::from_nanos))?;
                 ready.clear();
                 registry.certificates.look();
-                registry.watch.look(registry.io.monotonic_ns(), |id| {
-                    // What its application has had and sent before may still wait for a thread.
-                    if let Some(session) = registry.find(id) {
+                registry.usual_times.look(registry.io.monotonic_ns(), || {
+                    let all = registry.all();
+                    all.iter().map(|s| (s.id.clone(), Arc::clone(&s.published))).collect()
+                });
+                registry.watch.look(registry.io.monotonic_ns(), |id, callback| {
+                    let Some(session) = registry.find(id) else { return };
+                    session.published.note_held_up(callback);
+                    if callback.is_some() {
+                        // What its application has had and sent before may still wait for a thread.
                         session.call_worker();
                     }
                 });

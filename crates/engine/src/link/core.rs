@@ -549,6 +549,7 @@ impl Core {
     }
 
     fn tell_slow(&mut self, now: Now, is_slow: bool) -> Result<(), Down> {
+        self.published.note_slow(is_slow);
         self.events.slow_consumer(now, is_slow, self.out.bytes().len());
         if is_slow && self.slow.disconnects() {
             return Err(Down::Session(Disconnect::Stalled));

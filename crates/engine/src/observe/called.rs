@@ -137,15 +137,16 @@ impl Watch {
     }
 
     /// Tells of calls that take too long, and of those that did and have returned. `held_up` is
-    /// called for each session whose callback has not returned.
-    pub(crate) fn look(&self, now_ns: u64, held_up: impl Fn(&SessionId)) {
+    /// called for each of these sessions, with the callback until it has returned.
+    pub(crate) fn look(&self, now_ns: u64, held_up: impl Fn(&SessionId, Option<&'static str>)) {
         for slow in self.find(now_ns) {
             let Slow { id, callback, ms, has_returned } = slow;
             if has_returned {
                 tracing::warn!(session = %id, callback, ms, "a slow callback has returned");
+                held_up(&id, None);
             } else {
                 tracing::warn!(session = %id, callback, ms, "a callback has not returned");
-                held_up(&id);
+                held_up(&id, Some(callback));
             }
         }
     }

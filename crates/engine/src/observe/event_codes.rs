@@ -482,4 +482,19 @@ const ALL: &[EventCode] = &[
         "Nothing: a crash has left it, and the chain says so.",
     ),
     event(2801, "latency", "Nothing: `latency_at_stop` wants it."),
+    event(
+        2802,
+        "a latency is unusual",
+        "The p99 of `stage`, `p99_ns`, is more than `latency_unusual_percent` of the usual one, \
+            `usual_ns`, and above all of the last thirty windows. `callback` is your application, \
+            `committed` the disk, `written` and `test_request` the network and the counterparty; \
+            all stages at once are the machine: look for what else runs on its CPUs.",
+    ),
+    event(2803, "a latency is usual again", "Nothing: it is as before."),
+    event(
+        2804,
+        "an unusual latency is the usual one now",
+        "It has lasted for thirty windows and is no longer told. If nothing was changed, find out \
+            why: the book's page \"Latency\" says what each stage holds.",
+    ),
 ];

@@ -6,6 +6,7 @@
 
 mod histogram;
 mod recorder;
+pub(crate) mod usual;
 
 use std::fmt;
 

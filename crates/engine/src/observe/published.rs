@@ -1,8 +1,8 @@
 //! What is known of a session without its lock.
 //!
 //! Invariant: the holder of the session's lock writes, before the application is called and at the
-//! end of a turn; readers never wait. Each value is right by itself; two that are read one after
-//! the other may be of two turns.
+//! end of a turn, but for what the thread `tfx-watch` finds out; readers never wait. Each value is
+//! right by itself; two that are read one after the other may be of two turns.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
@@ -13,6 +13,7 @@ use transfix_codec::shown::Shown;
 use transfix_session::{Disconnect, Session, State};
 
 use crate::observe::counters::LiveCounters;
+use crate::observe::latency::usual::Unusual;
 use crate::observe::latency::{Latency, Recorder};
 
 /// How the last connection of a session has ended.
@@ -37,6 +38,10 @@ pub(crate) struct Published {
     has_failed: AtomicBool,
     /// Held for a copy, once a connection.
     last_end: Mutex<Option<LastEnd>>,
+    /// Whether the counterparty reads too slowly.
+    is_slow: AtomicBool,
+    /// The callback that has not returned; held for a copy. The thread `tfx-watch` writes it.
+    held_up_by: Mutex<Option<&'static str>>,
     /// The other end of the connection; held for a copy, twice a connection.
     peer: Mutex<Option<SocketAddr>>,
     next_num_in: AtomicU64,
@@ -49,6 +54,8 @@ pub(crate) struct Published {
     pub(crate) counters: LiveCounters,
     /// Made at the first turn: most of the sessions of a large venue may never be connected.
     latency: OnceLock<Arc<Recorder>>,
+    /// The thread `tfx-watch` writes it.
+    pub(crate) unusual: Unusual,
 }
 
 impl Published {
@@ -92,7 +99,26 @@ impl Published {
 
     /// A connection has begun, whose other end is this one; or there is none.
     pub(crate) fn note_peer(&self, peer: Option<SocketAddr>) {
+        self.note_slow(false);
         *self.peer.lock().unwrap_or_else(PoisonError::into_inner) = peer;
+    }
+
+    /// Whether the counterparty reads too slowly.
+    pub(crate) fn note_slow(&self, is_slow: bool) {
+        self.is_slow.store(is_slow, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_slow(&self) -> bool {
+        self.is_slow.load(Ordering::Relaxed)
+    }
+
+    /// This callback has not returned; or it has.
+    pub(crate) fn note_held_up(&self, by: Option<&'static str>) {
+        *self.held_up_by.lock().unwrap_or_else(PoisonError::into_inner) = by;
+    }
+
+    pub(crate) fn held_up_by(&self) -> Option<&'static str> {
+        *self.held_up_by.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn peer(&self) -> Option<SocketAddr> {

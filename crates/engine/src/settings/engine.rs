@@ -62,6 +62,15 @@ settings_table! {
         /// milliseconds: the event `a callback has not returned` names the session and the
         /// callback. 0 for never.
         pub slow_callback_ms: u32 = 1_000,
+        /// Length of a window, in seconds, at whose end the p99 of each stage of each session is
+        /// compared with the windows before: the event `a latency is unusual`. It needs
+        /// `latency_points`, ten windows that say what is usual, and 500 times in a window. 0 for
+        /// never.
+        pub latency_window_s: u32 = 60,
+        /// How many percent of the usual p99, the median of the last thirty windows, are unusual.
+        /// What is below 10 µs or below the greatest p99 of those windows never is.
+        #[least(101)]
+        pub latency_unusual_percent: u32 = 300,
         /// Whether the stop of the engine tells how long messages took on their way through each
         /// session: the event `latency`, one for each stage.
         pub latency_at_stop: bool = false,

@@ -191,6 +191,8 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[engine].thread_lost", STRANGERS, "a_thread_that_panics_goes_on"),
     ("[engine].thread_lost", STRANGERS, "or_ends_the_process_if_the_settings_say_so"),
     ("[engine].slow_callback_ms", STRANGERS, "a_callback_that_does_not_return_is_named"),
+    ("[engine].latency_window_s", LATENCY, "a_stage_that_leaves_its_usual_range_is_known"),
+    ("[engine].latency_unusual_percent", LATENCY, "a_stage_that_leaves_its_usual_range_is_known"),
     ("[engine].latency_at_stop", LATENCY, "the_stop_tells_if_it_is_asked"),
     ("[engine].audit_file", ADMIN, "each_action_does_what_it_says_and_is_written_down"),
     ("[engine].audit_file", ADMIN, "what_the_audit_file_does_not_take_is_not_done"),

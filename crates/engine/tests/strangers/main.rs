@@ -987,12 +987,19 @@ fn a_callback_that_does_not_return_is_named() {
         let line = wait_for_event("a callback has not returned");
         let who = "session=FIX.4.4:VENUE->CLIENT callback=\"on_message\" ms=";
         assert!(line.contains(who), "{line}");
+        let session = engine.sessions().next().unwrap();
+        while session.status().held_up_by != Some("on_message") {
+            std::thread::yield_now();
+        }
         let (_keep, nothing) = channel::<()>();
         assert!(nothing.recv_timeout(Duration::from_millis(60)).is_err());
         let again = events::take().into_iter().any(|line| line.contains("has not returned"));
         assert!(!again, "told once");
         go.send(()).unwrap();
         assert!(wait_for_event("a slow callback has returned").contains(who));
+        while session.status().held_up_by.is_some() {
+            std::thread::yield_now();
+        }
         // One that takes its time, but not for so long, is nobody's business.
         go.send(()).unwrap();
         news(3);

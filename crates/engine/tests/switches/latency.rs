@@ -2,10 +2,14 @@
 //! to know. Times themselves are compared with each other alone.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use transfix::{
-    Engine, Latency, LatencyStage, Offline, SendMode, SessionHandle, Settings, clock, tag,
+    Application, BusinessReject, Engine, Latency, LatencyStage, Message, Offline, SendMode,
+    SessionHandle, SessionRef, Settings, clock, tag,
 };
 
 use crate::switches::{Echo, LONG, logged_on, start, venue};
@@ -241,4 +245,68 @@ fn the_stop_tells_if_it_is_asked() {
             assert_eq!(is_told, asked && has_times, "{stage}:\n{told}");
         }
     }
+}
+
+/// Sends each order back. Once it may, it takes its time for some of them.
+struct Moody {
+    may_be_slow: Arc<AtomicBool>,
+    orders: u64,
+}
+
+impl Application for Moody {
+    fn on_message(
+        &mut self,
+        order: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        self.orders += 1;
+        if self.orders.is_multiple_of(50) && self.may_be_slow.load(Ordering::Relaxed) {
+            let (_keep, nothing) = channel::<()>();
+            let _ = nothing.recv_timeout(Duration::from_millis(30));
+        }
+        Echo.on_message(order, session)
+    }
+}
+
+#[test]
+fn a_stage_that_leaves_its_usual_range_is_known() {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let may_be_slow = Arc::<AtomicBool>::default();
+    let start = |window_s, percent| {
+        let mut settings = Settings::of(venue(|_| ()));
+        settings.engine.latency_window_s = window_s;
+        settings.engine.latency_unusual_percent = percent;
+        let may_be_slow = Arc::clone(&may_be_slow);
+        let app = move |_: &_| {
+            let may_be_slow = Arc::clone(&may_be_slow);
+            Box::new(Moody { may_be_slow, orders: 0 }) as Box<dyn Application>
+        };
+        let engine = Engine::start(&settings, app).unwrap();
+        let wire = logged_on(engine.listening()[0]);
+        (engine, wire, 1)
+    };
+    // One that looks, one that finds nothing unusual, one that does not look.
+    let mut all = [start(1, 300), start(1, u32::MAX), start(0, 300)];
+    let unusual = |engine: &Engine| session(engine).status().unusual_latency;
+    let begun_ns = clock::monotonic_ns();
+    // What else the machine does may make other stages unusual.
+    while !unusual(&all[0].0).contains(&LatencyStage::Callback) {
+        let passed_ns = clock::monotonic_ns() - begun_ns;
+        may_be_slow.store(passed_ns > 13 * SECOND_NS, Ordering::Relaxed);
+        assert!(passed_ns < 90 * SECOND_NS, "{:?}", unusual(&all[0].0));
+        for (_, wire, seq) in &mut all {
+            let seqs = *seq + 1..=*seq + 50;
+            *seq += 50;
+            let orders = seqs.map(|n| wire.frame(&format!("35=D|34={n}|11=A")));
+            let orders = orders.collect::<Vec<_>>().concat();
+            wire.write(&orders);
+        }
+        for (_, wire, _) in &mut all {
+            for _ in 0..50 {
+                assert!(wire.next().starts_with("35=D|"));
+            }
+        }
+    }
+    assert!(may_be_slow.load(Ordering::Relaxed), "before the application was slow");
+    assert_eq!([unusual(&all[1].0), unusual(&all[2].0)], [vec![], vec![]]);
 }
