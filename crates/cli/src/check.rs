@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is said of a message names its place in the input and what would be right.
 
-mod explain;
+pub(crate) mod explain;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,7 +1,16 @@
-//! `transfix connect`: a client that takes commands from the keyboard.
+//! `transfix connect`: a test client that takes commands from the keyboard or a script.
 
+mod commands;
+mod completion;
 mod console;
+mod heard;
+mod kept;
+mod making;
+mod message;
 mod placed;
+mod replay;
+mod values;
+mod vocabulary;
 
 use std::io::IsTerminal;
 use std::iter;
@@ -11,7 +20,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
-use rustyline::ExternalPrinter;
+use rustyline::{CompletionType, ExternalPrinter};
 use transfix::{
     Application, BusinessReject, Direction, Disconnect, Disconnection, Engine, Message, Outcome,
     Rejected, Role, SessionHandle, SessionRef, SessionSettings, Settings,
@@ -22,29 +31,45 @@ use crate::events::{connection_break, connection_failure};
 use crate::input::failed;
 use crate::not_started::NotStarted;
 use crate::show::{Show, say};
-use console::Console;
+use completion::{Help, Situation};
+use console::{Console, LineEditor};
+use heard::Heard;
+use kept::Kept;
+use vocabulary::Vocabulary;
 
-/// Run a client from a settings file, with commands from the keyboard.
+/// Run a test client from a settings file, with commands from the keyboard or a script.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix connect crates/cli/examples/client.toml
   > buy 100 EU 30.5
   > cancel 1
   > send D 11=x|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30
+  > new NewOrderSingle
+  > set Symbol=EU Side=BUY OrderQty=5 OrdType=MARKET
+  > send
+  > expect ExecutionReport ExecType=NEW|ClOrdID=* within 5
   > quit
+  transfix connect client.toml --script morning.txt
 
-Commands: buy QUANTITY SYMBOL PRICE, sell QUANTITY SYMBOL PRICE, cancel NUMBER, burst N (sends N
-orders), send TYPE TAG=VALUE|…, logout, logon, wait (until logged on), quit, help.
+`help` lists the commands; the Tab key completes commands, messages, fields and codes. A script has
+a command in each line, and ends with the first that fails. The page \"Test client\" of the book
+explains them.
 On the screen passwords are stars, and so are the fields in `log.mask` of the session.
 Ends on `quit`, the end of the input, Ctrl-C or SIGTERM: logs out and waits for the answer.
 Exit code: 0 was logged on and has logged out in order, 1 failed, or never logged on,
-2 wrong usage or settings that cannot be read.")]
+2 wrong usage or settings that cannot be read. A script: 1 too if a command has failed.")]
 pub(crate) struct Args {
     /// Settings file with one initiator session.
     settings: PathBuf,
     /// Don't print the messages.
     #[arg(long)]
     quiet: bool,
+    /// Take the commands of this file in place of those from the keyboard.
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// File of the messages that `save` keeps.
+    #[arg(long, value_name = "FILE", default_value = "messages.txt")]
+    messages: PathBuf,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -90,6 +115,7 @@ struct Client {
     show: Show,
     quiet: bool,
     logons: Sender<()>,
+    heard: Heard,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -138,10 +164,13 @@ impl Application for Client {
     }
 
     fn wants_wire(&self) -> bool {
-        !self.quiet
+        true
     }
 
     fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
+        if direction == Direction::Inbound {
+            self.heard.add(frame);
+        }
         self.show.frame(transfix::clock::now().utc, direction, frame);
     }
 }
@@ -175,7 +204,10 @@ fn connect(
     let (orders, next_order) = placed::placed(&session.store_path())?;
     // Before the editor changes it.
     let terminal = tcgetattr(std::io::stdin()).ok();
-    let mut editor = rustyline::DefaultEditor::new().map_err(|error| error.to_string())?;
+    let words = Arc::new(Vocabulary::new(session)?);
+    let kept = Kept::read(&args.messages, &words)?;
+    let situation = Arc::<Mutex<Situation>>::default();
+    let mut editor = editor(&words, &situation).map_err(|error| error.to_string())?;
     // Without a terminal the output is for a program.
     let prompt = if std::io::stdin().is_terminal() { "> " } else { "" };
     let sink = if prompt.is_empty() { None } else { printer(&mut editor) };
@@ -186,7 +218,10 @@ fn connect(
     say(&format!("connecting to {to}; orders go on at {next_order}; `help` lists the commands"));
     let (logons, logged_on) = channel();
     let seen = Arc::default();
-    let mut client = Some(Client { show, quiet: args.quiet, logons, seen: Arc::clone(&seen) });
+    let heard = Heard::default();
+    let client =
+        Client { show, quiet: args.quiet, logons, heard: heard.clone(), seen: Arc::clone(&seen) };
+    let mut client = Some(client);
     let ending = Ending { addresses, engine: Arc::default(), seen };
     let mut place = ending.engine();
     let at_signal = ending.clone();
@@ -202,9 +237,26 @@ fn connect(
     let handle = engine.session(&id).ok_or_else(|| "no session".to_owned())?;
     *place = Some(engine);
     drop(place);
-    let mut console =
-        Console { handle, begin_string, orders, next_order, logged_on, logged_out: false };
-    let done = console.run(&mut editor, prompt);
+    let mut console = Console {
+        handle,
+        begin_string,
+        orders,
+        next_order,
+        logged_on,
+        logged_out: false,
+        words,
+        kept,
+        heard,
+        situation,
+        typed: None,
+        last: Vec::new(),
+        depth: 0,
+        pause: console::pause(),
+    };
+    let done = match &args.script {
+        Some(script) => console.script(script),
+        None => console.run(&mut editor, prompt),
+    };
     let code = ending.log_out().unwrap_or_else(|| {
         loop {
             // A signal came first: its thread ends the process.
@@ -214,8 +266,19 @@ fn connect(
     Ok(done.map(|()| code)?)
 }
 
+/// The editor of the line, with what the Tab key offers.
+fn editor(
+    words: &Arc<Vocabulary>,
+    situation: &Arc<Mutex<Situation>>,
+) -> rustyline::Result<LineEditor> {
+    let config = rustyline::Config::builder().completion_type(CompletionType::List).build();
+    let mut editor = LineEditor::with_config(config)?;
+    editor.set_helper(Some(Help { words: Arc::clone(words), situation: Arc::clone(situation) }));
+    Ok(editor)
+}
+
 /// Prints around the line that is being typed.
-fn printer(editor: &mut rustyline::DefaultEditor) -> Option<Box<dyn FnMut(String) + Send>> {
+fn printer(editor: &mut LineEditor) -> Option<Box<dyn FnMut(String) + Send>> {
     // A terminal that cannot is printed to as any other output.
     let mut printer = editor.create_external_printer().ok()?;
     Some(Box::new(move |line| _ = printer.print(line)))

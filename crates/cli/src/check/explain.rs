@@ -11,15 +11,15 @@ use transfix::{Mask, Message, RejectReason, Tag, tag};
 use crate::input::{Pair, Wrong};
 
 /// What a finding is explained by.
-pub(super) struct Explain<'e, 'm> {
-    pub(super) message: &'e Message<'m>,
-    pub(super) pair: &'e Pair,
+pub(crate) struct Explain<'e, 'm> {
+    pub(crate) message: &'e Message<'m>,
+    pub(crate) pair: &'e Pair,
     /// `None` if the dictionary has no such message.
-    pub(super) layout: Option<&'e MessageLayout>,
+    pub(crate) layout: Option<&'e MessageLayout>,
     /// All that is said of the message.
-    pub(super) findings: &'e [Finding],
+    pub(crate) findings: &'e [Finding],
     /// Values that are not shown.
-    pub(super) mask: Option<&'e Mask>,
+    pub(crate) mask: Option<&'e Mask>,
 }
 
 /// Longest value that is shown whole, in characters.
@@ -29,7 +29,7 @@ const CODES_MAX: usize = 12;
 
 impl Explain<'_, '_> {
     /// One line: the field, the reason, and what would be right.
-    pub(super) fn finding(&self, finding: &Finding) -> String {
+    pub(crate) fn finding(&self, finding: &Finding) -> String {
         let reject = finding.reject;
         let mut text = self.subject(finding);
         let _ = write!(text, ": {}", reject.reason.text());
@@ -231,7 +231,7 @@ impl Explain<'_, '_> {
 }
 
 /// What BodyLength(9) or CheckSum(10) would have to say, where only that is wrong.
-pub(super) fn right(bytes: &[u8], wrong: Wrong) -> String {
+pub(crate) fn right(bytes: &[u8], wrong: Wrong) -> String {
     let trailer = bytes.len().checked_sub(TRAILER_LEN).map(|at| bytes.split_at(at));
     let Some((covered, trailer)) = trailer.filter(|(_, trailer)| trailer.starts_with(b"10="))
     else {

@@ -1,0 +1,98 @@
+//! The messages of a log, sent anew.
+
+use std::path::Path;
+
+use transfix::codec::{CheckSumPolicy, FieldIndex};
+use transfix::{Tag, tag};
+
+use super::vocabulary::Vocabulary;
+use crate::input::{self, Failure, Found, Place, Sink, Wrong, parse};
+
+/// MsgType(35) of the session layer, which the session speaks by itself.
+const SESSION_TYPES: [&[u8]; 7] = [b"0", b"1", b"2", b"3", b"4", b"5", b"A"];
+
+/// Sends one message: type and fields.
+pub(super) type Send<'s> = dyn FnMut(&str, &[(Tag, Vec<u8>)]) -> Result<(), String> + 's;
+
+/// What was found in the log.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Replayed {
+    pub(super) sent: u64,
+    /// Messages of the session layer, and of the other side.
+    pub(super) left_out: u64,
+    /// What was no message.
+    pub(super) garbled: u64,
+}
+
+/// Sends the application messages of a log, a capture or a store whose SenderCompID(49) is ours,
+/// with new header and trailer.
+pub(super) fn replay(
+    path: &Path,
+    (words, sender_comp_id): (&Vocabulary, &str),
+    send: &mut Send<'_>,
+) -> Result<Replayed, String> {
+    // What is written while it is read, by this very session for one, is not sent.
+    let mut whole = Player::new(words, sender_comp_id);
+    let first = input::read(path, None, None, &mut whole);
+    let sends_max = whole.done.sent;
+    let mut player = Player { send: Some(send), sends_max, ..Player::new(words, sender_comp_id) };
+    match first.and_then(|()| input::read(path, None, None, &mut player)) {
+        Ok(()) | Err(Failure::Enough) => {
+            Ok(Replayed { left_out: whole.done.left_out, ..player.done })
+        }
+        Err(Failure::Read(error)) => Err(format!("{error} ({} sent)", player.done.sent)),
+        Err(Failure::Write(error)) => Err(format!("{error} ({} sent)", player.done.sent)),
+    }
+}
+
+struct Player<'p, 's> {
+    words: &'p Vocabulary,
+    sender_comp_id: &'p str,
+    /// `None` if they are only counted.
+    send: Option<&'p mut Send<'s>>,
+    sends_max: u64,
+    index: FieldIndex,
+    done: Replayed,
+}
+
+impl<'p> Player<'p, '_> {
+    /// One that counts.
+    fn new(words: &'p Vocabulary, sender_comp_id: &'p str) -> Self {
+        let (index, done) = (FieldIndex::default(), Replayed::default());
+        Self { words, sender_comp_id, send: None, sends_max: u64::MAX, index, done }
+    }
+}
+
+impl Sink for Player<'_, '_> {
+    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+        if self.done.sent == self.sends_max {
+            return Err(Failure::Enough);
+        }
+        let Ok(message) = parse(found.bytes, &mut self.index, CheckSumPolicy::Ignore) else {
+            self.done.garbled += 1;
+            return Ok(());
+        };
+        let msg_type = message.msg_type();
+        let is_ours = message.raw(tag::SENDER_COMP_ID) == Some(self.sender_comp_id.as_bytes());
+        if !is_ours || SESSION_TYPES.contains(&msg_type.as_bytes()) {
+            self.done.left_out += 1;
+            return Ok(());
+        }
+        let Some(send) = &mut self.send else {
+            self.done.sent += 1;
+            return Ok(());
+        };
+        let fields = (0..message.tags().len()).filter_map(|at| message.at(at));
+        let fields = fields.filter(|field| !self.words.is_of_session(field.tag.0));
+        let fields: Vec<_> = fields.map(|field| (field.tag, field.value.to_vec())).collect();
+        let msg_type = String::from_utf8_lossy(msg_type.as_bytes());
+        send(&msg_type, &fields).map_err(Failure::Read)?;
+        self.done.sent += 1;
+        Ok(())
+    }
+
+    fn garbled(&mut self, _: Place, _: Wrong) -> Result<(), Failure> {
+        self.done.garbled += 1;
+        Ok(())
+    }
+}

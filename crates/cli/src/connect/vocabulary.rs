@@ -1,0 +1,225 @@
+//! What the dictionaries of a session call messages, fields and values, for those who type them.
+
+use std::sync::Arc;
+
+use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter, MessageLayout, Rules, Scratch};
+use transfix::codec::{Precision, Switches};
+use transfix::dictionary::{DataType, Dictionary, Field, Flat, Member, Message, nearest, standard};
+use transfix::{ApplVerId, BeginString, DictionarySource, SessionSettings, clock, tag};
+
+use crate::check::explain::Explain;
+use crate::input::Pair;
+
+/// What is longer is a name, and no MsgType(35).
+const MSG_TYPE_MAX: usize = 3;
+/// Codes that are listed where a value is missing.
+const CODES_MAX: usize = 12;
+
+/// The dictionaries of a session.
+pub(super) struct Vocabulary {
+    pair: Pair,
+    begin_string: BeginString,
+    sender_comp_id: String,
+    target_comp_id: String,
+}
+
+impl Vocabulary {
+    /// Those that the session validates by.
+    pub(super) fn new(session: &SessionSettings) -> Result<Self, String> {
+        let load = |own: &Option<DictionarySource>, name: &str| match own {
+            Some(source) => source.load(),
+            None => standard(name).map_err(|error| error.to_string()),
+        };
+        let own = &session.validation;
+        let (session_layer, application) = match session.begin_string {
+            BeginString::Fixt11 => {
+                let version = session.protocol.default_appl_ver_id.and_then(ApplVerId::dictionary);
+                let application = load(&own.dictionary, version.unwrap_or("FIX50SP2"))?;
+                (load(&own.session_dictionary, "FIXT11")?, application)
+            }
+            version => {
+                let one = load(&own.dictionary, version.as_str())?;
+                (one.clone(), one)
+            }
+        };
+        let id = session.id();
+        Ok(Self {
+            pair: Pair { session: Arc::new(session_layer), application: Arc::new(application) },
+            begin_string: session.begin_string,
+            sender_comp_id: id.sender_comp_id.to_string(),
+            target_comp_id: id.target_comp_id.to_string(),
+        })
+    }
+
+    fn dictionaries(&self) -> [&Dictionary; 2] {
+        [&self.pair.application, &self.pair.session]
+    }
+
+    /// The message of this name or MsgType(35).
+    pub(super) fn message(&self, name: &str) -> Result<&Message, String> {
+        let found = self.dictionaries().into_iter();
+        let mut found = found.filter_map(|one| one.message_named(name).or(one.message(name)));
+        found.next().ok_or_else(|| {
+            let hint = nearest(name, self.message_names());
+            let hint = hint.map_or_else(String::new, |name| format!("; do you mean {name}?"));
+            format!("{} has no message '{name}'{hint}", self.pair.application.name())
+        })
+    }
+
+    /// The MsgType(35) of this message. A short one that no dictionary has may be a venue's own.
+    pub(super) fn msg_type(&self, name: &str) -> Result<String, String> {
+        match self.message(name) {
+            Ok(message) => Ok(message.msg_type.clone()),
+            Err(_) if name.len() <= MSG_TYPE_MAX => Ok(name.to_owned()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// `NewOrderSingle(D)`.
+    pub(super) fn message_name(&self, msg_type: &str) -> String {
+        match self.message(msg_type) {
+            Ok(message) => format!("{}({msg_type})", message.name),
+            Err(_) => format!("({msg_type})"),
+        }
+    }
+
+    /// Names of all messages of the application.
+    pub(super) fn message_names(&self) -> impl Iterator<Item = &str> {
+        self.pair.application.messages().iter().map(|message| &*message.name)
+    }
+
+    /// The tag that is named by its number or its name.
+    pub(super) fn tag(&self, name: &str) -> Result<u32, String> {
+        if let Ok(number @ 1..) = name.parse() {
+            return Ok(number);
+        }
+        let mut found = self.dictionaries().into_iter().filter_map(|one| one.field_named(name));
+        found.next().map(|field| field.tag).ok_or_else(|| {
+            let all = self.pair.application.fields().iter().map(|field| &*field.name);
+            let hint = nearest(name, all);
+            let hint = hint.map_or_else(String::new, |name| format!("; do you mean {name}?"));
+            format!("{} has no field '{name}'{hint}", self.pair.application.name())
+        })
+    }
+
+    /// The value that is meant: that of the code of this name, or the text itself.
+    pub(super) fn value(&self, tag: u32, text: &str) -> String {
+        let codes = self.pair.field(tag).map_or(&[][..], |field| &field.codes);
+        let named = codes.iter().find(|code| code.name.eq_ignore_ascii_case(text));
+        named.map_or(text, |code| &code.value).to_owned()
+    }
+
+    /// `Side(54)`.
+    pub(super) fn name(&self, tag: u32) -> String {
+        match self.pair.field(tag) {
+            Some(field) => format!("{}({tag})", field.name),
+            None => format!("({tag})"),
+        }
+    }
+
+    /// What the value of a field may be: its codes, or its type.
+    pub(super) fn choice(&self, tag: u32) -> String {
+        let Some(field) = self.pair.field(tag) else { return String::new() };
+        if field.codes.is_empty() {
+            return format!("a {}", field.data_type.name());
+        }
+        let codes = field.codes.iter().take(CODES_MAX);
+        let codes: Vec<_> = codes.map(|code| format!("{}={}", code.value, code.name)).collect();
+        let more = if field.codes.len() > CODES_MAX { ", …" } else { "" };
+        codes.join(", ") + more
+    }
+
+    /// What a value is called, if it is a code.
+    pub(super) fn code(&self, tag: u32, value: &str) -> Option<&str> {
+        Some(&*self.pair.field(tag)?.code(value)?.name)
+    }
+
+    /// Names of the codes of a field.
+    pub(super) fn codes(&self, tag: u32) -> impl Iterator<Item = &str> {
+        let codes = self.pair.field(tag).map_or(&[][..], |field| &field.codes);
+        codes.iter().map(|code| &*code.name)
+    }
+
+    /// Names of all fields that may stand in the message, those of its groups included.
+    pub(super) fn fields_of(&self, msg_type: &str) -> Vec<&str> {
+        let mut tags = Vec::new();
+        if let Ok(message) = self.message(msg_type) {
+            add_tags(&message.members, &mut tags);
+        }
+        let mut names: Vec<_> =
+            tags.iter().filter_map(|tag| Some(&*self.pair.field(*tag)?.name)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The fields that a message must have, each with a value where one can be made up.
+    pub(super) fn begun(&self, message: &Message) -> Vec<(u32, String)> {
+        let needed = Flat::of(&message.members).filter(|member| member.required);
+        needed.map(|member| (member.tag, self.made_up(member.tag))).collect()
+    }
+
+    fn made_up(&self, tag: u32) -> String {
+        let data_type = self.pair.field(tag).map(|field: &Field| field.data_type);
+        match data_type {
+            _ if tag == tag::CL_ORD_ID.0 => "{id}",
+            Some(DataType::UtcTimestamp) => "{now}",
+            Some(DataType::UtcDateOnly | DataType::LocalMktDate) => "{date}",
+            _ => super::values::MISSING,
+        }
+        .to_owned()
+    }
+
+    /// Whether the field belongs to the header or the trailer, which the session writes.
+    pub(super) fn is_of_session(&self, tag: u32) -> bool {
+        let ends = [self.pair.session.header(), self.pair.session.trailer()];
+        ends.into_iter().any(|members| {
+            let mut tags = Vec::new();
+            add_tags(members, &mut tags);
+            tags.contains(&tag)
+        })
+    }
+
+    /// What is wrong with a message of these fields, line by line.
+    pub(super) fn wrong(&self, msg_type: &str, fields: &[(u32, String)]) -> Vec<String> {
+        let mut frame = Vec::new();
+        let version = self.begin_string.as_str().as_bytes();
+        let mut writer = FrameWriter::new(&mut frame, version, msg_type.as_bytes());
+        let ends = [(49, &*self.sender_comp_id), (56, &*self.target_comp_id), (34, "1")];
+        for (tag, value) in ends {
+            writer.raw(format!("{tag}={value}\x01").as_bytes());
+        }
+        writer.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
+        for (tag, value) in fields {
+            writer.raw(format!("{tag}={value}\x01").as_bytes());
+        }
+        if let Err(error) = writer.finish() {
+            return vec![error.to_string()];
+        }
+        let mut index = FieldIndex::default();
+        let message = transfix::Message::parse(&frame, &mut index, CheckSumPolicy::Ignore);
+        let message = match message {
+            Ok(message) => message,
+            Err(error) => return vec![error.to_string()],
+        };
+        let rules = Rules::new(&self.pair.session, &self.pair.application);
+        let (mut findings, mut scratch) = (Vec::new(), Scratch::default());
+        let switches = Switches { conditions: true, ..Switches::default() };
+        rules.check_all(&message, &switches, &mut scratch, |finding| findings.push(finding));
+        let (session, application) = (&self.pair.session, &self.pair.application);
+        let layout = MessageLayout::new(session, application, msg_type.as_bytes());
+        let (layout, findings) = (layout.as_ref(), &findings[..]);
+        let explain = Explain { message: &message, pair: &self.pair, layout, findings, mask: None };
+        findings.iter().map(|finding| explain.finding(finding)).collect()
+    }
+}
+
+/// The tags of these members, those of groups included.
+fn add_tags(members: &[Member], tags: &mut Vec<u32>) {
+    for member in Flat::of(members) {
+        tags.push(member.tag);
+        if let Some(entry) = member.group {
+            add_tags(entry, tags);
+        }
+    }
+}
