@@ -20,6 +20,7 @@ mod pages;
 mod password;
 mod peer;
 mod print;
+mod run;
 mod schedule;
 mod serve;
 mod settings;
@@ -68,7 +69,8 @@ enum Verb {
     Demo(demo::Args),
     /// Run a small matching venue from a settings file.
     Serve(serve::Args),
-    /// Run a client from a settings file, with commands from the keyboard.
+    Run(run::Args),
+    /// Run a test client from a settings file, with commands from the keyboard or a script.
     Connect(connect::Args),
     /// Measure a scenario against its floor and its peers.
     Bench(scenarios::Args),
@@ -116,7 +118,7 @@ fn main() -> ExitCode {
         Verb::Connect(_) if !cli.verbose => Rejects::Elsewhere,
         _ => Rejects::Shown,
     };
-    if matches!(cli.verb, Verb::Connect(_) | Verb::Serve(_)) {
+    if matches!(cli.verb, Verb::Connect(_) | Verb::Serve(_) | Verb::Run(_)) {
         events::keep();
     }
     let _events =
@@ -124,6 +126,7 @@ fn main() -> ExitCode {
     match cli.verb {
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => serve::run(&args),
+        Verb::Run(args) => run::run(&args),
         Verb::Connect(args) => connect::run(&args),
         Verb::Bench(args) => scenarios::run(&args),
         Verb::Dictionary(args) => dictionary::run(&args),

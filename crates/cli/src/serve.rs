@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io::{IsTerminal, stdin};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,21 +102,31 @@ fn only_acceptors(args: &Args, settings: &Settings) -> Result<(), String> {
     }
 }
 
-fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
+fn serve(args: &Args, settings: Settings) -> Result<bool, NotStarted> {
     // Before the engine starts: no signal is lost.
-    let mut asked = Asked::listen()?;
+    let asked = Asked::listen()?;
     let (mut venues, start) = (Vec::new(), transfix::clock::now().utc);
     for (n, session) in settings.sessions.iter().enumerate() {
         venues.push(venue(session, Ids::new(start, n), args.quiet)?);
     }
     venues.reverse();
     // Sessions are asked for in the order of the file.
-    let mut engine = Engine::start(&settings, |_| match venues.pop() {
+    let engine = Engine::start(&settings, |_| match venues.pop() {
         Some(venue) => venue,
         None => unreachable!("there is a venue for each session"),
     })?;
+    steer(&args.settings, (engine, settings), asked, |engine, from| reload(args, engine, from))
+}
+
+/// Lets the engine run until somebody wants the end. `go_over` reads the settings file again.
+pub(crate) fn steer(
+    path: &Path,
+    (mut engine, mut settings): (Engine, Settings),
+    mut asked: Asked,
+    mut go_over: impl FnMut(&mut Engine, &Settings) -> Result<(Settings, String), Vec<String>>,
+) -> Result<bool, NotStarted> {
     say_where(&engine);
-    let console = administered::start(&args.settings, &settings, &engine)?;
+    let console = administered::start(path, &settings, &engine)?;
     let admin = engine.admin();
     asked.take_requests(&admin);
     let signal = Actor::new("signal", "SIGHUP");
@@ -142,7 +152,7 @@ fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
         let since = NotifyState::monotonic_usec_now().ok();
         let reloading: Vec<_> = [NotifyState::Reloading].into_iter().chain(since).collect();
         supervisor(&reloading);
-        let mut go_over = || match reload(args, &mut engine, &settings) {
+        let mut reload = || match go_over(&mut engine, &settings) {
             Ok((new, done)) => {
                 settings = new;
                 Ok(done)
@@ -154,9 +164,9 @@ fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
         };
         match by {
             // The audit has it already.
-            Some(request) => request.answer(go_over()),
+            Some(request) => request.answer(reload()),
             // The log says what is wrong.
-            None => drop(admin.audited(&signal, &EngineAction::Reload, go_over)),
+            None => drop(admin.audited(&signal, &EngineAction::Reload, reload)),
         }
         supervisor(&[NotifyState::Ready]);
         asked.is_reloading.store(false, Ordering::Release);
@@ -174,7 +184,7 @@ fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
 }
 
 /// How long counterparties have to answer a Logout(5).
-const LOGOUT_MS: u64 = 10_000;
+pub(crate) const LOGOUT_MS: u64 = 10_000;
 
 /// Tells systemd how far it is, if that has started the program.
 fn supervisor(state: &[NotifyState<'_>]) {
@@ -196,7 +206,7 @@ enum Wish {
 
 /// Signals, which a thread of its own takes: who wants the end while a reload goes on is told that
 /// it has been heard.
-struct Asked {
+pub(crate) struct Asked {
     wishes: Receiver<Wish>,
     to: Sender<Wish>,
     /// What was wanted meanwhile.
@@ -205,7 +215,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn listen() -> Result<Self, String> {
+    pub(crate) fn listen() -> Result<Self, String> {
         let signals = Signals::new([SIGHUP, SIGINT, SIGTERM]);
         let mut signals = signals.map_err(|error| error.to_string())?;
         let (to, wishes) = channel();
@@ -262,7 +272,7 @@ fn complain<'a>(why: impl Iterator<Item = &'a str>) {
 }
 
 /// Where counterparties are waited for.
-fn say_where(engine: &Engine) {
+pub(crate) fn say_where(engine: &Engine) {
     for address in engine.listening() {
         let with = if engine.listens_with_tls(*address) { " with TLS" } else { "" };
         say(&format!("listening at {address}{with}"));
@@ -311,7 +321,7 @@ fn reload(
 }
 
 /// Says what a reload has done, and what it could not.
-fn tell(done: &Reloaded) {
+pub(crate) fn tell(done: &Reloaded) {
     let has_failed = |id: &SessionId| done.failed.iter().any(|(failed, _)| failed == id);
     let mut changes = done.changes.clone();
     changes.added.retain(|id| !has_failed(id));

@@ -148,6 +148,8 @@ const CALLS: &[(i32, &str)] = &[
     (2, "store set-next none --in 5 --reason test"),
     (0, "store export stored --to json"),
     (2, "store export none --to json"),
+    (2, "run none.toml"),
+    (2, "run none.toml --routes none.toml --check"),
     (2, "store import none --to new"),
     (0, "store queue stored"),
     (2, "store queue none"),

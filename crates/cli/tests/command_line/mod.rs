@@ -4,6 +4,7 @@
 mod admin;
 mod client;
 mod exit_codes;
+mod gateway;
 mod logs;
 mod mask;
 mod migrate;
@@ -72,6 +73,7 @@ fn help_shows_an_example_of_each_verb() {
         "demo",
         "serve",
         "connect",
+        "run",
         "bench",
         "dictionary",
         "generate",

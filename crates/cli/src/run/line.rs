@@ -1,0 +1,71 @@
+//! What a program and the gateway say to each other: an object of JSON in each line.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use transfix::Message;
+
+/// A value of a field: text, or its bytes if it is no UTF-8.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(super) enum FieldValue {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl FieldValue {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+/// What a program says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub(super) enum Said {
+    /// It has this message.
+    Take(u64),
+    /// It does not take it.
+    Refuse(Refusal),
+    /// A message to be sent.
+    Send(Sending),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Refusal {
+    pub(super) id: u64,
+    /// BusinessRejectReason(380).
+    #[serde(default)]
+    pub(super) reason: u16,
+    #[serde(default)]
+    pub(super) text: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sending {
+    /// Comes back with the answer.
+    #[serde(default, rename = "ref")]
+    pub(super) reference: Value,
+    pub(super) session: String,
+    pub(super) msg_type: String,
+    pub(super) fields: Vec<(u32, FieldValue)>,
+}
+
+/// A message for a program.
+pub(super) fn message(id: u64, session: &str, message: &Message<'_>) -> Value {
+    let fields = message.fields().map(|field| {
+        let value = match std::str::from_utf8(field.value) {
+            Ok(text) => FieldValue::Text(text.to_owned()),
+            Err(_) => FieldValue::Bytes(field.value.to_vec()),
+        };
+        json!([field.tag.0, value])
+    });
+    let msg_type = String::from_utf8_lossy(message.msg_type().as_bytes());
+    json!({ "message": {
+        "id": id, "session": session, "msg_type": msg_type, "fields": fields.collect::<Vec<_>>(),
+    } })
+}
