@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod admin;
+mod events;
 mod exit_codes;
 mod logs;
 mod mask;

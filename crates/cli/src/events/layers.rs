@@ -1,0 +1,151 @@
+//! What makes lines of events, and which events.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use tracing::level_filters::LevelFilter;
+use tracing::subscriber::Interest;
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::fmt::format::{Format, Full, Writer};
+use tracing_subscriber::fmt::time::SystemTime;
+use tracing_subscriber::fmt::writer::MakeWriterExt as _;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::layer::{Context, Filter, Layer};
+use tracing_subscriber::registry::LookupSpan;
+use transfix::EventCode;
+use transfix_admin::{EventFilter, ShownEvent};
+
+use super::queue::Queue;
+use super::{Found, Rejects};
+
+/// Any layer.
+pub(super) type BoxedLayer<S> = Box<dyn Layer<S> + Send + Sync>;
+
+/// Which events go to some destinations: what the filter lets through, up to a level.
+pub(super) struct Allowed {
+    pub(super) filter: EventFilter,
+    pub(super) finest: LevelFilter,
+    pub(super) rejects: Rejects,
+}
+
+impl Allowed {
+    fn lets_through(&self, meta: &Metadata<'_>) -> bool {
+        *meta.level() <= self.finest && self.filter.lets_through(meta)
+    }
+}
+
+impl<S> Filter<S> for Allowed {
+    fn enabled(&self, meta: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        self.lets_through(meta)
+    }
+
+    fn callsite_enabled(&self, meta: &'static Metadata<'static>) -> Interest {
+        if self.lets_through(meta) { Interest::always() } else { Interest::never() }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.finest.min(self.filter.finest()))
+    }
+
+    fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
+        if self.rejects == Rejects::Shown {
+            return true;
+        }
+        let mut found = Found::default();
+        event.record(&mut found);
+        let names = ["Reject(3) of our ", "BusinessMessageReject(j) of our "];
+        !names.iter().any(|name| found.message.starts_with(name))
+    }
+}
+
+/// A line as `tracing` writes it, with the code of the event at its end.
+pub(super) struct Coded(pub(super) Format<Full, SystemTime>);
+
+impl<S, N> FormatEvent<S, N> for Coded
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut line = String::new();
+        self.0.format_event(context, Writer::new(&mut line), event)?;
+        let mut found = Found::default();
+        event.record(&mut found);
+        match EventCode::of(&found.message) {
+            Some(EventCode { code, .. }) => {
+                writeln!(writer, "{} event_code={code}", line.trim_end())
+            }
+            // It has it among its fields, or is none of the engine.
+            None => writer.write_str(&line),
+        }
+    }
+}
+
+/// Events in a form of ours, for a queue.
+pub(super) struct Encoded<E> {
+    queue: Arc<Queue>,
+    finest: LevelFilter,
+    encode: E,
+}
+
+impl<E> Encoded<E> {
+    pub(super) const fn new(queue: Arc<Queue>, finest: LevelFilter, encode: E) -> Self {
+        Self { queue, finest, encode }
+    }
+}
+
+impl<S: Subscriber, E: Fn(&ShownEvent) -> Vec<u8> + 'static> Layer<S> for Encoded<E> {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if *event.metadata().level() <= self.finest {
+            self.queue.push(&(self.encode)(&ShownEvent::of(event)));
+        }
+    }
+}
+
+/// Lines of text on their way to a file.
+#[derive(Clone)]
+pub(super) struct FileLines(Arc<Queue>);
+
+impl FileLines {
+    pub(super) fn layer<S>(queue: Arc<Queue>, finest: LevelFilter) -> BoxedLayer<S>
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+    {
+        let finest = finest.into_level().unwrap_or(Level::ERROR);
+        let lines = Self(queue).with_max_level(finest);
+        let layer = tracing_subscriber::fmt::layer().with_writer(lines).with_ansi(false);
+        layer.event_format(Coded(Format::default().with_ansi(false))).boxed()
+    }
+}
+
+impl MakeWriter<'_> for FileLines {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
+
+impl Write for FileLines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        if text.iter().any(u8::is_ascii_control) {
+            // An event is one line, whatever a value of it says.
+            let text = super::encoded::one_line(&String::from_utf8_lossy(text));
+            self.0.push(format!("{text}\n").as_bytes());
+        } else {
+            self.0.push(line);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
