@@ -211,10 +211,12 @@ fn levels_of(settings: &EventSettings) -> EventLevels {
     settings.levels.parse().unwrap_or(EventLevels { of_others, of_parts: Vec::new() })
 }
 
-/// The settings have been read again: their levels count.
-pub(crate) fn reload(settings: Option<&EventSettings>) {
-    let Some(filter) = FILTER.get() else { return };
+/// The settings have been read again: their levels count. Returns whether an operator's did before.
+pub(crate) fn reload(settings: Option<&EventSettings>) -> bool {
+    let Some(filter) = FILTER.get() else { return false };
+    let was_set = filter.is_set();
     filter.reload(levels_of(settings.unwrap_or(&EventSettings::default())));
+    was_set
 }
 
 /// Begins a new file. Returns what was rolled.

@@ -145,9 +145,11 @@ fn serve(args: &Args, mut settings: Settings) -> Result<bool, NotStarted> {
         let reloading: Vec<_> = [NotifyState::Reloading].into_iter().chain(since).collect();
         supervisor(&reloading);
         let mut go_over = || match reload(args, &mut engine, &settings) {
-            Ok((new, done)) => {
+            Ok((new, mut done)) => {
                 settings = new;
-                events::reload(settings.events.as_ref());
+                if events::reload(settings.events.as_ref()) {
+                    done += "\n[events]: levels are those of the settings again";
+                }
                 Ok(done)
             }
             Err(why) => {

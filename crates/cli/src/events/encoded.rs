@@ -141,10 +141,12 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// The text without what would begin a new line or steer a terminal.
+/// The text without what would begin a new line, steer a terminal or turn its direction.
 pub(super) fn one_line(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
-        if c.is_control() {
+        let is_unseen = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2066}'..='\u{2069}');
+        if c.is_control() || is_unseen {
             line.extend(c.escape_debug())
         } else {
             line.push(c)
@@ -174,7 +176,8 @@ mod tests {
     use super::*;
 
     fn hostile() -> ShownEvent {
-        let mut event = ShownEvent::new(Level::WARN, "transfix::x", "a\nb \u{1b}[2J".to_owned());
+        let mut event =
+            ShownEvent::new(Level::WARN, "transfix::x", "a\nb \u{1b}[2J\u{202e}".to_owned());
         event.code = Some(2024);
         event.session = Some("FIX.4.4:A->B".to_owned());
         event.fields.insert("peer".to_owned(), "1.2.3.4:5\"]\\\n<0>1 forged".into());
@@ -193,7 +196,7 @@ mod tests {
                     session=\"FIX.4.4:A->B\"";
         assert!(line.contains(data), "{line}");
         assert!(line.contains(" peer=\"1.2.3.4:5\\\"\\]\\\\\\\\n<0>1 forged\""), "{line}");
-        assert!(line.ends_with("<0>1 forged") || line.contains("] a\\nb \\u{1b}[2J "), "{line}");
+        assert!(line.contains("] a\\nb \\u{1b}[2J\\u{202e} "), "{line}");
         assert!(!line.contains(char::is_control), "{line:?}");
         let mut long = hostile();
         long.text = "é".repeat(SYSLOG_MAX);
@@ -205,7 +208,10 @@ mod tests {
     fn no_value_is_taken_for_another_field_of_journald() {
         let entry = journald(&hostile());
         let text = String::from_utf8_lossy(&entry);
-        assert!(text.starts_with("MESSAGE=a\\nb \\u{1b}[2J session=FIX.4.4:A->B "), "{text}");
+        assert!(
+            text.starts_with("MESSAGE=a\\nb \\u{1b}[2J\\u{202e} session=FIX.4.4:A->B "),
+            "{text}"
+        );
         for line in ["PRIORITY=4", "SYSLOG_IDENTIFIER=transfix", "EVENT_CODE=2024", "N=7"] {
             assert!(text.lines().any(|one| one == line), "{line}: {text}");
         }

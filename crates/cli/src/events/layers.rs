@@ -16,6 +16,7 @@ use tracing_subscriber::registry::LookupSpan;
 use transfix::EventCode;
 use transfix_admin::{EventFilter, ShownEvent};
 
+use super::encoded::one_line;
 use super::queue::Queue;
 use super::{Found, Rejects};
 
@@ -60,7 +61,17 @@ impl<S> Filter<S> for Allowed {
 }
 
 /// A line as `tracing` writes it, with the code of the event at its end.
-pub(super) struct Coded(pub(super) Format<Full, SystemTime>);
+/// What a value of it says begins no new line.
+pub(super) struct Coded {
+    format: Format<Full, SystemTime>,
+    colored: bool,
+}
+
+impl Coded {
+    pub(super) fn new(colored: bool) -> Self {
+        Self { format: Format::default().with_ansi(colored), colored }
+    }
+}
 
 impl<S, N> FormatEvent<S, N> for Coded
 where
@@ -74,15 +85,20 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         let mut line = String::new();
-        self.0.format_event(context, Writer::new(&mut line), event)?;
+        self.format.format_event(context, Writer::new(&mut line), event)?;
+        let line = match line.trim_end() {
+            // Colours are control characters too.
+            line if self.colored => line.to_owned(),
+            line => one_line(line),
+        };
         let mut found = Found::default();
         event.record(&mut found);
         match EventCode::of(&found.message) {
             Some(EventCode { code, .. }) => {
-                writeln!(writer, "{} event_code={code}", line.trim_end())
+                writeln!(writer, "{line} event_code={code}")
             }
             // It has it among its fields, or is none of the engine.
-            None => writer.write_str(&line),
+            None => writeln!(writer, "{line}"),
         }
     }
 }
@@ -120,7 +136,7 @@ impl FileLines {
         let finest = finest.into_level().unwrap_or(Level::ERROR);
         let lines = Self(queue).with_max_level(finest);
         let layer = tracing_subscriber::fmt::layer().with_writer(lines).with_ansi(false);
-        layer.event_format(Coded(Format::default().with_ansi(false))).boxed()
+        layer.event_format(Coded::new(false)).boxed()
     }
 }
 
@@ -134,14 +150,7 @@ impl MakeWriter<'_> for FileLines {
 
 impl Write for FileLines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let text = line.strip_suffix(b"\n").unwrap_or(line);
-        if text.iter().any(u8::is_ascii_control) {
-            // An event is one line, whatever a value of it says.
-            let text = super::encoded::one_line(&String::from_utf8_lossy(text));
-            self.0.push(format!("{text}\n").as_bytes());
-        } else {
-            self.0.push(line);
-        }
+        self.0.push(line);
         Ok(line.len())
     }
 

@@ -15,6 +15,8 @@ use transfix::clock;
 
 /// Lines that may wait.
 pub(super) const LINES_MAX: usize = 4_096;
+/// Their bytes.
+const BYTES_MAX: usize = 8 << 20;
 /// How often a destination is looked after, and tried again while it fails.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a destination that fails now and then is not told of again.
@@ -45,6 +47,7 @@ pub(super) trait Destination: Send {
 #[derive(Default)]
 struct State {
     lines: VecDeque<Box<[u8]>>,
+    bytes: usize,
     /// Lines that found no room since the destination was told.
     dropped: u64,
     rolls: Vec<SyncSender<io::Result<bool>>>,
@@ -82,10 +85,11 @@ impl Queue {
     /// Takes a line, if there is room.
     pub(super) fn push(&self, line: &[u8]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.lines.len() >= LINES_MAX {
+        if state.lines.len() >= LINES_MAX || state.bytes + line.len() > BYTES_MAX {
             state.dropped += 1;
             return;
         }
+        state.bytes += line.len();
         state.lines.push_back(line.into());
         drop(state);
         self.bell.notify_one();
@@ -109,6 +113,7 @@ impl Queue {
         lines.append(&mut state.lines);
         let beyond = lines.len().saturating_sub(LINES_MAX);
         lines.truncate(LINES_MAX);
+        state.bytes = lines.iter().map(|line| line.len()).sum();
         state.lines = lines;
         state.dropped += dropped + beyond as u64;
     }
@@ -153,7 +158,7 @@ struct Writer {
 impl Writer {
     fn run(mut self) {
         loop {
-            let State { mut lines, mut dropped, rolls, ends } = self.queue.wait(self.failing);
+            let State { mut lines, mut dropped, rolls, ends, .. } = self.queue.wait(self.failing);
             self.to.look_after();
             match self.write(&mut lines, &mut dropped) {
                 Ok(is_any) => self.succeeded(is_any),

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tracing::{Event, Subscriber};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::fmt::format::Format;
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 use transfix_admin::ShownEvent;
@@ -31,7 +30,7 @@ where
         Form::Text => {
             let colored = io::stderr().is_terminal();
             let lines = tracing_subscriber::fmt::layer().with_writer(counted).with_ansi(colored);
-            lines.event_format(Coded(Format::default().with_ansi(colored))).boxed()
+            lines.event_format(Coded::new(colored)).boxed()
         }
     };
     (lines, guard)
