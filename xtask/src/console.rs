@@ -38,6 +38,7 @@ const PARTS: &[Part] = &[
     ("life of an order", 40, look::order),
     ("events", 40, look::events),
     ("other pages", 40, look::others),
+    ("levels and logs", 40, operate::levels),
     ("roles", 40, operate::roles),
     ("keyboard alone", 40, operate::keyboard),
     ("pictures", 40, look::pictures),

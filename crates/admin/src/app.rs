@@ -8,6 +8,7 @@ use transfix::{Admin, SessionHandle};
 
 use crate::answer::Refusal;
 use crate::events::EventRing;
+use crate::filter::EventFilter;
 use crate::logins::Logins;
 use crate::throttle::Throttle;
 use crate::users::UsersFile;
@@ -24,6 +25,7 @@ pub(crate) struct App {
     pub(crate) logins: Logins,
     pub(crate) throttle: Throttle,
     pub(crate) events: EventRing,
+    pub(crate) filter: Option<EventFilter>,
     /// Where the engine listens for counterparties.
     pub(crate) listening: Vec<SocketAddr>,
     pub(crate) audit_file: Option<PathBuf>,

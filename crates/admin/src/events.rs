@@ -51,12 +51,26 @@ const fn is_zero(n: &u64) -> bool {
 }
 
 impl ShownEvent {
+    /// An event without fields, now.
+    #[must_use]
+    pub fn new(level: Level, target: &'static str, text: String) -> Self {
+        let (level, at) = (level.as_str(), moment(clock::now().utc));
+        let (session, fields) = (None, Map::new());
+        Self { n: 0, at, level, target, code: None, text, session, fields }
+    }
+
     /// What an event of `tracing` says, now.
     #[must_use]
     pub fn of(event: &Event<'_>) -> Self {
         let mut found = Found::default();
         event.record(&mut found);
-        let Found { text, session, mut fields } = found;
+        let Found { mut text, session, mut fields } = found;
+        // An event that is told from several places has its text in `why`.
+        if text.is_empty()
+            && let Some(Value::String(why)) = fields.remove("why")
+        {
+            text = why;
+        }
         let own = fields.remove("event_code").and_then(|code| code.as_u64()?.try_into().ok());
         let code = own.or_else(|| EventCode::of(&text).map(|event| event.code));
         let meta = event.metadata();
@@ -226,8 +240,12 @@ mod tests {
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!(target: "transfix::x", session = "s", "logged on");
             tracing::warn!(target: "transfix::x", event_code = 2024_u16, "Reject(3) of our D");
+            let why = "closed: the first bytes are no message";
+            tracing::warn!(target: "transfix::x", peer = "127.0.0.1", why);
         });
-        let codes: Vec<_> = ring.after(0, None, 9).iter().map(|one| one.code).collect();
-        assert_eq!(codes, [Some(2001), Some(2024)]);
+        let all = ring.after(0, None, 9);
+        let codes: Vec<_> = all.iter().map(|one| one.code).collect();
+        assert_eq!(codes, [Some(2001), Some(2024), Some(2111)]);
+        assert_eq!(all[2].text, "closed: the first bytes are no message");
     }
 }

@@ -28,6 +28,7 @@ mod access;
 mod answer;
 mod app;
 mod events;
+mod filter;
 mod health;
 mod journals;
 mod logins;
@@ -41,4 +42,5 @@ mod throttle;
 pub mod users;
 
 pub use events::{EventLayer, EventRing, ShownEvent};
+pub use filter::EventFilter;
 pub use server::{AdminServer, AdminServerError, Extras};

@@ -8,18 +8,19 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, get, post, put};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::wrappers::errors::BroadcastStreamRecvError;
 use tokio_stream::{Stream, StreamExt as _};
-use transfix::{Action, EngineAction, LatencyStage, ShownSettings, clock};
+use transfix::{Action, EngineAction, EventLevels, LatencyStage, ShownSettings, clock};
 
 use crate::access::{Access, COOKIE, from};
 use crate::answer::{Input, Named, Refusal, Wanted};
 use crate::app::{App, blocking};
+use crate::filter::EventFilter;
 use crate::shown::{details, moment, session};
 use crate::users::Role;
 use crate::{health, journals, metrics, page};
@@ -49,8 +50,11 @@ pub(crate) fn served() -> Vec<(&'static str, &'static str, MethodRouter<Arc<App>
         get_by("/api/sessions/{id}/messages", get(journals::messages)),
         get_by("/api/engine", get(engine)),
         post_by("/api/engine/reload", post(reload)),
+        post_by("/api/engine/rotate-logs", post(rotate_logs)),
         post_by("/api/engine/stop", post(stop)),
         get_by("/api/events", get(events)),
+        get_by("/api/events/levels", get(levels)),
+        ("put", "/api/events/levels", put(set_levels)),
         get_by("/api/events/stream", get(event_stream)),
         get_by("/api/audit", get(audit)),
         get_by("/api/settings", get(settings)),
@@ -262,6 +266,10 @@ async fn reload(State(app): Shared, access: Access) -> Answer {
     of_engine(app, access, EngineAction::Reload).await
 }
 
+async fn rotate_logs(State(app): Shared, access: Access) -> Answer {
+    of_engine(app, access, EngineAction::RotateLogs).await
+}
+
 /// What must be written to stop the engine.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -298,6 +306,59 @@ async fn events(State(app): Shared, _: Access, Wanted(wanted): Wanted<EventsWant
     let events = app.events.after(wanted.after, wanted.session.as_deref(), limit);
     let events: Vec<_> = events.iter().map(|event| json!(**event)).collect();
     Ok(Json(json!({ "events": events })))
+}
+
+impl App {
+    fn filter(&self) -> Result<&EventFilter, Refusal> {
+        let none = "this program does not say which events it tells";
+        self.filter.as_ref().ok_or_else(|| Refusal::not_found(none))
+    }
+}
+
+fn shown_levels(filter: &EventFilter) -> Json<Value> {
+    let (levels, of_settings) = (filter.levels().to_string(), filter.of_settings().to_string());
+    let said = match filter.is_set() {
+        true => format!("{levels} until the next start or reload; the settings say {of_settings}"),
+        false => format!("{levels}, as the settings say"),
+    };
+    Json(json!({
+        "levels": levels,
+        "of_settings": of_settings,
+        "is_set": filter.is_set(),
+        "said": said,
+    }))
+}
+
+async fn levels(State(app): Shared, _: Access) -> Answer {
+    Ok(shown_levels(app.filter()?))
+}
+
+/// Which events there are to be.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Levels {
+    levels: String,
+}
+
+async fn set_levels(
+    State(app): Shared,
+    access: Access,
+    Input(Levels { levels }): Input<Levels>,
+) -> Answer {
+    access.must_be(Role::Administrator)?;
+    let filter = app.filter()?.clone();
+    let levels = levels.parse::<EventLevels>();
+    let levels = levels.map_err(|why| Refusal::bad(format!("levels: {why}")))?;
+    let action = EngineAction::SetLevels(levels.clone());
+    let set = filter.clone();
+    let done = blocking(move || {
+        app.admin.audited(&access.actor(), &action, || {
+            set.set(levels);
+            Ok("until the next start or reload".to_owned())
+        })
+    });
+    done.await??;
+    Ok(shown_levels(&filter))
 }
 
 /// Events as they happen, until the reader goes, or is no longer logged in.

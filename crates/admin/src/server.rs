@@ -27,6 +27,7 @@ use transfix::{Admin, AdminSettings};
 
 use crate::app::App;
 use crate::events::EventRing;
+use crate::filter::EventFilter;
 use crate::logins::Logins;
 use crate::routes::router;
 use crate::throttle::Throttle;
@@ -47,6 +48,8 @@ const REST: Duration = Duration::from_millis(100);
 pub struct Extras {
     /// The events that are shown.
     pub events: EventRing,
+    /// Which events there are, to be shown and set.
+    pub filter: Option<EventFilter>,
     /// The settings file, to be shown.
     pub settings_file: Option<PathBuf>,
     /// The audit file, to be shown.
@@ -125,6 +128,7 @@ impl AdminServer {
             logins: Logins::new(settings.login_idle_min),
             throttle: Throttle::default(),
             events: extras.events,
+            filter: extras.filter,
             listening: extras.listening,
             audit_file: extras.audit_file,
             settings_file: extras.settings_file,

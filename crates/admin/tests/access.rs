@@ -20,11 +20,15 @@ const CLOSED: &[&str] = &[
     "/api/sessions/FIX.4.4:VENUE-%3ECLIENT/messages",
     "/api/events",
     "/api/events/stream",
+    "/api/events/levels",
     "/api/audit",
     "/api/settings",
     "/api/certificates",
     "/metrics",
 ];
+
+/// Other events.
+const LEVELS: &str = "{\"levels\":\"warn\"}";
 
 #[test]
 fn a_stranger_sees_nothing_of_the_sessions() {
@@ -36,7 +40,9 @@ fn a_stranger_sees_nothing_of_the_sessions() {
             stranger.with("Authorization", "Bearer tfx_0").with("Cookie", "transfix_login=0");
         guess.get(path).refused(401);
     }
-    for path in ["/api/logout", "/api/engine/reload", "/api/engine/stop"] {
+    stranger.put("/api/events/levels", LEVELS).refused(401);
+    for path in ["/api/logout", "/api/engine/reload", "/api/engine/rotate-logs", "/api/engine/stop"]
+    {
         stranger.post(path, "{\"confirm\":\"stop\"}").refused(401);
     }
     let action = format!("{PATH}/actions");
@@ -71,6 +77,9 @@ fn each_role_may_what_it_may() {
             let allowed = |at_least: usize| if n >= at_least { 200 } else { 403 };
             assert_eq!(client.post(&action, harmless).status, allowed(1));
             assert_eq!(client.post(&action, &dangerous).status, allowed(2));
+            assert_eq!(client.get("/api/events/levels").status, 200);
+            assert_eq!(client.put("/api/events/levels", LEVELS).status, allowed(2));
+            assert_eq!(client.post("/api/engine/rotate-logs", "").status, allowed(2));
             let stop = client.post("/api/engine/stop", "{\"confirm\":\"stop\"}");
             assert_eq!(stop.status, if n == 2 { 501 } else { 403 }, "this program takes none");
         }

@@ -87,6 +87,27 @@ fn answer_requests(market: &Market) {
     });
 }
 
+fn reloads_rotates_logs_and_sets_levels(described: &mut Described, market: &Market) {
+    let (viewer, administrator) = (market.viewer(), market.administrator());
+    let reload = "/api/engine/reload";
+    for asks in [&administrator, &viewer] {
+        described.fits("post", reload, &asks.post(reload, ""));
+    }
+    let rotate = "/api/engine/rotate-logs";
+    described.fits("post", rotate, &administrator.post(rotate, ""));
+    described.fits("post", rotate, &viewer.post(rotate, ""));
+    let levels = "/api/events/levels";
+    described.fits("get", levels, &viewer.get(levels));
+    for (asks, body) in [
+        (&administrator, "{\"levels\":\"warn,transfix::link=debug\"}"),
+        (&administrator, "{\"levels\":\"loud\"}"),
+        (&viewer, "{\"levels\":\"off\"}"),
+    ] {
+        described.fits("put", levels, &asks.put(levels, body));
+    }
+    described.fits("get", levels, &viewer.get(levels));
+}
+
 #[test]
 fn all_answers_are_as_described() {
     let market = Market::new();
@@ -105,14 +126,14 @@ fn all_answers_are_as_described() {
         get(&mut described, path, path);
         described.fits("get", path, &market.stranger().get(path));
     }
-    for path in ["/api/openapi.json", "/metrics", "/health/live", "/health/ready", "/api/settings"]
-    {
-        get(&mut described, path, path);
+    let open = ["/api/openapi.json", "/metrics", "/health/live", "/health/ready"];
+    open.into_iter().chain(["/api/settings"]).for_each(|path| get(&mut described, path, path));
+    for query in ["session=", "sesion="] {
+        get(&mut described, "/api/settings", &format!("/api/settings?{query}"));
     }
-    get(&mut described, "/api/settings", "/api/settings?session=");
-    get(&mut described, "/api/settings", "/api/settings?sesion=");
-    get(&mut described, "/api/events", "/api/events?limit=x");
-    get(&mut described, "/api/events", "/api/events?limt=1");
+    for query in ["limit=x", "limt=1"] {
+        get(&mut described, "/api/events", &format!("/api/events?{query}"));
+    }
     get(&mut described, "/api/sessions/{id}", PATH);
     get(&mut described, "/api/sessions/{id}", "/api/sessions/nobody");
     let latency = "/api/sessions/{id}/latency/{stage}";
@@ -131,8 +152,7 @@ fn all_answers_are_as_described() {
     act(&mut described, 428, "{\"action\":\"clear_queued\"}");
     act(&mut described, 409, "{\"action\":\"connect_to\",\"destination\":7}");
     answer_requests(&market);
-    described.fits("post", "/api/engine/reload", &administrator.post("/api/engine/reload", ""));
-    described.fits("post", "/api/engine/reload", &viewer.post("/api/engine/reload", ""));
+    reloads_rotates_logs_and_sets_levels(&mut described, &market);
     let stop = |body: &str| administrator.post("/api/engine/stop", body);
     described.fits("post", "/api/engine/stop", &stop("{\"confirm\":\"stop\"}"));
     described.fits("post", "/api/engine/stop", &stop("{\"confirm\":\"halt\"}"));

@@ -7,7 +7,7 @@ use transfix::{
     SessionId, SessionRef, SessionSettings, Settings, Tag, clock, msg_type, tag,
 };
 use transfix_admin::users::{Role as Rights, Users};
-use transfix_admin::{AdminServer, EventRing, Extras};
+use transfix_admin::{AdminServer, EventFilter, EventRing, Extras};
 use transfix_testkit::temp::TempDir;
 
 use crate::http::{Client, LONG};
@@ -85,6 +85,7 @@ impl Market {
         let events = EventRing::default();
         let mut extras = Extras::new(events.clone());
         extras.audit_file = Some(audit);
+        extras.filter = Some(EventFilter::new("info".parse().unwrap()));
         let settings_file = dir.path().join("venue.toml");
         std::fs::write(&settings_file, SETTINGS).unwrap();
         extras.settings_file = Some(settings_file);

@@ -17,6 +17,7 @@ pub(crate) fn start(
 ) -> Result<Option<AdminServer>, String> {
     let Some(admin) = &settings.admin else { return Ok(None) };
     let mut extras = Extras::new(events::kept());
+    extras.filter = events::filter();
     extras.settings_file = Some(path.to_owned());
     extras.listening = engine.listening().to_vec();
     let audit = &settings.engine.audit_file;

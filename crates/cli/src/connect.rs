@@ -26,11 +26,11 @@ use transfix::{
     Rejected, Role, SessionHandle, SessionRef, SessionSettings, Settings,
 };
 
-use crate::administered;
 use crate::events::{connection_break, connection_failure};
 use crate::input::failed;
 use crate::not_started::NotStarted;
 use crate::show::{Show, say};
+use crate::{administered, events};
 use completion::{Help, Situation};
 use console::{Console, LineEditor};
 use heard::Heard;
@@ -198,6 +198,7 @@ fn connect(
     settings: &Settings,
     session: &SessionSettings,
 ) -> Result<ExitCode, NotStarted> {
+    events::open(settings.events.as_ref())?;
     let (begin_string, id) = (session.begin_string, session.id());
     let version = session.protocol.default_appl_ver_id;
     let show = if args.quiet { Show::quiet() } else { Show::new(begin_string, version, "")? };
@@ -234,6 +235,7 @@ fn connect(
         None => unreachable!("there is one session"),
     })?;
     let _administered = administered::start(&args.settings, settings, &engine)?;
+    events::rotate_with(&engine.admin());
     let handle = engine.session(&id).ok_or_else(|| "no session".to_owned())?;
     *place = Some(engine);
     drop(place);
@@ -356,6 +358,7 @@ impl Ending {
             // The editor has made the terminal raw; a terminal that is gone needs nothing.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, terminal);
         }
+        events::finish();
         std::process::exit(if code == ExitCode::SUCCESS { 0 } else { 1 });
     }
 }

@@ -1,97 +1,79 @@
-//! Events of the engine on standard error, through a queue: whoever does not read them holds up
-//! nobody.
+//! Events of the engine: on standard error, in a file, in syslog and journald, each behind a queue,
+//! so that whoever does not read them holds up nobody.
 //!
-//! Invariant: a thread of the engine never waits for standard error; what finds no room in the
-//! queue is counted, and the count is a line as soon as there is room again.
+//! Invariant: a thread of the engine never waits for a destination; what finds no room in a queue
+//! is counted, and the count is a line as soon as there is room again.
+
+mod encoded;
+mod file;
+mod layers;
+mod queue;
+mod socket;
+mod stderr;
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Debug};
-use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 
+use rustix::system::uname;
+use signal_hook::consts::SIGUSR1;
+use signal_hook::iterator::Signals;
 use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Subscriber};
-use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt::format::{Format, Full, Writer};
-use tracing_subscriber::fmt::time::SystemTime;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
-use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
-use tracing_subscriber::registry::LookupSpan;
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber};
+use tracing_appender::non_blocking::WorkerGuard;
+use tracing_subscriber::Registry;
+use tracing_subscriber::layer::{Context, Layer, Layered, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use transfix::EventCode;
-use transfix_admin::{EventRing, ShownEvent};
+use transfix::{Actor, Admin, EventForm, EventLevel, EventLevels, EventSettings};
+use transfix_admin::{EventFilter, EventRing, ShownEvent};
 
-/// Lines that may wait for a reader.
-const LINES_MAX: usize = 4_096;
+use encoded::Sender;
+use file::RollingFile;
+use layers::{Allowed, BoxedLayer, Encoded, FileLines};
+use queue::{Destination, Queue, Running};
+use socket::{Datagrams, Receiver};
 
-/// Whether what the counterparty rejects is an event like others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether what the counterparty rejects is an event like others, on standard error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Rejects {
     /// It is written.
+    #[default]
     Shown,
     /// It is not: the program shows it itself.
     Elsewhere,
 }
 
-/// How events are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+/// How events are written on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Form {
     /// Lines for people, with the code of the event at the end.
-    #[default]
     Text,
     /// An object of JSON in each line.
     Json,
 }
 
-/// A line as `tracing` writes it, with the code of the event at its end.
-struct Coded(Format<Full, SystemTime>);
-
-impl<S, N> FormatEvent<S, N> for Coded
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(
-        &self,
-        context: &FmtContext<'_, S, N>,
-        mut writer: Writer<'_>,
-        event: &Event<'_>,
-    ) -> fmt::Result {
-        let mut line = String::new();
-        self.0.format_event(context, Writer::new(&mut line), event)?;
-        let mut found = Found::default();
-        event.record(&mut found);
-        match EventCode::of(&found.message) {
-            Some(EventCode { code, .. }) => {
-                writeln!(writer, "{} event_code={code}", line.trim_end())
-            }
-            // It has it among its fields, or is none of the engine.
-            None => writer.write_str(&line),
-        }
-    }
+/// What the command line says of standard error.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OnStderr {
+    /// Everything, not only warnings.
+    pub(crate) is_verbose: bool,
+    pub(crate) rejects: Rejects,
+    pub(crate) form: Option<Form>,
 }
 
-/// Events as JSON.
-struct Json {
-    counted: Counted,
-}
+static ON_STDERR: OnceLock<OnStderr> = OnceLock::new();
 
-impl<S: Subscriber> Layer<S> for Json {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if let Ok(mut line) = serde_json::to_vec(&ShownEvent::of(event)) {
-            line.push(b'\n');
-            // What finds no room is counted.
-            let _ = self.counted.make_writer().write_all(&line);
-        }
-    }
+/// Notes what the command line says. Called before [`open`].
+pub(crate) fn note(on_stderr: OnStderr) {
+    let _ = ON_STDERR.set(on_stderr);
 }
 
 /// The last events, for the console, if the program has one.
 static RING: OnceLock<EventRing> = OnceLock::new();
 
-/// Keeps the last events from the beginning on. Called before [`show`].
+/// Keeps the last events from the beginning on. Called before [`open`].
 pub(crate) fn keep() {
     let _ = RING.set(EventRing::default());
 }
@@ -101,26 +83,176 @@ pub(crate) fn kept() -> EventRing {
     RING.get().cloned().unwrap_or_default()
 }
 
-/// Writes events of this level and graver ones, until what it returns is dropped: then what waits
-/// is written, as far as somebody reads it.
-pub(crate) fn show(level: Level, rejects: Rejects, form: Form) -> WorkerGuard {
-    let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_MAX);
-    let (queue, guard) = builder.thread_name("events").finish(io::stderr());
-    let counted = Counted { dropped: queue.error_counter(), queue, told: AtomicUsize::new(0) };
-    let lines = match form {
-        Form::Json => Json { counted }.boxed(),
-        Form::Text => {
-            let colored = io::stderr().is_terminal();
-            let lines = tracing_subscriber::fmt::layer().with_writer(counted).with_ansi(colored);
-            lines.event_format(Coded(Format::default().with_ansi(colored))).boxed()
-        }
-    };
-    let lines = lines.with_filter(LevelFilter::from_level(level));
+/// Which events there are, once [`open`] has been called.
+static FILTER: OnceLock<EventFilter> = OnceLock::new();
+
+/// Which events there are.
+pub(crate) fn filter() -> Option<EventFilter> {
+    FILTER.get().cloned()
+}
+
+/// What ends with the program.
+struct Open {
+    all: Vec<Running>,
+    /// Of standard error.
+    _stderr: WorkerGuard,
+    /// Of SIGUSR1, until somebody listens.
+    signals: Option<Signals>,
+}
+
+static OPEN: Mutex<Option<Open>> = Mutex::new(None);
+
+/// Writes events from now on, to where the settings say; to standard error without any.
+///
+/// # Errors
+/// A file cannot be opened, with its name.
+pub(crate) fn open(settings: Option<&EventSettings>) -> Result<(), String> {
+    let of_program = EventSettings::default();
+    let settings = settings.unwrap_or(&of_program);
+    let said = ON_STDERR.get().copied().unwrap_or_default();
+    let filter = EventFilter::new(levels_of(settings));
+    let Opening { all, layers, finest } = Opening::of(settings)?;
+    let (finest, rejects) = (finest.into(), Rejects::Shown);
+    let others = layers.with_filter(Allowed { filter: filter.clone(), finest, rejects });
+    let (stderr, guard) = stderr::layer(said.form.unwrap_or(match settings.stderr_form {
+        EventForm::Text => Form::Text,
+        EventForm::Json => Form::Json,
+    }));
+    let finest = if said.is_verbose { EventLevel::Trace } else { settings.stderr_level };
+    let (finest, rejects) = (finest.into(), said.rejects);
+    let stderr = stderr.with_filter(Allowed { filter: filter.clone(), finest, rejects });
     // What an operator sees in the console has a level of its own.
     let ring = RING.get().map(|ring| ring.layer().with_filter(LevelFilter::INFO));
-    let registry = tracing_subscriber::registry().with(Watcher { rejects });
-    registry.with(lines).with(ring).init();
-    guard
+    tracing_subscriber::registry().with(Watcher).with(others).with(stderr).with(ring).init();
+    let _ = FILTER.set(filter);
+    // From now on it ends the program no more.
+    let signals = RING.get().and_then(|_| Signals::new([SIGUSR1]).ok());
+    *opened() = Some(Open { all, _stderr: guard, signals });
+    Ok(())
+}
+
+/// What layers stand on.
+type Base = Layered<Watcher, Registry>;
+
+/// Destinations beside standard error, as they are opened.
+struct Opening {
+    all: Vec<Running>,
+    layers: Vec<BoxedLayer<Base>>,
+    /// The finest level that any of them takes.
+    finest: EventLevel,
+}
+
+impl Opening {
+    fn of(settings: &EventSettings) -> Result<Self, String> {
+        let mut this = Self { all: Vec::new(), layers: Vec::new(), finest: EventLevel::Off };
+        if !settings.file.as_os_str().is_empty() && settings.file_level > EventLevel::Off {
+            this.file(settings)?;
+        }
+        let host = uname().nodename().to_string_lossy().into_owned();
+        let sender = || Sender { facility: settings.syslog_facility, host: host.clone() };
+        if !settings.syslog.is_empty() && settings.syslog_level > EventLevel::Off {
+            let at = match settings.syslog.strip_prefix("udp://") {
+                Some(address) => Receiver::Udp(address.to_owned()),
+                None => Receiver::Path((&settings.syslog).into()),
+            };
+            let name = format!("syslog at {}", settings.syslog);
+            let datagrams = Datagrams::new(at, sender(), Sender::line);
+            let queue = this.add(settings.syslog_level, name, Box::new(datagrams))?;
+            let (level, sender) = (settings.syslog_level.into(), sender());
+            let encode = move |event: &ShownEvent| sender.line(event);
+            this.layers.push(Encoded::new(queue, level, encode).boxed());
+        }
+        if !settings.journald.as_os_str().is_empty() && settings.journald_level > EventLevel::Off {
+            let at = Receiver::Path(settings.journald.clone());
+            let encode = |_: &Sender, event: &ShownEvent| encoded::journald(event);
+            let name = format!("journald at {}", settings.journald.display());
+            let datagrams = Datagrams::new(at, sender(), encode);
+            let queue = this.add(settings.journald_level, name, Box::new(datagrams))?;
+            let level = settings.journald_level.into();
+            this.layers.push(Encoded::new(queue, level, encoded::journald).boxed());
+        }
+        Ok(this)
+    }
+
+    fn file(&mut self, settings: &EventSettings) -> Result<(), String> {
+        let name = settings.file.display().to_string();
+        let file = RollingFile::open(settings);
+        let file = file.map_err(|error| format!("[events]: file {name}: {error}"))?;
+        let queue = self.add(settings.file_level, name, Box::new(file))?;
+        let level = settings.file_level.into();
+        self.layers.push(match settings.file_form {
+            EventForm::Text => FileLines::layer(queue, level),
+            EventForm::Json => Encoded::new(queue, level, encoded::json_line).boxed(),
+        });
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        level: EventLevel,
+        name: String,
+        to: Box<dyn Destination>,
+    ) -> Result<Arc<Queue>, String> {
+        self.finest = self.finest.max(level);
+        let running = Queue::start(name, to).map_err(|error| format!("events: {error}"))?;
+        let queue = running.queue();
+        self.all.push(running);
+        Ok(queue)
+    }
+}
+
+fn opened() -> MutexGuard<'static, Option<Open>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Those of the settings, which have been checked.
+fn levels_of(settings: &EventSettings) -> EventLevels {
+    let of_others = EventLevel::Info;
+    settings.levels.parse().unwrap_or(EventLevels { of_others, of_parts: Vec::new() })
+}
+
+/// The settings have been read again: their levels count. Returns whether an operator's did before.
+pub(crate) fn reload(settings: Option<&EventSettings>) -> bool {
+    let Some(filter) = FILTER.get() else { return false };
+    let was_set = filter.is_set();
+    filter.reload(levels_of(settings.unwrap_or(&EventSettings::default())));
+    was_set
+}
+
+/// Begins a new file. Returns what was rolled.
+pub(crate) fn rotate() -> Result<String, String> {
+    let mut count = 0;
+    for running in opened().iter().flat_map(|open| &open.all) {
+        count += usize::from(running.roll()?);
+    }
+    Ok(match count {
+        1 => "the file of events".to_owned(),
+        _ => "no file of events".to_owned(),
+    })
+}
+
+/// Rolls the file of events with the logs of this engine, and all of them on SIGUSR1.
+pub(crate) fn rotate_with(admin: &Admin) {
+    admin.rotate_also(rotate);
+    let Some(mut signals) = opened().as_mut().and_then(|open| open.signals.take()) else { return };
+    let admin = admin.clone();
+    let listen = move || {
+        for _ in signals.forever() {
+            // The log says how it went.
+            drop(admin.rotate_logs(&Actor::new("signal", "SIGUSR1")));
+        }
+    };
+    if let Err(error) = thread::Builder::new().name("rotate".to_owned()).spawn(listen) {
+        tracing::warn!(%error, "SIGUSR1 rotates no logs");
+    }
+}
+
+/// Writes what waits, as far as somebody takes it. Called before the process ends.
+pub(crate) fn finish() {
+    // Not while others wait for the lock: what they tell is written too.
+    let open = opened().take();
+    let Some(Open { all, .. }) = open else { return };
+    all.into_iter().for_each(Running::end);
 }
 
 /// Of each destination, by its name: why the last attempt to connect failed that the engine has
@@ -143,23 +275,10 @@ pub(crate) fn connection_break() -> Option<String> {
     BREAK.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Keeps the last failure to connect, what broke the last connection, and the rejects of the
-/// counterparty from being told twice.
-struct Watcher {
-    rejects: Rejects,
-}
+/// Keeps the last failure to connect, and what broke the last connection.
+struct Watcher;
 
 impl<S: Subscriber> Layer<S> for Watcher {
-    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
-        if self.rejects == Rejects::Shown {
-            return true;
-        }
-        let mut found = Found::default();
-        event.record(&mut found);
-        let names = ["Reject(3) of our ", "BusinessMessageReject(j) of our "];
-        !names.iter().any(|name| found.message.starts_with(name))
-    }
-
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut found = Found::default();
         event.record(&mut found);
@@ -179,6 +298,7 @@ impl<S: Subscriber> Layer<S> for Watcher {
 /// What an event says.
 #[derive(Default)]
 struct Found {
+    /// The text, which some events have in `why`.
     message: String,
     error: String,
     destination: String,
@@ -188,6 +308,7 @@ impl Visit for Found {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         match field.name() {
             "message" => self.message = format!("{value:?}"),
+            "why" if self.message.is_empty() => self.message = format!("{value:?}"),
             "error" => self.error = format!("{value:?}"),
             _ => {}
         }
@@ -199,28 +320,5 @@ impl Visit for Found {
         } else {
             self.record_debug(field, &format_args!("{value}"));
         }
-    }
-}
-
-/// The queue, and how many of the lines that found no room in it were told.
-struct Counted {
-    queue: NonBlocking,
-    dropped: ErrorCounter,
-    told: AtomicUsize,
-}
-
-impl MakeWriter<'_> for Counted {
-    type Writer = NonBlocking;
-
-    fn make_writer(&self) -> NonBlocking {
-        let dropped = self.dropped.dropped_lines();
-        let told = self.told.swap(dropped, Ordering::Relaxed);
-        if dropped > told {
-            let lines = dropped - told;
-            // Without room it is one more line that is dropped.
-            let text = format!("{lines} lines of events were dropped: nobody read them in time\n");
-            let _ = self.queue.clone().write(text.as_bytes());
-        }
-        self.queue.clone()
     }
 }

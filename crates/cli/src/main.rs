@@ -34,7 +34,7 @@ mod venue;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-use events::Rejects;
+use events::{OnStderr, Rejects};
 use transfix_bench::scenarios;
 
 /// A FIX engine on the command line.
@@ -56,9 +56,8 @@ struct Cli {
     #[arg(long, short, global = true, display_order = 1_000)]
     verbose: bool,
     /// How events and warnings are written on standard error.
-    #[arg(long, global = true, value_enum, value_name = "FORM", default_value = "text")]
-    #[arg(display_order = 1_001)]
-    events: events::Form,
+    #[arg(long, global = true, value_enum, value_name = "FORM", display_order = 1_001)]
+    events: Option<events::Form>,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -111,19 +110,35 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = Cli::parse();
-    // The counterparty for tests has a log file of its own.
-    let level = if cli.verbose { tracing::Level::INFO } else { tracing::Level::WARN };
     // `connect` shows what the counterparty rejects on its screen.
     let rejects = match cli.verb {
         Verb::Connect(_) if !cli.verbose => Rejects::Elsewhere,
         _ => Rejects::Shown,
     };
-    if matches!(cli.verb, Verb::Connect(_) | Verb::Serve(_) | Verb::Run(_)) {
-        events::keep();
-    }
-    let _events =
-        (!matches!(cli.verb, Verb::Peer(_))).then(|| events::show(level, rejects, cli.events));
-    match cli.verb {
+    events::note(OnStderr { is_verbose: cli.verbose, rejects, form: cli.events });
+    let opened = match cli.verb {
+        // These open what their settings say.
+        Verb::Connect(_) | Verb::Serve(_) | Verb::Run(_) => {
+            events::keep();
+            Ok(())
+        }
+        // The counterparty for tests has a log file of its own.
+        Verb::Peer(_) => Ok(()),
+        _ => events::open(None),
+    };
+    let code = match opened {
+        Ok(()) => run(cli.verb),
+        Err(why) => {
+            eprintln!("transfix: {why}");
+            ExitCode::FAILURE
+        }
+    };
+    events::finish();
+    code
+}
+
+fn run(verb: Verb) -> ExitCode {
+    match verb {
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => serve::run(&args),
         Verb::Run(args) => run::run(&args),

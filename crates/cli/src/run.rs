@@ -12,6 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use transfix::{Engine, SessionId, Settings};
 
+use crate::events;
 use crate::input::failed;
 use crate::not_started::NotStarted;
 use crate::serve::{Asked, LOGOUT_MS, say_where, steer, tell};
@@ -86,6 +87,7 @@ fn with_threads(mut settings: Settings) -> Settings {
 fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotStarted> {
     // Before the engine starts: no signal is lost.
     let asked = Asked::listen()?;
+    events::open(settings.events.as_ref())?;
     let ports = Ports::open(routes.sockets())?;
     say(&routes.to_string());
     let in_force: InForce = Arc::new(RwLock::new(Arc::new(routes)));

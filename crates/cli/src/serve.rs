@@ -18,12 +18,12 @@ use transfix::{
     Request, Role, SessionId, SessionOutcome, SessionSettings, Settings,
 };
 
-use crate::administered;
 use crate::input::failed;
 use crate::not_started::NotStarted;
 use crate::show::{Show, say};
 use crate::venue::book::Ids;
 use crate::venue::{Venue, Watch};
+use crate::{administered, events};
 
 /// Run a small matching venue from a settings file.
 #[derive(Debug, clap::Args)]
@@ -37,8 +37,8 @@ other. With `keep_inbound = true` the book outlives a restart, and a kill -9.
 Ends on Ctrl-C or SIGTERM, or when its terminal is closed: logs out everywhere and waits for the
 answers. On SIGHUP it reads the settings file again: sessions that are new, gone or changed begin,
 end or begin anew, the others go on; if anything in the file is wrong, it says so on standard error,
-and nothing changes. With [admin] in the settings it is seen and steered over HTTP, by a browser or
-by `transfix admin`.
+and nothing changes. On SIGUSR1 it begins new files of all logs. With [admin] in the settings it is
+seen and steered over HTTP, by a browser or by `transfix admin`. [events] says where events go.
 Exit code: 0 all sessions logged out, 1 not started or a session did not end in order,
 2 wrong usage or settings that cannot be read.")]
 pub(crate) struct Args {
@@ -105,6 +105,7 @@ fn only_acceptors(args: &Args, settings: &Settings) -> Result<(), String> {
 fn serve(args: &Args, settings: Settings) -> Result<bool, NotStarted> {
     // Before the engine starts: no signal is lost.
     let asked = Asked::listen()?;
+    events::open(settings.events.as_ref())?;
     let (mut venues, start) = (Vec::new(), transfix::clock::now().utc);
     for (n, session) in settings.sessions.iter().enumerate() {
         venues.push(venue(session, Ids::new(start, n), args.quiet)?);
@@ -128,6 +129,7 @@ pub(crate) fn steer(
     say_where(&engine);
     let console = administered::start(path, &settings, &engine)?;
     let admin = engine.admin();
+    events::rotate_with(&admin);
     asked.take_requests(&admin);
     let signal = Actor::new("signal", "SIGHUP");
     supervisor(&[NotifyState::Ready]);
@@ -153,8 +155,11 @@ pub(crate) fn steer(
         let reloading: Vec<_> = [NotifyState::Reloading].into_iter().chain(since).collect();
         supervisor(&reloading);
         let mut reload = || match go_over(&mut engine, &settings) {
-            Ok((new, done)) => {
+            Ok((new, mut done)) => {
                 settings = new;
+                if events::reload(settings.events.as_ref()) {
+                    done += "\n[events]: levels are those of the settings again";
+                }
                 Ok(done)
             }
             Err(why) => {

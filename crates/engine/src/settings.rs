@@ -33,6 +33,7 @@ pub(crate) mod check;
 pub(crate) mod dictionary_source;
 pub(crate) mod engine;
 mod entries;
+pub(crate) mod events;
 pub(crate) mod failover;
 pub(crate) mod file;
 mod foreign;
@@ -59,6 +60,7 @@ mod words;
 pub use admin::AdminSettings;
 pub use application::{ApplicationSettings, WhenFull};
 pub use engine::{EngineSettings, ThreadLost};
+pub use events::{EventForm, EventLevel, EventLevels, EventSettings, SyslogFacility};
 pub use failover::{FailoverOrder, FailoverSettings};
 pub use password_hash::{hash_password, is_of as is_password_of};
 pub use proxy::{ProxyKind, ProxySettings};
@@ -82,6 +84,8 @@ pub struct Settings {
     pub engine: EngineSettings,
     /// The administration over HTTP, if there is to be one.
     pub admin: Option<AdminSettings>,
+    /// Where the events of the program go, if the file says it.
+    pub events: Option<EventSettings>,
     /// The sessions, in the order of the file.
     pub sessions: Vec<SessionSettings>,
 }

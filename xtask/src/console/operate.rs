@@ -232,6 +232,30 @@ pub(super) fn roles(stage: &Stage<'_>) -> Said {
     GOOD
 }
 
+/// Which events the program tells, and new files of its logs: an administrator's alone.
+pub(super) fn levels(stage: &Stage<'_>) -> Said {
+    let browser = stage.browser;
+    let (events, engine) =
+        (format!("{}/#/events", stage.desk.url), format!("{}/#/engine", stage.desk.url));
+    enter(stage, "operator", &events)?;
+    browser.until("document.querySelector('#event-levels').value === 'info'")?;
+    browser.until("document.querySelector('#event-levels').disabled")?;
+    enter(stage, "administrator", &events)?;
+    browser.until("document.querySelector('#event-levels').value === 'info'")?;
+    browser.write("#event-levels", "loud")?;
+    browser.press("Set")?;
+    browser.text("`loud` is no level")?;
+    browser.write("#event-levels", "warn,transfix::link=info")?;
+    browser.press("Set")?;
+    browser.text("Events: warn,transfix::link=info until the next start or reload")?;
+    browser.picture("levels")?;
+    browser.open(&engine)?;
+    browser.press("Rotate logs …")?;
+    browser.press("Rotate")?;
+    browser.text("files of the protocol logs")?;
+    GOOD
+}
+
 /// From the log-in to an action and back, without a mouse.
 pub(super) fn keyboard(stage: &Stage<'_>) -> Said {
     let browser = stage.browser;

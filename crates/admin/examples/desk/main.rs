@@ -22,7 +22,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use transfix::{AdminSettings, Engine, EngineAction, Request, Settings};
 use transfix_admin::users::{Role, Users};
-use transfix_admin::{AdminServer, EventRing, Extras};
+use transfix_admin::{AdminServer, EventFilter, EventRing, Extras};
 use transfix_testkit::temp::TempDir;
 
 use crate::counterparties::Counterparties;
@@ -112,6 +112,7 @@ fn console(
     let address = "127.0.0.1:0".to_owned();
     let admin = AdminSettings { address, users_file, ..AdminSettings::default() };
     let mut extras = Extras::new(events);
+    extras.filter = Some(EventFilter::new("info".parse()?));
     extras.settings_file = Some(file.to_owned());
     extras.audit_file = Some(dir.join("audit.jsonl"));
     extras.listening = venue.listening().to_vec();

@@ -31,14 +31,14 @@ export const may = (role) => me !== null && RANKS.indexOf(me.role) >= RANKS.inde
 let expired = () => {};
 export const onExpired = (what) => (expired = what);
 
-export async function ask(path, { body, query, wait = WAIT_MS } = {}) {
+export async function ask(path, { body, query, method = "POST", wait = WAIT_MS } = {}) {
   const url = new URL(`/api${path}`, location.origin);
   for (const [name, value] of Object.entries(query ?? {})) {
     if (value !== null && value !== undefined && value !== "") url.searchParams.set(name, value);
   }
   const options = { headers: {}, signal: AbortSignal.timeout(wait), cache: "no-store" };
   if (body !== undefined) {
-    options.method = "POST";
+    options.method = method;
     options.body = JSON.stringify(body);
     options.headers["Content-Type"] = "application/json";
     if (me) options.headers["X-CSRF-Token"] = me.csrf;

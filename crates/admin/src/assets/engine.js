@@ -1,4 +1,4 @@
-// The engine as a whole: its health, reload and stop.
+// The engine as a whole: its health, reload, new files of logs, and stop.
 
 import { ask as request, may } from "/api.js";
 import { ask } from "/dialog.js";
@@ -21,6 +21,11 @@ export function open(main) {
     says: "Goes over to what the settings file says now. What is wrong in it changes nothing.",
     does: async () => say(`Reloaded: ${(await request("/engine/reload", { body: {} })).said}`) }) },
   "Reload …");
+  const rotate = el("button", { type: "button", disabled: isOff, title: why, "data-action":
+    "rotate", onclick: () => ask({ title: "Rotate the logs", button: "Rotate",
+    says: "Begins new files of the protocol logs and of the event log now.",
+    does: async () => say((await request("/engine/rotate-logs", { body: {} })).said) }) },
+  "Rotate logs …");
   const stop = el("button", { type: "button", class: "danger", disabled: isOff, title: why,
     "data-action": "stop", onclick: () => ask({ title: "Stop the engine", button: "Stop",
       says: "Logs all sessions out and ends the program. This page ends with it.",
@@ -34,7 +39,7 @@ export function open(main) {
     el("section", { class: "card", "aria-label": "Actions" }, el("h2", null, "Actions"),
       el("div", { class: "actions" },
         isOff ? el("p", { class: "why" }, "These need the role administrator.") : null,
-        el("div", { class: "buttons" }, reload, stop)))));
+        el("div", { class: "buttons" }, reload, rotate, stop)))));
 
   let [timer, isOver] = [null, false];
   async function load() {

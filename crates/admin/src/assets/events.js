@@ -1,7 +1,7 @@
 // What the engine tells, as it happens.
 
-import { ask, me, whoAmI } from "/api.js";
-import { el, labelled, mark, setText } from "/dom.js";
+import { ask, may, me, whoAmI } from "/api.js";
+import { el, labelled, mark, say, setText } from "/dom.js";
 import { clockTime, number } from "/format.js";
 import { page } from "/keys.js";
 import { soon } from "/live.js";
@@ -31,7 +31,7 @@ export function open(main, rest, query) {
   const state = el("p", { class: "count", role: "status" });
   const list = el("ol", { class: "events", "aria-label": "Events, the newest first" });
   main.append(el("h1", null, "Events"), el("div", { class: "tools" },
-    labelled("Session", session), labelled("Level", level), pause, state), list);
+    labelled("Session", session), labelled("Level", level), pause, state), levels(), list);
   page.filter = () => session.focus();
 
   const isWanted = (event) => LEVELS[event.level] >= LEVELS[level.value] &&
@@ -103,6 +103,32 @@ export function open(main, rest, query) {
     clearTimeout(frame);
     source.close();
   };
+}
+
+// Which events the program tells at all; an administrator may set it.
+function levels() {
+  const isOff = !may("administrator");
+  const field = el("input", { type: "text", id: "event-levels", maxlength: 2048, disabled: isOff,
+    autocomplete: "off", spellcheck: "false",
+    title: isOff ? "Needs the role administrator" : null });
+  const set = el("button", { type: "submit", disabled: isOff }, "Set");
+  const said = el("p", { class: "count", role: "status" });
+  const show = (answer) => {
+    field.value = answer.levels;
+    setText(said, answer.is_set ? "until the next start or reload" : "as the settings say");
+  };
+  const form = el("form", { class: "tools", onsubmit: async (submitted) => {
+    submitted.preventDefault();
+    try {
+      show(await ask("/events/levels", { method: "PUT", body: { levels: field.value.trim() } }));
+      say(`Events: ${field.value} until the next start or reload`);
+    } catch (problem) {
+      setText(said, `✕ ${problem.full ?? problem.message}`);
+    }
+  } }, labelled("The program tells", field), set, said);
+  // A program that does not say it has none of this.
+  ask("/events/levels").then(show).catch(() => form.remove());
+  return form;
 }
 
 function item(event) {

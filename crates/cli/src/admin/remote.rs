@@ -50,7 +50,9 @@ pub(crate) enum Verb {
     Audit(Audit),
     Certificates(Certificates),
     Ready(Ready),
+    Levels(Levels),
     Reload(Reload),
+    RotateLogs(RotateLogs),
     Stop(Stop),
 }
 
@@ -234,6 +236,34 @@ pub(crate) struct Reload {
     to: To,
 }
 
+/// Show which events the program tells, or set it until the next start or reload.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix admin levels
+  transfix admin levels info,transfix::link=debug
+
+Levels are off, error, warn, info, debug, trace; a part of the program is a module of its code. It
+needs the role administrator to set them. Each destination of [events] may have a level of its own
+beyond which nothing goes there; so has standard error, and the console, which shows `info`.
+Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
+pub(crate) struct Levels {
+    /// A level, or parts of the program with their own.
+    set: Option<String>,
+    #[command(flatten)]
+    to: To,
+}
+
+/// Begin new files of the protocol logs and of the event log now.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix admin rotate-logs
+
+Exit code: 0 done, 1 refused, not reached or not all rolled, 2 wrong usage.")]
+pub(crate) struct RotateLogs {
+    #[command(flatten)]
+    to: To,
+}
+
 /// Make the program log out everywhere and end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
@@ -296,7 +326,9 @@ pub(super) fn run(verb: &Verb) -> ExitCode {
         }
         Verb::Certificates(args) => shown(&args.to, "/api/certificates", shown::certificates),
         Verb::Ready(args) => shown(&args.to, "/health/ready", |_| "ready\n".to_owned()),
+        Verb::Levels(args) => levels(args),
         Verb::Reload(args) => asked(&args.to, "/api/engine/reload", &json!({})),
+        Verb::RotateLogs(args) => asked(&args.to, "/api/engine/rotate-logs", &json!({})),
         Verb::Stop(args) => {
             asked(&args.to, "/api/engine/stop", &json!({ "confirm": args.confirm }))
         }
@@ -346,6 +378,18 @@ fn perform(args: &Do) -> Answer {
     Ok(match args.to.json {
         true => format!("{done:#}\n"),
         false => format!("done\n{}", shown::sessions(std::slice::from_ref(&done["session"]))),
+    })
+}
+
+fn levels(args: &Levels) -> Answer {
+    let path = "/api/events/levels";
+    let answer = match &args.set {
+        None => args.to.json("GET", path, None)?,
+        Some(levels) => args.to.json("PUT", path, Some(&json!({ "levels": levels })))?,
+    };
+    Ok(match args.to.json {
+        true => format!("{answer:#}\n"),
+        false => format!("{}\n", answer["said"].as_str().unwrap_or_default()),
     })
 }
 

@@ -12,17 +12,25 @@ use crate::command_line::{Run, run_in, session};
 const ID: &str = "FIX.4.4:VENUE->CLIENT";
 
 /// A venue with an administration, in whose directory programs of an operator run.
-struct Desk {
-    dir: TempDir,
-    venue: Program,
+pub(crate) struct Desk {
+    pub(crate) dir: TempDir,
+    pub(crate) venue: Program,
     url: String,
+    /// Where the venue waits for its counterparties.
+    pub(crate) listening: String,
 }
 
 impl Desk {
     fn new() -> Self {
+        Self::with("")
+    }
+
+    /// With these settings before those of the engine.
+    pub(crate) fn with(keys: &str) -> Self {
         let dir = TempDir::new();
         let admin = "[engine]\naudit_file = 'audit.jsonl'\n[admin]\naddress = '127.0.0.1:0'\n";
-        let text = format!("{admin}{}store_dir = 'venue'\n", session("acceptor", "127.0.0.1:0"));
+        let text =
+            format!("{keys}{admin}{}store_dir = 'venue'\n", session("acceptor", "127.0.0.1:0"));
         fs::write(dir.path().join("venue.toml"), text).unwrap();
         let tokens = ["viewer", "operator", "administrator"].map(|role| {
             let made = run_in(dir.path(), &["admin", "token", "add", role, "--role", role], b"");
@@ -33,9 +41,11 @@ impl Desk {
             fs::write(dir.path().join(role), token).unwrap();
         }
         let venue = Program::start(&dir, &["serve", "venue.toml", "--quiet"]);
+        let line = venue.wait_for("listening at ");
+        let listening = line.rsplit(' ').next().unwrap().to_owned();
         let line = venue.wait_for("administration at http");
         let url = line.rsplit(' ').next().unwrap().to_owned();
-        Self { dir, venue, url }
+        Self { dir, venue, url, listening }
     }
 
     fn ask(&self, role: &str, args: &[&str]) -> Run {
@@ -44,14 +54,14 @@ impl Desk {
     }
 
     #[track_caller]
-    fn good(&self, role: &str, args: &[&str]) -> String {
+    pub(crate) fn good(&self, role: &str, args: &[&str]) -> String {
         let run = self.ask(role, args);
         assert_eq!((run.code, &*run.err), (0, ""), "{run:?}");
         run.out
     }
 
     #[track_caller]
-    fn refused(&self, role: &str, args: &[&str], why: &str) {
+    pub(crate) fn refused(&self, role: &str, args: &[&str], why: &str) {
         let run = self.ask(role, args);
         assert!(run.code == 1 && run.err.contains(why), "{why}: {run:?}");
     }

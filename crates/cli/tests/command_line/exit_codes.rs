@@ -178,6 +178,8 @@ const CALLS: &[(i32, &str)] = &[
     (1, "admin certificates --url http://127.0.0.1:1"),
     (1, "admin ready --url http://127.0.0.1:1"),
     (1, "admin reload --url http://127.0.0.1:1"),
+    (1, "admin levels --url http://127.0.0.1:1"),
+    (1, "admin rotate-logs --url http://127.0.0.1:1"),
     (1, "admin stop --confirm stop --url http://127.0.0.1:1"),
     (1, "admin sessions --url http://127.0.0.1:1"),
     (1, "top --url http://127.0.0.1:1"),

@@ -7,7 +7,7 @@ use transfix_codec::{Misuse, raw::check_body};
 use transfix_session::SessionId;
 
 use crate::observe::mask::Mask;
-use crate::settings::SessionSettings;
+use crate::settings::{EventLevels, SessionSettings};
 
 /// Who asks for an action, for the audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,6 +206,10 @@ pub enum EngineAction {
     },
     /// To log out everywhere and end.
     Stop,
+    /// To begin new files of all logs now: see [`Admin::rotate_logs`](crate::Admin::rotate_logs).
+    RotateLogs,
+    /// To tell other events until the next start or reload.
+    SetLevels(EventLevels),
 }
 
 impl fmt::Display for EngineAction {
@@ -215,6 +219,8 @@ impl fmt::Display for EngineAction {
             Self::Add(settings) => write!(f, "add {}", settings.id()),
             Self::Remove { id, text } => write!(f, "remove {id} text={text}"),
             Self::Stop => f.write_str("stop"),
+            Self::RotateLogs => f.write_str("rotate_logs"),
+            Self::SetLevels(levels) => write!(f, "set_levels {levels}"),
         }
     }
 }

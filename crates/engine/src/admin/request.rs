@@ -1,7 +1,7 @@
 //! What only the program that has the engine can do: asked by operators, answered by the program.
 
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::admin::action::{Actor, EngineAction};
@@ -37,15 +37,29 @@ pub(crate) enum Unanswered {
     Late,
 }
 
+/// What the program rolls when the logs are rotated.
+type Rotate = Arc<dyn Fn() -> Result<String, String> + Send + Sync>;
+
 /// Where requests go.
 #[derive(Default)]
 pub(crate) struct Requests {
     take: Mutex<Option<Take>>,
+    rotate: Mutex<Option<Rotate>>,
 }
 
 impl Requests {
     pub(crate) fn take_by(&self, take: Take) {
         *self.take.lock().unwrap_or_else(PoisonError::into_inner) = Some(take);
+    }
+
+    pub(crate) fn rotate_by(&self, rotate: Rotate) {
+        *self.rotate.lock().unwrap_or_else(PoisonError::into_inner) = Some(rotate);
+    }
+
+    /// Rolls the files of the program, if it has any.
+    pub(crate) fn rotate(&self) -> Option<Result<String, String>> {
+        let rotate = self.rotate.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        rotate.map(|rotate| rotate())
     }
 
     /// Asks, and waits so long for the answer.

@@ -21,6 +21,9 @@ use crate::observe::reasons::ReasonCounts;
 /// How long the program may take to do what only it can do.
 const PROGRAM_WAIT: Duration = Duration::from_secs(60);
 
+/// How long the thread of the logs may take to roll their files.
+const ROTATE_WAIT: Duration = Duration::from_secs(10);
+
 /// The administration of an engine, for all faces that an operator may have: a program of your
 /// own, a page in the browser, a command line. A clone is the same, and belongs to any thread.
 ///
@@ -198,6 +201,9 @@ impl Admin {
     /// # Errors
     /// [`AdminError`]: why it was not done.
     pub fn request(&self, actor: &Actor, action: EngineAction) -> Result<String, AdminError> {
+        if let EngineAction::RotateLogs = action {
+            return self.rotate_logs(actor);
+        }
         let what = action.to_string();
         let ends = self.begin(actor, "", &what, "")?;
         let answer = self.registry.requests.ask(actor.clone(), action, PROGRAM_WAIT);
@@ -227,6 +233,37 @@ impl Admin {
         let done = act().map_err(AdminError::Program);
         self.end(actor, "", &what, ends, done.as_ref().cloned());
         done
+    }
+
+    /// Begins new files of all protocol logs now, and of what the program has named by
+    /// [`Admin::rotate_also`]; files without a line stay. Returns what was done. Waits for the
+    /// thread that writes the logs, for ten seconds at most.
+    ///
+    /// # Errors
+    /// [`AdminError::Program`] with all that could not be rolled, or [`AdminError::Audit`].
+    pub fn rotate_logs(&self, actor: &Actor) -> Result<String, AdminError> {
+        self.audited(actor, &EngineAction::RotateLogs, || {
+            let logs = match self.registry.logs.roll(ROTATE_WAIT) {
+                Ok(1) => Ok("1 file of the protocol logs".to_owned()),
+                Ok(count) => Ok(format!("{count} files of the protocol logs")),
+                Err(why) => Err(why),
+            };
+            let all: Vec<_> = [Some(logs), self.registry.requests.rotate()].into();
+            let all: Vec<_> = all.into_iter().flatten().collect();
+            let said = |one: &Result<String, String>| match one {
+                Ok(said) => format!("rolled: {said}"),
+                Err(why) => format!("not rolled: {why}"),
+            };
+            let text = all.iter().map(said).collect::<Vec<_>>().join("\n");
+            if all.iter().all(Result::is_ok) { Ok(text) } else { Err(text) }
+        })
+    }
+
+    /// Files of the program that are rolled with the protocol logs. `rotate` is called in the
+    /// thread of whoever asks, and returns what was rolled, or why it was not. The last one that is
+    /// set counts.
+    pub fn rotate_also(&self, rotate: impl Fn() -> Result<String, String> + Send + Sync + 'static) {
+        self.registry.requests.rotate_by(Arc::new(rotate));
     }
 
     /// Hands requests of operators over to the program: see [`Admin::request`]. `take` is called in

@@ -9,7 +9,7 @@ use crate::api::application::Application;
 use crate::drive::outcome::SessionOutcome;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::settings::{AdminSettings, SessionSettings, Settings};
+use crate::settings::{AdminSettings, EventSettings, SessionSettings, Settings};
 
 /// What leads from some settings to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub struct Changes {
     /// Keys of `[admin]` that differ, if one has it and the other has not all of them: they count
     /// from the next start of the program.
     pub of_admin: Vec<&'static str>,
+    /// Keys of `[events]` that differ: they count from the next start of the program, but for
+    /// `levels`.
+    pub of_events: Vec<&'static str>,
 }
 
 impl Changes {
@@ -40,6 +43,9 @@ impl Changes {
             (Some(from), Some(to)) => from.differing(to),
             _ => AdminSettings::KEYS.iter().map(|key| key.name).collect(),
         };
+        let none = EventSettings::default();
+        let events = |of: &Settings| of.events.clone().unwrap_or_else(|| none.clone());
+        changes.of_events = events(from).differing(&events(to));
         for session in &from.sessions {
             if !after.contains_key(&session.id()) {
                 changes.removed.push(session.id());
@@ -66,7 +72,7 @@ impl Changes {
     }
 }
 
-/// A line for each session, and one for the keys of `[engine]` and of `[admin]`.
+/// A line for each session, and one for the keys of `[engine]`, of `[admin]` and of `[events]`.
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = Vec::new();
@@ -75,7 +81,14 @@ impl fmt::Display for Changes {
             lines.push(format!("{id}: begins anew with other values of {}", keys.join(", ")));
         }
         lines.extend(self.added.iter().map(|id| format!("{id}: added")));
-        for (heading, keys) in [("[engine]", &self.of_engine), ("[admin]", &self.of_admin)] {
+        let (levels, of_events): (Vec<_>, Vec<_>) =
+            self.of_events.iter().copied().partition(|key| *key == "levels");
+        if !levels.is_empty() {
+            lines.push("[events]: levels are those of the file now".to_owned());
+        }
+        let sections =
+            [("[engine]", &self.of_engine), ("[admin]", &self.of_admin), ("[events]", &of_events)];
+        for (heading, keys) in sections {
             if !keys.is_empty() {
                 let keys = keys.join(", ");
                 lines.push(format!("{heading}: {keys} will count from the next start on"));
@@ -131,6 +144,16 @@ impl Engine {
         let (mut ended, mut failed) = (Vec::new(), Vec::new());
         let mut settings =
             Settings { engine: from.engine.clone(), admin: from.admin.clone(), ..to.clone() };
+        // What is said of the others is said again by the next reload.
+        settings.events = match (&from.events, &to.events) {
+            (None, None) => None,
+            (old, new) => {
+                let levels = new
+                    .as_ref()
+                    .map_or_else(|| EventSettings::default().levels, |new| new.levels.clone());
+                Some(EventSettings { levels, ..old.clone().unwrap_or_default() })
+            }
+        };
         let changed = changes.changed.iter().map(|(id, _)| id);
         // All at once: one counterparty that does not answer is waited for as long as many.
         let text = "the settings have changed";

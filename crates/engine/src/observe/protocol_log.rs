@@ -13,6 +13,7 @@ mod writer;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -108,6 +109,8 @@ const PLACES_USUAL: usize = 1_024;
 #[derive(Default)]
 struct Orders {
     added: Vec<SessionLog>,
+    /// Who wants new files, and hears how many there are, or what went wrong.
+    rolls: Vec<SyncSender<Result<usize, String>>>,
     ends: bool,
 }
 
@@ -164,6 +167,25 @@ impl ProtocolLogs {
         Ok(Tap { ring })
     }
 
+    /// Begins new files now. Returns how many there are; waits for the thread so long.
+    ///
+    /// # Errors
+    /// What was not rolled; it grows on, and the next line tries again if it must.
+    pub(crate) fn roll(&self, wait: Duration) -> Result<usize, String> {
+        if self.thread.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
+            return Ok(0);
+        }
+        let (to, rolled): (_, Receiver<_>) = sync_channel(1);
+        self.door.orders.lock().unwrap_or_else(PoisonError::into_inner).rolls.push(to);
+        self.door.bell.notify_one();
+        rolled.recv_timeout(wait).unwrap_or_else(|why| match why {
+            RecvTimeoutError::Timeout => {
+                Err(format!("protocol logs: no answer within {} s", wait.as_secs()))
+            }
+            RecvTimeoutError::Disconnected => Err("protocol logs: the engine stops".to_owned()),
+        })
+    }
+
     /// Writes what is left and ends the thread.
     pub(crate) fn stop(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -191,18 +213,37 @@ fn run(door: &Door, logs: &mut Vec<SessionLog>) {
         let pause = logs.iter().map(|log| log.pause).min().unwrap_or(Duration::MAX);
         let pause = if hurries { pause.min(HURRY) } else { pause };
         let orders = door.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        let idle = |orders: &mut Orders| orders.added.is_empty() && !orders.ends;
+        let idle = |orders: &mut Orders| {
+            orders.added.is_empty() && orders.rolls.is_empty() && !orders.ends
+        };
         let waited = door.bell.wait_timeout_while(orders, pause, idle);
         let (mut orders, _) = waited.unwrap_or_else(PoisonError::into_inner);
         logs.append(&mut orders.added);
-        let ends = orders.ends;
+        let (ends, rolls) = (orders.ends, std::mem::take(&mut orders.rolls));
         drop(orders);
         hurries = false;
         for log in &mut *logs {
             hurries |= log.write_all();
         }
+        if !rolls.is_empty() {
+            let rolled = roll_all(logs);
+            // Who has asked may have gone.
+            rolls.iter().for_each(|to| _ = to.try_send(rolled.clone()));
+        }
         if ends {
             return;
         }
     }
+}
+
+/// Begins new files. Returns how many, or what was not rolled.
+fn roll_all(logs: &mut [SessionLog]) -> Result<usize, String> {
+    let (mut count, mut failed) = (0, Vec::new());
+    for rolled in logs.iter_mut().flat_map(SessionLog::roll) {
+        match rolled {
+            Ok(is_new) => count += usize::from(is_new),
+            Err(why) => failed.push(why),
+        }
+    }
+    if failed.is_empty() { Ok(count) } else { Err(failed.join("; ")) }
 }

@@ -14,6 +14,7 @@ use crate::schedule::ScheduleSettings;
 use crate::settings::check::{Step, find_wrong};
 use crate::settings::dictionary_source::DictionarySource;
 use crate::settings::engine::EngineSettings;
+use crate::settings::events::EventSettings;
 use crate::settings::log::LogSettings;
 use crate::settings::proxy::ProxySettings;
 use crate::settings::secret;
@@ -78,7 +79,7 @@ fn parse_or_all(path: &Path, text: &str) -> Result<Settings, Vec<SettingsError>>
 }
 
 fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, SettingsError> {
-    let Sections { engine, admin, defaults, dictionaries, sessions, is_whole } =
+    let Sections { engine, admin, events, defaults, dictionaries, sessions, is_whole } =
         Sections::of(sources, errors)?;
     let mut settings = Settings::default();
     let mut engine_keys = Arc::default();
@@ -93,18 +94,8 @@ fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, Settin
         })?;
         settings.engine = engine.unwrap_or_default();
     }
-    if let Some((span, table)) = admin {
-        let lines = sources.lines.of_keys(&table, AdminSettings::KEYS);
-        settings.admin = errors.of_table(table, &sources.lines, |table| {
-            let table = Spanned::new(span.clone(), DeValue::Table(table));
-            let admin: AdminSettings = value_of(sources, table)?;
-            admin.check().map_err(|(key, what)| {
-                let line = lines.iter().find(|(name, _)| *name == key).map_or(0, |(_, line)| *line);
-                SettingsError::at_line(Path::new(""), line, what)
-            })?;
-            Ok(admin)
-        })?;
-    }
+    settings.admin = section(sources, errors, admin, AdminSettings::KEYS, AdminSettings::check)?;
+    settings.events = section(sources, errors, events, EventSettings::KEYS, EventSettings::check)?;
     let mut aliases = Aliases::new();
     for (name, source) in dictionaries {
         match value_of(sources, source) {
@@ -137,6 +128,27 @@ fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, Settin
         settings.sessions.push(session);
     }
     Ok(settings)
+}
+
+/// A section that may be missing, if it is there and sound. What `check` finds has a key.
+fn section<'t, T: Deserialize<'t>>(
+    sources: &'t Sources,
+    errors: &mut Errors,
+    section: Option<(Range<usize>, DeTable<'t>)>,
+    keys: &[Key],
+    check: impl Fn(&T) -> Result<(), (&'static str, String)>,
+) -> Result<Option<T>, SettingsError> {
+    let Some((span, table)) = section else { return Ok(None) };
+    let lines = sources.lines.of_keys(&table, keys);
+    errors.of_table(table, &sources.lines, |table| {
+        let table = Spanned::new(span.clone(), DeValue::Table(table));
+        let section: T = value_of(sources, table)?;
+        check(&section).map_err(|(key, what)| {
+            let line = lines.iter().find(|(name, _)| *name == key).map_or(0, |(_, line)| *line);
+            SettingsError::at_line(Path::new(""), line, what)
+        })?;
+        Ok(section)
+    })
 }
 
 /// The error has the line of the key.

@@ -16,6 +16,7 @@ pub(super) fn text() -> String {
     let session = table(TABLES.iter().filter(|table| table.name == SESSION));
     let engine = table(TABLES.iter().filter(|table| table.name == "[engine]"));
     let admin = table(TABLES.iter().filter(|table| table.name == "[admin]"));
+    let events = table(TABLES.iter().filter(|table| table.name == "[events]"));
     let about = |text: &str, mut value: Value| {
         value["description"] = text.into();
         value
@@ -32,6 +33,7 @@ pub(super) fn text() -> String {
             ),
             "engine": about("What all sessions share.", engine),
             "admin": about("The administration over HTTP, if there is to be one.", admin),
+            "events": about("Where the events of the program go, and which of them.", events),
             "defaults": about("Keys that hold for all sessions.", defined("session")),
             "dictionaries": about(
                 "Names for dictionaries, to be used in the sessions.",

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use transfix::codec::{raw, shown};
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, LogDirection,
-    LogSettings, Message, Role, SessionId, SessionRef, SessionSettings, Settings, Tag, Timestamp,
-    tag,
+    Actor, Application, BeginString, BusinessReject, Disconnection, Durability, Engine,
+    LogDirection, LogSettings, Message, Role, SessionId, SessionRef, SessionSettings, Settings,
+    Tag, Timestamp, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -282,6 +282,34 @@ fn a_full_disk_costs_lines_and_not_the_session() {
     engine.stop(0);
     assert!(lines(dir.path(), "out.log").len() > 50);
     fs::remove_file(full).unwrap();
+}
+
+#[test]
+fn an_operator_begins_new_files_now() {
+    let dir = TempDir::new();
+    let (engine, _seen) = start(&settings(dir.path(), |log| log.write_every_ms = 60_000));
+    let admin = engine.admin();
+    let rotate = || admin.rotate_logs(&Actor::new("anna", "here"));
+    assert_eq!(rotate().unwrap(), "rolled: 0 files of the protocol logs", "there is no line");
+    let mut client = Client::logged_on(&engine);
+    // A line is written at the end of the turn: the second answer shows that the first has ended.
+    client.order("one");
+    client.order("two");
+    assert_eq!(rotate().unwrap(), "rolled: 2 files of the protocol logs");
+    client.order("three");
+    client.order("four");
+    // The disk's part: a file that is gone cannot be renamed, the other one can.
+    fs::remove_file(dir.path().join(format!("{NAME}.out.log"))).unwrap();
+    admin.rotate_also(|| Ok("events.log".to_owned()));
+    let error = rotate().unwrap_err().to_string();
+    assert!(error.starts_with("not rolled: ") && error.contains("out.log: "), "{error}");
+    assert!(error.ends_with("\nrolled: events.log"), "the program's are rolled all the same");
+    engine.stop(0);
+    let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
+    let closed: Vec<_> = names.filter(|path| path.to_string_lossy().contains(".000.log")).collect();
+    let inbound = closed.iter().filter(|path| path.to_string_lossy().contains(".in."));
+    let text = inbound.map(|path| fs::read_to_string(path).unwrap()).collect::<String>();
+    assert!(text.contains("58=one"), "{closed:?}: {text}");
 }
 
 #[test]

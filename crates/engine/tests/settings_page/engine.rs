@@ -202,9 +202,30 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[admin].key", "admin/tests/tls.rs", "a_browser_is_served_by_tls"),
     ("[admin].open_metrics", "admin/tests/looking.rs", "metrics_are_those_of_the_sessions"),
     ("[admin].login_idle_min", "admin/src/logins.rs", "a_login_ends_when_it_is_idle_or_old"),
+    ("[events].levels", EVENTS, "levels_are_set_from_afar_until_the_next_reload"),
+    ("[events].stderr_level", EVENTS, "each_destination_has_its_form_and_its_level"),
+    ("[events].stderr_form", EVENTS, "each_destination_has_its_form_and_its_level"),
+    ("[events].file", EVENTS, "each_destination_has_its_form_and_its_level"),
+    ("[events].file", EVENTS, "a_full_disk_stops_nothing_and_heals"),
+    ("[events].file", EVENTS, "two_programs_do_not_write_one_file_and_a_torn_line_ends"),
+    ("[events].file_level", EVENTS, "a_level_keeps_events_from_a_destination"),
+    ("[events].file_form", EVENTS, "each_destination_has_its_form_and_its_level"),
+    ("[events].roll_bytes", EVENTS, "a_file_is_rolled_by_size_and_by_hand_and_old_ones_go"),
+    ("[events].roll_every_h", EVENTS, "a_new_file_is_begun_with_a_new_day"),
+    ("[events].rolled_files_max", EVENTS, "a_file_is_rolled_by_size_and_by_hand_and_old_ones_go"),
+    ("[events].rolled_days_max", EVENTS, "a_file_is_rolled_by_size_and_by_hand_and_old_ones_go"),
+    ("[events].compress", EVENTS, "closed_files_are_compressed"),
+    ("[events].syslog", EVENTS, "each_destination_has_its_form_and_its_level"),
+    ("[events].syslog", EVENTS, "syslog_takes_lines_by_udp"),
+    ("[events].syslog", EVENTS, "a_syslog_that_comes_late_has_what_has_waited"),
+    ("[events].syslog_level", EVENTS, "each_destination_has_its_form_and_its_level"),
+    ("[events].syslog_facility", EVENTS, "each_destination_has_its_form_and_its_level"),
+    ("[events].journald", EVENTS, "each_destination_has_its_form_and_its_level"),
+    ("[events].journald_level", EVENTS, "a_level_keeps_events_from_a_destination"),
     ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
 ];
 
+const EVENTS: &str = "cli/tests/command_line/events.rs";
 const ADMIN: &str = "engine/tests/switches/admin.rs";
 const APPLICATION: &str = "engine/tests/switches/application_threads.rs";
 const BATCHES: &str = "engine/tests/switches/batches.rs";

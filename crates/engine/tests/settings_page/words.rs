@@ -15,8 +15,8 @@ const WORDS: &str = "reset_on";
 
 /// A settings file in which a key of this part has this value.
 fn file(part: &Part, key: &str, value: &str) -> String {
-    if part.path == ["[engine]"] {
-        return format!("[engine]\n{key} = {value}\n{SESSION}");
+    if let [section @ ("[engine]" | "[events]")] = part.path {
+        return format!("{section}\n{key} = {value}\n{SESSION}");
     }
     if part.path == [WORDS] {
         return format!("{SESSION}{WORDS} = [\"{key}\", {value}]\n");

@@ -184,6 +184,9 @@ fn what_only_the_program_can_do_it_is_asked_for() {
     let by_signal = Actor::new("signal", "SIGHUP");
     let said = admin.audited(&by_signal, &EngineAction::Reload, || Ok("as it was".to_owned()));
     assert_eq!(said.unwrap(), "as it was");
+    assert_eq!(ask(EngineAction::RotateLogs).unwrap(), "rolled: 0 files of the protocol logs");
+    let levels = EngineAction::SetLevels("info,transfix::link=debug".parse().unwrap());
+    assert!(admin.audited(&by_signal, &levels, || Err("no".to_owned())).is_err());
     let all = lines(&audit);
     let ends: Vec<_> = all.iter().filter(|line| line["step"] != "asked").collect();
     let shown: Vec<_> =
@@ -191,6 +194,7 @@ fn what_only_the_program_can_do_it_is_asked_for() {
     assert_eq!(shown.join(" "), {
         "\"stop\": \"refused\" \"reload\": \"refused\" \
          \"remove FIX.4.4:VENUE->CLIENT text=end\": \"done\" \"stop\": \"refused\" \
-         \"reload\": \"done\""
+         \"reload\": \"done\" \"rotate_logs\": \"done\" \
+         \"set_levels info,transfix::link=debug\": \"refused\""
     });
 }

@@ -180,6 +180,16 @@ impl LogFile {
         Ok(())
     }
 
+    /// Begins a new file before its time, if this one has lines.
+    pub(super) fn roll_now(&mut self) -> Result<bool, String> {
+        self.write();
+        if self.bytes == 0 {
+            return Ok(false);
+        }
+        let rolled = self.roll().map(|()| true);
+        rolled.map_err(|error| format!("{}.log: {error}", self.base.display()))
+    }
+
     /// Closes the file under the time of its first line and begins a new one.
     fn roll(&mut self) -> io::Result<()> {
         let current = with(&self.base, "log");

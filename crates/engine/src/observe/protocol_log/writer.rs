@@ -80,6 +80,11 @@ impl SessionLog {
         self.files.iter_mut().for_each(LogFile::write);
         waiting > capacity / 4
     }
+
+    /// Begins new files where there are lines: whether it did, or why it did not.
+    pub(super) fn roll(&mut self) -> Vec<Result<bool, String>> {
+        self.files.iter_mut().map(LogFile::roll_now).collect()
+    }
 }
 
 /// That of the direction.

@@ -21,6 +21,8 @@ pub(super) struct Sections<'t> {
     pub(super) engine: Option<(Range<usize>, DeTable<'t>)>,
     /// `[admin]`, and where it stands.
     pub(super) admin: Option<(Range<usize>, DeTable<'t>)>,
+    /// `[events]`, and where it stands.
+    pub(super) events: Option<(Range<usize>, DeTable<'t>)>,
     pub(super) defaults: DeTable<'t>,
     pub(super) dictionaries: DeTable<'t>,
     pub(super) sessions: Vec<Spanned<DeValue<'t>>>,
@@ -55,8 +57,12 @@ impl<'t> Sections<'t> {
         match (key.get_ref().as_ref(), value.into_inner()) {
             // The files have been read.
             ("include", _) => {}
-            (name @ ("engine" | "admin"), DeValue::Table(table)) => {
-                let one = if name == "engine" { &mut self.engine } else { &mut self.admin };
+            (name @ ("engine" | "admin" | "events"), DeValue::Table(table)) => {
+                let one = match name {
+                    "engine" => &mut self.engine,
+                    "admin" => &mut self.admin,
+                    _ => &mut self.events,
+                };
                 match one {
                     None => *one = Some((span, table)),
                     Some((first, _)) => {
@@ -71,6 +77,9 @@ impl<'t> Sections<'t> {
             }
             ("admin", _) => {
                 errors.found(wrong("write the keys of the administration below [admin], once"))?;
+            }
+            ("events", _) => {
+                errors.found(wrong("write the keys of the event log below [events], once"))?;
             }
             ("defaults", DeValue::Table(table)) => {
                 self.defaults((sources, n), said, table, errors)?;
@@ -141,6 +150,6 @@ fn unknown_section(name: &str, value: &DeValue<'_>) -> String {
             "`{name}` stands before any heading; write it below [[session]] or [defaults]"
         );
     }
-    let known = ["include", "engine", "defaults", "dictionaries", "session"];
+    let known = ["include", "engine", "admin", "events", "defaults", "dictionaries", "session"];
     format!("unknown section `{name}`{}", nearest(name, known.into_iter()))
 }

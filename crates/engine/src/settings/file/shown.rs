@@ -44,11 +44,11 @@ pub struct ShownKey {
     pub of_environment: bool,
 }
 
-/// The settings of `[engine]`, of `[admin]`, or of a session.
+/// The settings of `[engine]`, of `[admin]`, of `[events]`, or of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShownSettings {
-    /// The heading in the file: `[engine]`, `[admin]` or `[[session]]`.
+    /// The heading in the file: `[engine]`, `[admin]`, `[events]` or `[[session]]`.
     pub heading: &'static str,
     /// The session, if it is one.
     pub id: Option<SessionId>,
@@ -58,7 +58,8 @@ pub struct ShownSettings {
     pub keys: Vec<ShownKey>,
 }
 
-/// The settings of `[engine]` and `[admin]`, then those of each session, in the order of the file.
+/// The settings of `[engine]`, `[admin]` and `[events]`, then those of each session, in the order
+/// of the file.
 pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError>> {
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| vec![SettingsError::unreadable(path, error)])?;
@@ -69,10 +70,11 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
     let none = DeTable::new();
     let names = &sections.dictionaries;
     let mut all = Vec::new();
-    // Without its table there is no administration.
-    for (heading, part) in [("[engine]", &sections.engine), ("[admin]", &sections.admin)] {
+    let parts = [&sections.engine, &sections.admin, &sections.events];
+    for (heading, part) in SECTIONS.into_iter().zip(parts) {
         let there = part.as_ref().map(|(span, table)| (span.start, table));
-        if heading == "[admin]" && there.is_none() {
+        // Without its table there is no administration.
+        if heading != "[engine]" && there.is_none() {
             continue;
         }
         let (start, own) = there.unwrap_or((0, &none));
@@ -84,13 +86,16 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
         let Some(own) = session.get_ref().as_table() else { continue };
         let mask = settings.log.as_ref().map_or(&[][..], |log| &log.mask);
         let look = Look { sources: &sources, own, defaults: &sections.defaults, names, mask };
-        let keys = look.keys(|table| !["[engine]", "[admin]"].contains(&table.name));
+        let keys = look.keys(|table| !SECTIONS.contains(&table.name));
         let place = sources.place(session.span().start);
         let id = Some(settings.id());
         all.push(ShownSettings { heading: SESSION, id, place, keys });
     }
     Ok(all)
 }
+
+/// Sections beside the sessions.
+const SECTIONS: [&str; 3] = ["[engine]", "[admin]", "[events]"];
 
 /// Tables whose keys are shown each; those of others are a part of one value.
 const SINGLE: [&str; 9] = [
@@ -120,7 +125,7 @@ impl Look<'_, '_> {
     fn keys(&self, is_wanted: impl Fn(&Table) -> bool) -> Vec<ShownKey> {
         let mut shown = Vec::new();
         for table in TABLES.iter().filter(|table| is_wanted(table)) {
-            if [SESSION, "[engine]", "[admin]"].contains(&table.name) {
+            if table.name == SESSION || SECTIONS.contains(&table.name) {
                 let keys = table.keys.iter().filter(|key| !SINGLE.contains(&key.name));
                 shown.extend(keys.map(|key| self.one("", key, (self.own, self.defaults))));
             } else if SINGLE.contains(&table.name) {

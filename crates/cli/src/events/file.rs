@@ -1,0 +1,325 @@
+//! The file of events: lines appended, a new file begun by size, by time or by hand, closed ones
+//! compressed and removed.
+//!
+//! Invariants: a line is in one file as a whole, but for the last one before a crash; one process
+//! writes a file; what a disk refuses is given back; a folder or a file that is gone is made anew.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+
+use transfix::store::compress;
+use transfix::{EventForm, EventSettings, Timestamp, clock};
+
+use super::encoded::missing_in_file;
+use super::queue::Destination;
+
+const SECOND_NS: i64 = 1_000_000_000;
+const HOUR_NS: i64 = 3_600 * SECOND_NS;
+/// Digits that tell files of the same second apart.
+const SERIAL_DIGITS: usize = 3;
+/// `YYYYMMDD-HH:MM:SS`, with which a time begins.
+const SECONDS_LEN: usize = 17;
+
+/// The file, and what becomes of closed ones.
+pub(super) struct RollingFile {
+    path: PathBuf,
+    form: EventForm,
+    bytes_max: u64,
+    every_h: u32,
+    open: Option<Open>,
+    closed: Closed,
+    /// Compresses and removes closed files.
+    cleaner: Option<JoinHandle<()>>,
+    /// When closed files are looked at again.
+    clean_at: i64,
+    roll_failed: bool,
+}
+
+/// The file that is written to.
+struct Open {
+    file: File,
+    bytes: u64,
+    /// The stretch of time that it belongs to.
+    period: i64,
+    /// The last write has failed, and may have left a part of a line.
+    is_torn: bool,
+}
+
+impl RollingFile {
+    /// Opens the file, and makes its folder if there is none.
+    pub(super) fn open(settings: &EventSettings) -> io::Result<Self> {
+        let closed = Closed {
+            path: settings.file.clone(),
+            kept_max: settings.rolled_files_max,
+            days_max: settings.rolled_days_max,
+            compresses: settings.compress,
+        };
+        let mut this = Self {
+            path: settings.file.clone(),
+            form: settings.file_form,
+            bytes_max: settings.roll_bytes,
+            every_h: settings.roll_every_h,
+            open: None,
+            closed,
+            cleaner: None,
+            clean_at: 0,
+            roll_failed: false,
+        };
+        this.open = Some(this.opened()?);
+        Ok(this)
+    }
+
+    fn opened(&self) -> io::Result<Open> {
+        if let Some(dir) = self.path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+            DirBuilder::new().recursive(true).mode(0o750).create(dir)?;
+        }
+        let (file, bytes) = open(&self.path)?;
+        let changed = file.metadata()?.modified().ok();
+        let changed = changed.and_then(|time| Timestamp::try_from(time).ok());
+        let period = changed.map_or(0, |time| self.period(time));
+        Ok(Open { file, bytes, period, is_torn: false })
+    }
+
+    fn period(&self, time: Timestamp) -> i64 {
+        match self.every_h {
+            0 => 0,
+            hours => time.0.div_euclid(i64::from(hours) * HOUR_NS),
+        }
+    }
+
+    /// Whether the open file still is the one of its name.
+    fn is_there(&self) -> bool {
+        let Some(open) = &self.open else { return false };
+        let known = open.file.metadata().map(|meta| (meta.dev(), meta.ino()));
+        let named = fs::metadata(&self.path).map(|meta| (meta.dev(), meta.ino()));
+        matches!((known, named), (Ok(known), Ok(named)) if known == named)
+    }
+
+    /// Begins a new file if the old one is full or old. One that cannot be closed grows on.
+    fn roll_if_due(&mut self, next: usize) {
+        let period = self.period(clock::now().utc);
+        let Some(open) = &mut self.open else { return };
+        let is_full = self.bytes_max > 0 && open.bytes + next as u64 > self.bytes_max;
+        if open.bytes == 0 || (!is_full && period == open.period) {
+            if open.bytes == 0 {
+                open.period = period;
+            }
+            return;
+        }
+        match self.begin_anew() {
+            Ok(()) => self.roll_failed = false,
+            Err(error) => {
+                if !std::mem::replace(&mut self.roll_failed, true) {
+                    let file = self.path.display();
+                    tracing::error!(%file, %error, "the file of events is not rolled");
+                }
+            }
+        }
+    }
+
+    /// Closes the file under this time, and opens a new one.
+    fn begin_anew(&mut self) -> io::Result<()> {
+        let now = clock::now().utc;
+        fs::rename(&self.path, self.closed.next_path(now)?)?;
+        self.open = None;
+        self.clean_at = 0;
+        self.open = Some(self.opened()?);
+        Ok(())
+    }
+
+    /// Compresses and removes closed files beside the lines: after a roll, and every hour.
+    fn clean(&mut self) {
+        let now = clock::now().utc;
+        if now.0 < self.clean_at || self.cleaner.as_ref().is_some_and(|one| !one.is_finished()) {
+            return;
+        }
+        self.clean_at = now.0 + HOUR_NS;
+        let closed = self.closed.clone();
+        let run = move || {
+            if let Err(error) = closed.clean(now) {
+                let file = closed.path.display();
+                tracing::error!(%file, %error, "closed files are not compressed or removed");
+            }
+        };
+        self.cleaner = thread::Builder::new().name("events-old".to_owned()).spawn(run).ok();
+    }
+}
+
+impl Destination for RollingFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        self.roll_if_due(line.len());
+        if self.open.is_none() {
+            self.open = Some(self.opened()?);
+        }
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if open.is_torn {
+            open.file.write_all(b"\n")?;
+            open.bytes += 1;
+            open.is_torn = false;
+        }
+        match open.file.write_all(line) {
+            Ok(()) => open.bytes += line.len() as u64,
+            Err(error) => {
+                // What is there of the line goes; else a new one is begun.
+                open.is_torn = open.file.set_len(open.bytes).is_err();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn missing(&self, lines: u64) -> Vec<u8> {
+        missing_in_file(self.form, lines)
+    }
+
+    fn look_after(&mut self) {
+        if self.open.is_some() && !self.is_there() {
+            self.open = None;
+        }
+        self.roll_if_due(0);
+        self.clean();
+    }
+
+    fn roll(&mut self) -> io::Result<bool> {
+        if self.open.as_ref().is_none_or(|open| open.bytes == 0) {
+            return Ok(false);
+        }
+        self.begin_anew()?;
+        self.clean();
+        Ok(true)
+    }
+}
+
+impl Drop for RollingFile {
+    fn drop(&mut self) {
+        // What is half compressed would be compressed again at the next start.
+        if let Some(cleaner) = self.cleaner.take() {
+            let _ = cleaner.join();
+        }
+    }
+}
+
+/// Closed files: `NAME.YYYYMMDD-HHMMSS.NNN.log` beside `NAME.log`, by the time of their end.
+#[derive(Clone)]
+struct Closed {
+    path: PathBuf,
+    /// 0 for all.
+    kept_max: usize,
+    /// 0 for ever.
+    days_max: u32,
+    compresses: bool,
+}
+
+impl Closed {
+    fn next_path(&self, now: Timestamp) -> io::Result<PathBuf> {
+        let time = compact(now);
+        let all = self.all()?;
+        let of_second = all.iter().filter_map(|(name, _)| name.strip_prefix(&*time)?.get(1..4));
+        let serial = of_second.filter_map(|serial| serial.parse::<u32>().ok()).max();
+        let serial = serial.map_or(0, |last| last + 1);
+        if serial >= 10_u32.pow(SERIAL_DIGITS as u32) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let (stem, ending) = self.parts();
+        Ok(self.path.with_file_name(format!("{stem}.{time}.{serial:03}{ending}")))
+    }
+
+    /// The name without its ending, and the ending with its dot.
+    fn parts(&self) -> (String, String) {
+        let text = |part: Option<&std::ffi::OsStr>| {
+            part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default()
+        };
+        let ending = self.path.extension().map(|ending| format!(".{}", ending.to_string_lossy()));
+        (text(self.path.file_stem()), ending.unwrap_or_default())
+    }
+
+    /// What follows the name of the file, and the path; the oldest first.
+    fn all(&self) -> io::Result<Vec<(String, PathBuf)>> {
+        let (stem, ending) = self.parts();
+        let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        let mut found = Vec::new();
+        for entry in fs::read_dir(dir.unwrap_or(Path::new(".")))? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some(rest) = rest_of_closed(&name, &stem, &ending) {
+                found.push((rest.to_owned(), entry.path()));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Compresses what is closed, and removes what is too much or too old.
+    fn clean(&self, now: Timestamp) -> io::Result<()> {
+        let all = self.all()?;
+        let beyond = match self.kept_max {
+            0 => 0,
+            kept => all.len().saturating_sub(kept),
+        };
+        let oldest = match self.days_max {
+            0 => String::new(),
+            days => compact(Timestamp(now.0.saturating_sub(i64::from(days) * 24 * HOUR_NS))),
+        };
+        let is_gone = |n: usize, name: &str| n < beyond || *name < *oldest;
+        for (n, (name, path)) in all.iter().enumerate() {
+            if is_gone(n, name) {
+                fs::remove_file(path)?;
+            }
+        }
+        if !self.compresses {
+            return Ok(());
+        }
+        for (n, (name, path)) in all.iter().enumerate() {
+            if !is_gone(n, name) && path.extension().is_none_or(|one| one != compress::ENDING) {
+                let rights = fs::metadata(path)?.permissions();
+                compress::compress(path)?;
+                let mut compressed = path.clone().into_os_string();
+                compressed.push(format!(".{}", compress::ENDING));
+                fs::set_permissions(compressed, rights)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A time as it stands in names: `YYYYMMDD-HHMMSS`.
+fn compact(time: Timestamp) -> String {
+    time.to_string().chars().take(SECONDS_LEN).filter(|c| *c != ':').collect()
+}
+
+/// What follows the stem in the name of a closed file, from its time on.
+fn rest_of_closed<'n>(name: &'n str, stem: &str, ending: &str) -> Option<&'n str> {
+    let rest = name.strip_prefix(stem)?.strip_prefix('.')?;
+    let plain = rest.strip_suffix(&format!(".{}", compress::ENDING)).unwrap_or(rest);
+    let (time, serial) = plain.strip_suffix(ending)?.split_once('.')?;
+    let (day, time) = time.split_once('-')?;
+    let digits = |text: &str, len| text.len() == len && text.bytes().all(|b| b.is_ascii_digit());
+    let is_closed = digits(day, 8) && digits(time, 6) && digits(serial, SERIAL_DIGITS);
+    is_closed.then_some(rest)
+}
+
+/// Opens a file to append to, and locks it. A line that a crash has torn is ended.
+fn open(path: &Path) -> io::Result<(File, u64)> {
+    let mut options = OpenOptions::new();
+    let mut file = options.read(true).append(true).create(true).mode(0o640).open(path)?;
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => {
+            io::Error::new(io::ErrorKind::ResourceBusy, "another process has it open")
+        }
+        TryLockError::Error(error) => error,
+    })?;
+    let mut bytes = file.metadata()?.len();
+    if bytes > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        let mut last = [0];
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            file.write_all(b"\n")?;
+            bytes += 1;
+        }
+    }
+    Ok((file, bytes))
+}

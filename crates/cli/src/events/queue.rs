@@ -1,0 +1,267 @@
+//! Lines on their way to a destination, which a thread of its own writes.
+//!
+//! Invariants: who tells an event never waits for its destination; what finds no room is counted,
+//! and the destination is told how much it lacks; a destination that fails is tried again, and the
+//! lines wait for it as long as there is room.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use transfix::clock;
+
+/// Lines that may wait.
+pub(super) const LINES_MAX: usize = 4_096;
+/// Their bytes.
+const BYTES_MAX: usize = 8 << 20;
+/// How often a destination is looked after, and tried again while it fails.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a destination that fails now and then is not told of again.
+const TELL_EVERY_NS: u64 = 60_000_000_000;
+/// How long the last lines may take at the end.
+const LAST_LINES: Duration = Duration::from_secs(5);
+/// How long a file may take to be rolled.
+const ROLL_WAIT: Duration = Duration::from_secs(10);
+
+/// Where lines go in the end.
+pub(super) trait Destination: Send {
+    /// Writes one line. After an error it is given the same line again.
+    fn write(&mut self, line: &[u8]) -> io::Result<()>;
+
+    /// A line that says how many are missing here.
+    fn missing(&self, lines: u64) -> Vec<u8>;
+
+    /// Looks after itself: before lines, and every second.
+    fn look_after(&mut self) {}
+
+    /// Begins a new file, if it has one with lines. Returns whether it did.
+    fn roll(&mut self) -> io::Result<bool> {
+        Ok(false)
+    }
+}
+
+/// What the thread is asked.
+#[derive(Default)]
+struct State {
+    lines: VecDeque<Box<[u8]>>,
+    bytes: usize,
+    /// Lines that found no room since the destination was told.
+    dropped: u64,
+    rolls: Vec<SyncSender<io::Result<bool>>>,
+    ends: bool,
+}
+
+/// Lines that wait for a destination.
+pub(super) struct Queue {
+    /// What it is, for those who read of its failures.
+    name: String,
+    state: Mutex<State>,
+    bell: Condvar,
+}
+
+/// A queue with its thread.
+pub(super) struct Running {
+    queue: Arc<Queue>,
+    ended: Receiver<()>,
+}
+
+impl Queue {
+    /// Starts the thread that writes there.
+    pub(super) fn start(name: String, to: Box<dyn Destination>) -> io::Result<Running> {
+        let queue = Arc::new(Self { name, state: Mutex::default(), bell: Condvar::new() });
+        let (end, ended) = sync_channel(1);
+        let of_thread = Arc::clone(&queue);
+        let run = move || {
+            Writer { queue: of_thread, to, failing: false, told_ns: None }.run();
+            let _ = end.try_send(());
+        };
+        thread::Builder::new().name("events-out".to_owned()).spawn(run)?;
+        Ok(Running { queue, ended })
+    }
+
+    /// Takes a line, if there is room.
+    pub(super) fn push(&self, line: &[u8]) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.lines.len() >= LINES_MAX || state.bytes + line.len() > BYTES_MAX {
+            state.dropped += 1;
+            return;
+        }
+        state.bytes += line.len();
+        state.lines.push_back(line.into());
+        drop(state);
+        self.bell.notify_one();
+    }
+
+    /// Waits for something to do; for a look while the destination fails.
+    fn wait(&self, failing: bool) -> State {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = |state: &mut State| {
+            (failing || state.lines.is_empty()) && state.rolls.is_empty() && !state.ends
+        };
+        let waited = self.bell.wait_timeout_while(state, LOOK, idle);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let ends = state.ends;
+        State { ends, ..std::mem::take(&mut *state) }
+    }
+
+    /// Takes back what was not written, before what has come since.
+    fn put_back(&self, mut lines: VecDeque<Box<[u8]>>, dropped: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.append(&mut state.lines);
+        let beyond = lines.len().saturating_sub(LINES_MAX);
+        lines.truncate(LINES_MAX);
+        state.bytes = lines.iter().map(|line| line.len()).sum();
+        state.lines = lines;
+        state.dropped += dropped + beyond as u64;
+    }
+}
+
+impl Running {
+    /// Where lines are pushed.
+    pub(super) fn queue(&self) -> Arc<Queue> {
+        Arc::clone(&self.queue)
+    }
+
+    /// Begins a new file: whether there was one with lines.
+    pub(super) fn roll(&self) -> Result<bool, String> {
+        let (to, rolled) = sync_channel(1);
+        self.queue.state.lock().unwrap_or_else(PoisonError::into_inner).rolls.push(to);
+        self.queue.bell.notify_one();
+        match rolled.recv_timeout(ROLL_WAIT) {
+            Ok(rolled) => rolled.map_err(|error| format!("{}: {error}", self.queue.name)),
+            Err(_) => Err(format!("{}: it takes longer", self.queue.name)),
+        }
+    }
+
+    /// Writes what waits, and ends the thread.
+    pub(super) fn end(self) {
+        self.queue.state.lock().unwrap_or_else(PoisonError::into_inner).ends = true;
+        self.queue.bell.notify_one();
+        if self.ended.recv_timeout(LAST_LINES).is_err() {
+            eprintln!("transfix: {}: the last events are not written in time", self.queue.name);
+        }
+    }
+}
+
+/// What the thread has.
+struct Writer {
+    queue: Arc<Queue>,
+    to: Box<dyn Destination>,
+    failing: bool,
+    /// When a failure was told last.
+    told_ns: Option<u64>,
+}
+
+impl Writer {
+    fn run(mut self) {
+        loop {
+            let State { mut lines, mut dropped, rolls, ends, .. } = self.queue.wait(self.failing);
+            self.to.look_after();
+            match self.write(&mut lines, &mut dropped) {
+                Ok(is_any) => self.succeeded(is_any),
+                Err(error) => self.failed(&error),
+            }
+            if !rolls.is_empty() {
+                let rolled = self.to.roll();
+                for to in rolls {
+                    let rolled = match &rolled {
+                        Ok(is_new) => Ok(*is_new),
+                        Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+                    };
+                    // Who has asked may have gone.
+                    let _ = to.try_send(rolled);
+                }
+            }
+            let left = lines.len() as u64 + dropped;
+            self.queue.put_back(lines, dropped);
+            if ends {
+                if left > 0 {
+                    eprintln!("transfix: {}: {left} events are not written", self.queue.name);
+                }
+                return;
+            }
+        }
+    }
+
+    /// Writes lines as far as it goes. Returns whether there were any.
+    fn write(&mut self, lines: &mut VecDeque<Box<[u8]>>, dropped: &mut u64) -> io::Result<bool> {
+        let mut is_any = false;
+        while let Some(line) = lines.front() {
+            self.to.write(line)?;
+            lines.pop_front();
+            is_any = true;
+        }
+        // They came behind those that waited.
+        if *dropped > 0 {
+            self.to.write(&self.to.missing(*dropped))?;
+            *dropped = 0;
+        }
+        Ok(is_any)
+    }
+
+    fn succeeded(&mut self, is_any: bool) {
+        if is_any && std::mem::take(&mut self.failing) && self.is_told() {
+            let to = &*self.queue.name;
+            tracing::warn!(to, "events are written again");
+        }
+    }
+
+    fn failed(&mut self, error: &io::Error) {
+        if std::mem::replace(&mut self.failing, true) || self.is_told() {
+            return;
+        }
+        self.told_ns = Some(clock::monotonic_ns());
+        let to = &*self.queue.name;
+        tracing::error!(to, %error, "events are not written; it is tried again, and more than \
+            {LINES_MAX} that wait are lost");
+    }
+
+    /// Whether a failure was told not long ago.
+    fn is_told(&self) -> bool {
+        self.told_ns.is_some_and(|at| clock::monotonic_ns() - at < TELL_EVERY_NS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes lines while it is told to.
+    struct Door(Arc<Mutex<(bool, Vec<String>)>>);
+
+    impl Destination for Door {
+        fn write(&mut self, line: &[u8]) -> io::Result<()> {
+            let mut inner = self.0.lock().unwrap();
+            if !inner.0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            inner.1.push(String::from_utf8(line.to_vec()).unwrap());
+            Ok(())
+        }
+
+        fn missing(&self, lines: u64) -> Vec<u8> {
+            format!("{lines} missing").into_bytes()
+        }
+    }
+
+    #[test]
+    fn what_waits_is_kept_in_order_and_what_has_no_room_is_counted() {
+        let inner = Arc::new(Mutex::new((false, Vec::new())));
+        let running = Queue::start("test".to_owned(), Box::new(Door(Arc::clone(&inner)))).unwrap();
+        let queue = running.queue();
+        let all = LINES_MAX + 10;
+        (0..all).for_each(|n| queue.push(n.to_string().as_bytes()));
+        inner.lock().unwrap().0 = true;
+        running.end();
+        let written = std::mem::take(&mut inner.lock().unwrap().1);
+        let missing = written.last().unwrap().strip_suffix(" missing");
+        let missing: usize = missing.map_or(0, |count| count.parse().unwrap());
+        // The thread may have had some of them in its hands.
+        assert!(missing <= 10 && (missing > 0 || written.len() == all), "{missing}");
+        let lines = written.iter().filter_map(|line| line.parse::<usize>().ok());
+        assert!(lines.eq(0..all - missing), "the oldest ones, in order");
+    }
+}

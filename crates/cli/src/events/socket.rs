@@ -1,0 +1,100 @@
+//! Destinations that take datagrams: syslog, over its socket or UDP, and journald.
+//!
+//! Invariant: a receiver that is gone is looked for again with each attempt.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use transfix_admin::ShownEvent;
+
+use super::encoded::missing;
+use super::queue::Destination;
+
+/// How long a receiver may leave a datagram lying.
+const WRITE_MAX: Duration = Duration::from_secs(1);
+
+/// Where the receiver is.
+pub(super) enum Receiver {
+    /// A socket of this machine.
+    Path(PathBuf),
+    /// `host:port`.
+    Udp(String),
+}
+
+enum Socket {
+    Local(UnixDatagram),
+    Udp(UdpSocket),
+}
+
+impl Socket {
+    fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Local(socket) => socket.send(bytes),
+            Self::Udp(socket) => socket.send(bytes),
+        }
+    }
+}
+
+/// Sends a datagram for each event.
+pub(super) struct Datagrams {
+    to: Receiver,
+    encode: fn(&super::Sender, &ShownEvent) -> Vec<u8>,
+    sender: super::Sender,
+    socket: Option<Socket>,
+}
+
+impl Datagrams {
+    pub(super) const fn new(
+        to: Receiver,
+        sender: super::Sender,
+        encode: fn(&super::Sender, &ShownEvent) -> Vec<u8>,
+    ) -> Self {
+        Self { to, encode, sender, socket: None }
+    }
+
+    fn connected(&self) -> io::Result<Socket> {
+        match &self.to {
+            Receiver::Path(path) => {
+                let socket = UnixDatagram::unbound()?;
+                socket.set_write_timeout(Some(WRITE_MAX))?;
+                socket.connect(path)?;
+                Ok(Socket::Local(socket))
+            }
+            Receiver::Udp(address) => {
+                let to = address.to_socket_addrs()?.next();
+                let to = to.ok_or_else(|| io::Error::other("there is no such address"))?;
+                let own: SocketAddr = match to {
+                    SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+                    SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+                };
+                let socket = UdpSocket::bind(own)?;
+                socket.set_write_timeout(Some(WRITE_MAX))?;
+                socket.connect(to)?;
+                Ok(Socket::Udp(socket))
+            }
+        }
+    }
+}
+
+impl Destination for Datagrams {
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        if let Some(socket) = self.socket.take()
+            && socket.send(line).is_ok()
+        {
+            self.socket = Some(socket);
+            return Ok(());
+        }
+        // A receiver that was started anew has another socket.
+        let socket = self.connected()?;
+        socket.send(line)?;
+        self.socket = Some(socket);
+        Ok(())
+    }
+
+    fn missing(&self, lines: u64) -> Vec<u8> {
+        (self.encode)(&self.sender, &missing(lines))
+    }
+}
