@@ -4,6 +4,7 @@
 mod access;
 mod actions;
 mod described;
+mod fix;
 mod http;
 mod looking;
 mod market;

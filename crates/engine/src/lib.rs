@@ -94,6 +94,7 @@ pub use observe::latency::{Latency, LatencyHistogram, LatencyStage};
 pub use observe::mask::{Mask, masked};
 pub use observe::reasons::ReasonCounts;
 pub use review::Review;
+pub use settings::allow_from::Subnet;
 pub use settings::dictionary_source::DictionarySource;
 pub use settings::file::SettingsError;
 pub use settings::file::shown::{Origin, ShownKey, ShownSettings};
@@ -102,11 +103,11 @@ pub use settings::quickfix;
 pub use settings::retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
     AdminSettings, AfterPanic, ApplicationSettings, Backoff, CertificateFiles, ClientCertificate,
-    Durability, EngineSettings, FailoverOrder, FailoverSettings, GarbledPolicy, Mode, Offline,
-    ProxyKind, ProxySettings, QueueSettings, QueueWhenFull, SendMode, SessionSettings, Settings,
-    SlowConsumer, SocketSettings, StoreSettings, ThreadLost, ThreadSettings, TlsSettings,
-    TlsVersion, Unavailable, UnavailableAction, Unsent, ValidateOut, ValidationSettings, WhenFull,
-    hash_password, is_password_of,
+    Durability, EngineSettings, FailoverOrder, FailoverSettings, FixAdminSettings, GarbledPolicy,
+    Mode, Offline, ProxyKind, ProxySettings, QueueSettings, QueueWhenFull, SendMode,
+    SessionSettings, Settings, SlowConsumer, SocketSettings, StoreSettings, ThreadLost,
+    ThreadSettings, TlsSettings, TlsVersion, Unavailable, UnavailableAction, Unsent, ValidateOut,
+    ValidationSettings, WhenFull, hash_password, is_password_of,
 };
 
 pub use transfix_codec as codec;

@@ -35,6 +35,7 @@ pub(crate) mod engine;
 mod entries;
 pub(crate) mod failover;
 pub(crate) mod file;
+pub(crate) mod fix_admin;
 mod foreign;
 pub(crate) mod form;
 pub(crate) mod log;
@@ -60,6 +61,7 @@ pub use admin::AdminSettings;
 pub use application::{ApplicationSettings, WhenFull};
 pub use engine::{EngineSettings, ThreadLost};
 pub use failover::{FailoverOrder, FailoverSettings};
+pub use fix_admin::FixAdminSettings;
 pub use password_hash::{hash_password, is_of as is_password_of};
 pub use proxy::{ProxyKind, ProxySettings};
 pub use queue::{

@@ -13,9 +13,9 @@ use crate::settings::form::{self, Form};
 use crate::settings::retention::RetentionSettings;
 use crate::settings::words::nearest;
 use crate::settings::{
-    AdminSettings, ApplicationSettings, EngineSettings, FailoverSettings, ProxySettings,
-    QueueSettings, SessionSettings, SocketSettings, StoreSettings, ThreadSettings, TlsSettings,
-    Unavailable, ValidationSettings,
+    AdminSettings, ApplicationSettings, EngineSettings, FailoverSettings, FixAdminSettings,
+    ProxySettings, QueueSettings, SessionSettings, SocketSettings, StoreSettings, ThreadSettings,
+    TlsSettings, Unavailable, ValidationSettings,
 };
 use crate::settings::{dictionary_source::DictionarySource, log::LogSettings};
 
@@ -47,6 +47,7 @@ pub(crate) const SESSION: &str = "[[session]]";
 pub(crate) const TABLES: &[Table] = &[
     table!(EngineSettings, "[engine]"),
     table!(AdminSettings, "[admin]"),
+    table!(FixAdminSettings, "[admin.fix]"),
     table!(SessionSettings, "[[session]]"),
     table!(ProtocolConfig, "[[session]]"),
     table!(ValidationSettings, "[[session]]"),
@@ -156,6 +157,7 @@ fn heading(text: &mut String, table: &Table) {
         SESSION => ", further keys",
         "[engine]" => ", for all sessions together",
         "[admin]" => ", the administration over HTTP",
+        "[admin.fix]" => ", the administration over FIX",
         "throttles" | "windows" => ", a list of tables",
         "dictionary" => ", as a table; or a name or a path as text",
         _ => ", a table of a session",

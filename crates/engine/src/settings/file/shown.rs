@@ -77,14 +77,17 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
         }
         let (start, own) = there.unwrap_or((0, &none));
         let look = Look { sources: &sources, own, defaults: &none, names, mask: &[] };
-        let keys = look.keys(|table| table.name == heading);
+        let mut keys = look.keys(|table| table.name == heading);
+        if heading == "[admin]" {
+            keys.extend(look.fix());
+        }
         all.push(ShownSettings { heading, id: None, place: sources.place(start), keys });
     }
     for (session, settings) in sections.sessions.iter().zip(&settings.sessions) {
         let Some(own) = session.get_ref().as_table() else { continue };
         let mask = settings.log.as_ref().map_or(&[][..], |log| &log.mask);
         let look = Look { sources: &sources, own, defaults: &sections.defaults, names, mask };
-        let keys = look.keys(|table| !["[engine]", "[admin]"].contains(&table.name));
+        let keys = look.keys(|table| !["[engine]", "[admin]", FIX].contains(&table.name));
         let place = sources.place(session.span().start);
         let id = Some(settings.id());
         all.push(ShownSettings { heading: SESSION, id, place, keys });
@@ -92,8 +95,11 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
     Ok(all)
 }
 
+/// The table of an administration over FIX.
+const FIX: &str = "[admin.fix]";
 /// Tables whose keys are shown each; those of others are a part of one value.
-const SINGLE: [&str; 9] = [
+const SINGLE: [&str; 10] = [
+    "fix",
     "logon",
     "numbers",
     "resend",
@@ -128,6 +134,15 @@ impl Look<'_, '_> {
             }
         }
         shown
+    }
+
+    /// The keys of `[admin.fix]`, if that is there.
+    fn fix(&self) -> Vec<ShownKey> {
+        let of_fix = TABLES.iter().filter(|table| table.name == FIX);
+        let keys = of_fix.flat_map(|table| table.keys);
+        let own = inner(self.own, "fix");
+        let is_there = self.own.contains_key("fix");
+        keys.filter(|_| is_there).map(|key| self.one("fix", key, (&own, self.defaults))).collect()
     }
 
     /// The keys of a table in a session.
