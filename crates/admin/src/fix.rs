@@ -23,6 +23,8 @@ pub(crate) mod attendance;
 mod commands;
 mod creating;
 pub(crate) mod desk;
+mod given;
+mod listed;
 mod message;
 mod monitoring;
 mod operating;

@@ -1,5 +1,5 @@
-//! The administration of a FIX engine over HTTP, and over FIX itself: what an operator sees and does,
-//! from a browser, a program or a monitoring system.
+//! The administration of a FIX engine over HTTP, and over FIX itself: what an operator sees and
+//! does, from a browser, a program or a monitoring system.
 //!
 //! An [`AdminServer`] listens at an address of its own, in a thread of its own (`tfx-admin`), for
 //! as long as it lives. Everything it does it does by [`transfix::Admin`]: so each action is in the

@@ -40,7 +40,7 @@ impl ResultCode {
 }
 
 /// Why a command is not done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Refused {
     /// The result code.
     pub code: ResultCode,
@@ -71,6 +71,13 @@ impl Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.why)
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

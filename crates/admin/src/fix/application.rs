@@ -10,8 +10,9 @@ use transfix::{
 };
 
 use crate::fix::answer::{Refused, ResultCode, Said, response};
-use crate::fix::commands::{Given, role_of, run};
+use crate::fix::commands::{role_of, run};
 use crate::fix::desk::{Desk, Known};
+use crate::fix::given::Given;
 use crate::fix::message::{self, monitoring_id};
 use crate::fix::own::OwnRequest;
 use crate::fix::request::Element;

@@ -1,36 +1,12 @@
 //! The commands that there are, who may give them, and what they are made of.
 
-use transfix::{Actor, Admin, SessionId};
-
 use crate::fix::answer::{Refused, ResultCode, Said};
-use crate::fix::attendance::Attendance;
 use crate::fix::desk::Desk;
-use crate::fix::request::{Element, SESSION, VERSIONS};
+use crate::fix::given::Given;
+use crate::fix::request::{SESSION, VERSIONS};
 use crate::fix::xml::Writer;
 use crate::fix::{creating, monitoring, operating};
 use crate::users::Role;
-
-/// A command that is given.
-pub(super) struct Given<'a> {
-    pub(super) desk: &'a Desk,
-    /// The session of the administrator.
-    pub(super) session: &'a SessionId,
-    pub(super) actor: &'a Actor,
-    pub(super) element: Element<'a>,
-    pub(super) request_id: Option<i64>,
-    /// MonitoringRequestId(9207) of the message.
-    pub(super) monitoring_id: Option<&'a str>,
-}
-
-impl Given<'_> {
-    pub(super) const fn admin(&self) -> &Admin {
-        &self.desk.admin
-    }
-
-    pub(super) fn attendance(&self) -> &Attendance {
-        &self.desk.attendance
-    }
-}
 
 type Run = fn(&Given<'_>) -> Result<Said, Refused>;
 

@@ -6,7 +6,7 @@ use transfix::{
 };
 
 use crate::fix::answer::{Refused, ResultCode, Said};
-use crate::fix::commands::Given;
+use crate::fix::given::Given;
 use crate::fix::operating::{completed, farewell};
 use crate::fix::request::{Element, version};
 use crate::fix::xml::Writer;

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use transfix::{Role, SessionHandle, SessionStatus, State, clock};
+use transfix::{Role, SessionHandle, SessionStatus, State};
 
 use crate::fix::answer::{Refused, Said};
-use crate::fix::attendance::{Listed, Subscription};
-use crate::fix::commands::Given;
+use crate::fix::attendance::Subscription;
+use crate::fix::given::Given;
+use crate::fix::listed::{Listed, write_list};
 use crate::fix::request::Element;
-use crate::fix::session_data::{Standing, figures as write_figures, has_ended_well, identity};
+use crate::fix::session_data::{figures as write_figures, has_ended_well, identity};
 use crate::fix::session_data::{params as write_params, status as write_status};
 use crate::fix::xml::Writer;
-use crate::shown::moment;
 
 /// How much of a session is shown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,23 +70,6 @@ fn sessions(listed: &Listed) -> Said {
     let all = listed.all().map(|(id, standing)| (id, "NEW", standing));
     write_list(all, &mut xml);
     Said::written(xml)
-}
-
-/// `SessionsListData` with these sessions, and what has become of each.
-pub(super) fn write_list<'l>(
-    all: impl Iterator<Item = (&'l transfix::SessionId, &'static str, Standing)>,
-    xml: &mut Writer,
-) {
-    let now = moment(clock::now().utc);
-    xml.within("SessionsListData", |xml| {
-        for (id, action, standing) in all {
-            xml.within("Session", |xml| {
-                identity(id, xml);
-                xml.leaf("Timestamp", &now).leaf("Action", action);
-                standing.write(xml);
-            });
-        }
-    });
 }
 
 /// `SessionsSnapshot`.

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use transfix::{Action, EngineAction, State};
 
 use crate::fix::answer::{Refused, Said};
-use crate::fix::commands::Given;
+use crate::fix::given::Given;
 
 /// `ToBackup completed`, and the like.
 pub(super) fn completed(given: &Given<'_>) -> Said {

@@ -19,7 +19,8 @@ settings_table! {
         /// SenderCompID(49) of the answers: what an administrator writes as TargetCompID(56). Its
         /// own SenderCompID(49) may be any.
         pub sender_comp_id: String = "FIXADMIN".into(),
-        /// BeginString(8) of the sessions: `FIX.4.3`, `FIX.4.4` or `FIXT.1.1`. By default `FIX.4.4`.
+        /// BeginString(8) of the sessions: `FIX.4.3`, `FIX.4.4` or `FIXT.1.1`. By default
+        /// `FIX.4.4`.
         #[serde(serialize_with = "as_text")]
         pub begin_string: BeginString = BeginString::Fix44,
         /// Addresses and subnets from which administrators may connect, such as
