@@ -80,7 +80,7 @@ fn find(parts: &Parts, app: &App) -> Option<Access> {
     let login = app.logins.find(cookie, clock::monotonic_ns())?;
     // Who was removed, or has got another password, is out.
     let user = users.users.iter().find(|user| user.name == login.name)?;
-    if user.password_hash != login.password_hash {
+    if user.password_hash != login.password_hash || !user.may_come_from(from.ip()) {
         return None;
     }
     let brought = parts.headers.get(CSRF).and_then(|value| value.to_str().ok()).map(str::to_owned);

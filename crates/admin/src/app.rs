@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 use transfix::{Admin, SessionHandle};
@@ -21,9 +22,9 @@ const SEARCHES_AT_ONCE: usize = 2;
 /// What all requests share.
 pub(crate) struct App {
     pub(crate) admin: Admin,
-    pub(crate) users: UsersFile,
+    pub(crate) users: Arc<UsersFile>,
     pub(crate) logins: Logins,
-    pub(crate) throttle: Throttle,
+    pub(crate) throttle: Arc<Throttle>,
     pub(crate) events: EventRing,
     pub(crate) filter: Option<EventFilter>,
     /// Where the engine listens for counterparties.

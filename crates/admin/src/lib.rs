@@ -1,5 +1,5 @@
-//! The administration of a FIX engine over HTTP: what an operator sees and does, from a browser, a
-//! program or a monitoring system.
+//! The administration of a FIX engine over HTTP, and over FIX itself: what an operator sees and
+//! does, from a browser, a program or a monitoring system.
 //!
 //! An [`AdminServer`] listens at an address of its own, in a thread of its own (`tfx-admin`), for
 //! as long as it lives. Everything it does it does by [`transfix::Admin`]: so each action is in the
@@ -21,14 +21,19 @@
 //! }
 //! ```
 //!
-//! The page "Console" of the book says what is where.
+//! With `[admin.fix]` in the settings administrators also log on by FIX, and give commands as XML;
+//! [`OwnCommands`] adds those of the program.
+//!
+//! The pages "Console" and "FIX administration" of the book say what is where.
 #![forbid(unsafe_code)]
 
 mod access;
 mod answer;
 mod app;
+pub mod client;
 mod events;
 mod filter;
+mod fix;
 mod health;
 mod journals;
 mod logins;
@@ -43,4 +48,6 @@ pub mod users;
 
 pub use events::{EventLayer, EventRing, ShownEvent};
 pub use filter::EventFilter;
+pub use fix::answer::{Refused, ResultCode, Said};
+pub use fix::own::{OwnCommand, OwnCommands, OwnRequest};
 pub use server::{AdminServer, AdminServerError, Extras};

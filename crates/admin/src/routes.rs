@@ -22,7 +22,7 @@ use crate::answer::{Input, Named, Refusal, Wanted};
 use crate::app::{App, blocking};
 use crate::filter::EventFilter;
 use crate::shown::{details, moment, session};
-use crate::users::Role;
+use crate::users::{NOBODY, Role};
 use crate::{health, journals, metrics, page};
 
 /// The longest body of a request.
@@ -112,10 +112,6 @@ struct Credentials {
     password: String,
 }
 
-/// A hash that no password has: an unknown name takes as long as a known one.
-const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA\
-                      $AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
-
 async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     let source = from(&parts).ip();
@@ -138,7 +134,7 @@ async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusa
     let user = users.users.iter().find(|user| user.name == name).cloned();
     let hash = user.as_ref().map_or(NOBODY, |user| &*user.password_hash).to_owned();
     let is_right = blocking(move || transfix::is_password_of(&hash, &password)).await?;
-    let Some(user) = user.filter(|_| is_right) else {
+    let Some(user) = user.filter(|user| is_right && user.may_come_from(source)) else {
         app.throttle.failed(source, clock::monotonic_ns());
         let user = name.escape_debug();
         tracing::warn!(%user, peer = %source, "a log-in to the administration failed");

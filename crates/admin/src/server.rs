@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ use transfix::{Admin, AdminSettings};
 use crate::app::App;
 use crate::events::EventRing;
 use crate::filter::EventFilter;
+use crate::fix::own::OwnCommands;
+use crate::fix::{Desk, FixServer};
 use crate::logins::Logins;
 use crate::routes::router;
 use crate::throttle::Throttle;
@@ -56,6 +58,8 @@ pub struct Extras {
     pub audit_file: Option<PathBuf>,
     /// Where the engine listens: [`transfix::Engine::listening`].
     pub listening: Vec<SocketAddr>,
+    /// Commands of the program, for those who administer it over FIX.
+    pub own_commands: OwnCommands,
 }
 
 impl Extras {
@@ -91,6 +95,7 @@ pub struct AdminServer {
     is_tls: bool,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    fix: Option<FixServer>,
 }
 
 impl AdminServer {
@@ -122,11 +127,24 @@ impl AdminServer {
         listener.set_nonblocking(true).map_err(wrong)?;
         let address = listener.local_addr().map_err(wrong)?;
         let (checks, searches) = App::semaphores();
+        let users = Arc::new(UsersFile::open(&settings.users_file)?);
+        let throttle = Arc::new(Throttle::default());
+        let desk = Desk {
+            admin: admin.clone(),
+            users: Arc::clone(&users),
+            throttle: Arc::clone(&throttle),
+            listening: extras.listening.clone(),
+            own: extras.own_commands,
+            attendance: Arc::default(),
+            checking: Mutex::default(),
+        };
+        let fix = settings.fix.as_ref().map(|fix| FixServer::start(settings, fix, desk));
+        let fix = fix.transpose()?;
         let app = App {
             admin: admin.clone(),
-            users: UsersFile::open(&settings.users_file)?,
+            users,
             logins: Logins::new(settings.login_idle_min),
-            throttle: Throttle::default(),
+            throttle,
             events: extras.events,
             filter: extras.filter,
             listening: extras.listening,
@@ -160,13 +178,19 @@ impl AdminServer {
             runtime.shutdown_timeout(LAST_ANSWERS);
         });
         let thread = Some(thread.map_err(wrong)?);
-        Ok(Self { address, is_tls, stop: Some(stop), thread })
+        Ok(Self { address, is_tls, stop: Some(stop), thread, fix })
     }
 
     /// Where it listens, with the port that the system chose for port 0.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where it listens for administrators by FIX, if it does.
+    #[must_use]
+    pub fn fix_address(&self) -> Option<SocketAddr> {
+        self.fix.as_ref().map(FixServer::address)
     }
 
     /// Where a browser finds it.
@@ -178,6 +202,7 @@ impl AdminServer {
 
 impl Drop for AdminServer {
     fn drop(&mut self) {
+        drop(self.fix.take());
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             // One that has panicked has said so.

@@ -6,6 +6,7 @@
 use std::fmt::{self, Write as _};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
+use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use transfix::Subnet;
 
 /// What a user or a program may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
@@ -64,7 +66,22 @@ pub struct User {
     pub role: Role,
     /// The Argon2 hash of the password, as a PHC string.
     pub password_hash: String,
+    /// Addresses and subnets from which it may log in, such as `10.1.0.0/16`; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow_from: Vec<String>,
 }
+
+impl User {
+    /// Whether it may log in from there.
+    pub(crate) fn may_come_from(&self, address: IpAddr) -> bool {
+        let has = |text: &String| Subnet::parse(text).is_ok_and(|subnet| subnet.has(address));
+        self.allow_from.is_empty() || self.allow_from.iter().any(has)
+    }
+}
+
+/// A hash that no password has: an unknown name takes as long as a known one.
+pub(crate) const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA\
+                                 $AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// A program that shows a token with each request.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -111,6 +128,9 @@ impl Users {
                 return Err(wrong(&format!("`{name}` is there twice")));
             }
         }
+        for text in users.users.iter().flat_map(|user| &user.allow_from) {
+            Subnet::parse(text).map_err(|why| wrong(&format!("allow_from: {why}")))?;
+        }
         Ok(users)
     }
 
@@ -150,8 +170,11 @@ impl Users {
             return Err(format!("a password has at least {PASSWORD_MIN} characters"));
         }
         let password_hash = transfix::hash_password(password)?.reveal().to_owned();
+        let before = self.users.iter().find(|user| user.name == name);
+        // Another password opens no other doors.
+        let allow_from = before.map_or_else(Vec::new, |user| user.allow_from.clone());
         self.users.retain(|user| user.name != name);
-        self.users.push(User { name: name.to_owned(), role, password_hash });
+        self.users.push(User { name: name.to_owned(), role, password_hash, allow_from });
         Ok(())
     }
 

@@ -4,6 +4,9 @@
 mod access;
 mod actions;
 mod described;
+mod fix;
+mod fix_hostile;
+mod fix_page;
 mod http;
 mod looking;
 mod market;

@@ -1,4 +1,4 @@
-//! `transfix admin`: an engine that runs, seen and steered over HTTP, and who may do that.
+//! `transfix admin`: an engine that runs, seen and steered over HTTP or FIX, and who may do that.
 
 pub(crate) mod remote;
 mod shown;
@@ -15,9 +15,12 @@ use std::process::ExitCode;
   transfix admin sessions
   transfix admin do 'FIX.4.4:VENUE->DESK' log_out text='end of day'
   transfix admin do 'FIX.4.4:VENUE->DESK' set_numbers next_in=5 --confirm 'FIX.4.4:VENUE->DESK'
+  transfix admin --fix 127.0.0.1:9891 --user anna --password-file pw sessions
 
 The engine has [admin] in its settings: `transfix settings reference admin`.")]
 pub(crate) struct Args {
+    #[command(flatten)]
+    fix: remote::FixTo,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -34,6 +37,6 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.verb {
         Verb::User(args) => users::user(args),
         Verb::Token(args) => users::token(args),
-        Verb::Remote(verb) => remote::run(verb),
+        Verb::Remote(verb) => remote::run(verb, &args.fix),
     }
 }

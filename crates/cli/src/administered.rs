@@ -1,4 +1,4 @@
-//! The administration over HTTP of an engine that `serve` or `connect` runs.
+//! The administration, over HTTP and FIX, of an engine that `serve` or `connect` runs.
 
 use std::path::Path;
 
@@ -25,5 +25,8 @@ pub(crate) fn start(
     let server = AdminServer::start(admin, &engine.admin(), extras);
     let server = server.map_err(|error| format!("{}: {error}", path.display()))?;
     say(&format!("administration at {}", server.url()));
+    if let Some(address) = server.fix_address() {
+        say(&format!("administration over FIX at {address}"));
+    }
     Ok(Some(server))
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::iter;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
@@ -19,6 +20,7 @@ use crate::drive::deferred::Deferred;
 use crate::drive::registry::Registry;
 use crate::drive::shared::{NO_WISH, Shared};
 use crate::drive::stores;
+use crate::drive::template::Applicant;
 use crate::drive::two_stores::TwoStores;
 use crate::drive::waiting::WaitingBytes;
 use crate::error::{EngineError, io_error};
@@ -426,7 +428,7 @@ fn open_log(settings: &SessionSettings, registry: &Registry) -> Result<Option<Ta
 pub(crate) fn judge(
     settings: &SessionSettings,
     application: &mut dyn Callbacks,
-    (logon, password_proof): (&[u8], bool),
+    Applicant { logon, password_proof, peer }: Applicant<'_>,
     registry: &Arc<Registry>,
 ) -> Result<Offer, Refusal> {
     let data_fields = check_rules(settings, &registry.rule_book);
@@ -447,7 +449,7 @@ pub(crate) fn judge(
     applied.map_err(|error| Refusal::not_made(&error))?;
     let mut verdict = session.receive(now, &logon, &mut out);
     if verdict == Verdict::LogonOffered {
-        verdict = match answer(settings, application, &logon, &*registry.io) {
+        verdict = match answer(settings, application, (&logon, peer), &*registry.io) {
             Ok(()) => return session.take_offer().ok_or_else(|| Refusal::silent("not offered")),
             Err(refusal) => session.deny_logon(registry.io.now(), &refusal.text, &mut out),
         };
@@ -466,11 +468,11 @@ pub(crate) fn judge(
 fn answer(
     settings: &SessionSettings,
     application: &mut dyn Callbacks,
-    logon: &Message<'_>,
+    (logon, peer): (&Message<'_>, Option<SocketAddr>),
     io: &dyn Io,
 ) -> Answer {
     let time = Duration::from_millis(settings.logon_answer_ms.into());
-    match judging::ask(application, logon, &settings.id()) {
+    match judging::ask(application, logon, (&settings.id(), peer)) {
         Some(Judgement::Now(answer)) => Some(answer),
         Some(Judgement::Later(answer)) => {
             let mut given = None;

@@ -94,6 +94,7 @@ pub use observe::latency::{Latency, LatencyHistogram, LatencyStage};
 pub use observe::mask::{Mask, masked};
 pub use observe::reasons::ReasonCounts;
 pub use review::Review;
+pub use settings::allow_from::Subnet;
 pub use settings::dictionary_source::DictionarySource;
 pub use settings::file::SettingsError;
 pub use settings::file::shown::{Origin, ShownKey, ShownSettings};
@@ -103,10 +104,10 @@ pub use settings::retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
     AdminSettings, AfterPanic, ApplicationSettings, Backoff, CertificateFiles, ClientCertificate,
     Durability, EngineSettings, EventForm, EventLevel, EventLevels, EventSettings, FailoverOrder,
-    FailoverSettings, GarbledPolicy, Mode, Offline, ProxyKind, ProxySettings, QueueSettings,
-    QueueWhenFull, SendMode, SessionSettings, Settings, SlowConsumer, SocketSettings,
-    StoreSettings, SyslogFacility, ThreadLost, ThreadSettings, TlsSettings, TlsVersion,
-    Unavailable, UnavailableAction, Unsent, ValidateOut, ValidationSettings, WhenFull,
+    FailoverSettings, FixAdminSettings, GarbledPolicy, Mode, Offline, ProxyKind, ProxySettings,
+    QueueSettings, QueueWhenFull, SendMode, SessionSettings, Settings, SlowConsumer,
+    SocketSettings, StoreSettings, SyslogFacility, ThreadLost, ThreadSettings, TlsSettings,
+    TlsVersion, Unavailable, UnavailableAction, Unsent, ValidateOut, ValidationSettings, WhenFull,
     hash_password, is_password_of,
 };
 

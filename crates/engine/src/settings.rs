@@ -36,6 +36,7 @@ mod entries;
 pub(crate) mod events;
 pub(crate) mod failover;
 pub(crate) mod file;
+pub(crate) mod fix_admin;
 mod foreign;
 pub(crate) mod form;
 pub(crate) mod log;
@@ -62,6 +63,7 @@ pub use application::{ApplicationSettings, WhenFull};
 pub use engine::{EngineSettings, ThreadLost};
 pub use events::{EventForm, EventLevel, EventLevels, EventSettings, SyslogFacility};
 pub use failover::{FailoverOrder, FailoverSettings};
+pub use fix_admin::FixAdminSettings;
 pub use password_hash::{hash_password, is_of as is_password_of};
 pub use proxy::{ProxyKind, ProxySettings};
 pub use queue::{

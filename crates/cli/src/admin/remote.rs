@@ -15,6 +15,10 @@ use ureq::{Agent, Body};
 use crate::admin::shown;
 use crate::input::{answered, failed};
 
+mod fix;
+
+pub(crate) use fix::FixTo;
+
 /// How long the engine may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(90);
 
@@ -54,6 +58,7 @@ pub(crate) enum Verb {
     Reload(Reload),
     RotateLogs(RotateLogs),
     Stop(Stop),
+    Xml(Xml),
 }
 
 /// Show all sessions, those with problems first.
@@ -278,6 +283,21 @@ pub(crate) struct Stop {
     to: To,
 }
 
+/// Send a command as XML over FIX, and print the answer.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix admin --fix 127.0.0.1:9891 --user anna --password-file pw xml '<Help/>'
+  transfix admin --fix 127.0.0.1:9891 --user anna xml '<SessionsList/>' < pw
+
+The page \"FIX administration\" of the book has all commands.
+Exit code: 0 answered, 1 refused or not reached, 2 wrong usage.")]
+pub(crate) struct Xml {
+    /// The command.
+    xml: String,
+    #[command(flatten)]
+    to: To,
+}
+
 /// Why there is no answer: what the user has done wrong, or what else is.
 pub(crate) enum Failure {
     Usage(String),
@@ -307,8 +327,14 @@ impl Failure {
 
 type Answer = Result<String, Failure>;
 
-pub(super) fn run(verb: &Verb) -> ExitCode {
+pub(super) fn run(verb: &Verb, over_fix: &FixTo) -> ExitCode {
+    if over_fix.fix.is_some() {
+        return ended(fix::run(verb, over_fix));
+    }
     let text = match verb {
+        Verb::Xml(_) => {
+            Err(Failure::Usage("--fix HOST:PORT: where the administration over FIX is".to_owned()))
+        }
         Verb::Sessions(args) => sessions(args),
         Verb::Session(args) => {
             let path = format!("/api/sessions/{}", encoded(&args.id));

@@ -186,3 +186,49 @@ fn a_client_can_be_administered_too() {
     let reload = run_in(dir.path(), &[&["admin", "reload"][..], &who[2..]].concat(), b"");
     assert!(reload.err.contains("needs the role administrator"), "{reload:?}");
 }
+
+/// The same over FIX: the verbs that there are, and any command as XML.
+#[test]
+fn an_operator_asks_over_fix() {
+    let dir = TempDir::new();
+    let admin = "[engine]\naudit_file = 'audit.jsonl'\n[admin]\naddress = '127.0.0.1:0'\n\
+                 [admin.fix]\naddress = '127.0.0.1:0'\n";
+    let text = format!("{admin}{}store_dir = 'venue'\n", session("acceptor", "127.0.0.1:0"));
+    fs::write(dir.path().join("venue.toml"), text).unwrap();
+    fs::write(dir.path().join("pw"), "correct horse battery\n").unwrap();
+    for role in ["viewer", "administrator"] {
+        let add = ["admin", "user", "add", role, "--role", role];
+        assert_eq!(run_in(dir.path(), &add, b"correct horse battery\n").code, 0);
+    }
+    let mut venue = Program::start(&dir, &["serve", "venue.toml", "--quiet"]);
+    let line = venue.wait_for("administration over FIX at ");
+    let address = line.rsplit(' ').next().unwrap().to_owned();
+    let ask = |user: &str, args: &[&str]| {
+        let who = ["admin", "--fix", &address, "--user", user, "--password-file", "pw"];
+        run_in(dir.path(), &[&who[..], args].concat(), b"")
+    };
+    let all = ask("viewer", &["sessions"]);
+    assert!(all.code == 0 && all.out.contains(ID) && all.out.contains("not logged on"), "{all:?}");
+    assert_eq!(all.err, "");
+    assert!(ask("viewer", &["session", ID]).out.contains("next_num_in"));
+    let help = ask("viewer", &["xml", "<Help RequestID=\"4\"/>"]);
+    assert!(help.out.starts_with("<Response ResultCode=\"0\" RequestID=\"4\">"), "{help:?}");
+    let refused = ask("viewer", &["do", ID, "log_out"]);
+    assert!(refused.code == 1 && refused.err.contains("needs the role operator"), "{refused:?}");
+    assert_eq!(ask("administrator", &["do", ID, "log_out", "text=lunch"]).out, "done\n");
+    let numbers = ["do", ID, "set_numbers", "next_in=7"];
+    let unsure = ask("administrator", &numbers);
+    assert!(unsure.code == 2 && unsure.err.contains("--confirm"), "{unsure:?}");
+    let sure = ask("administrator", &[&numbers[..], &["--confirm", ID]].concat());
+    assert_eq!(sure.out, "done\n", "{sure:?}");
+    let shown = ask("viewer", &["sessions", "--json"]);
+    let shown: Value = serde_json::from_str(&shown.out).unwrap();
+    assert_eq!((&shown[0]["next_num_in"], &shown[0]["enabled"]), (&7.into(), &false.into()));
+    let absent = ask("viewer", &["audit"]);
+    assert!(absent.code == 2 && absent.err.contains("not to be had over FIX"), "{absent:?}");
+    assert_eq!(ask("administrator", &["reload"]).out, "nothing has changed\n");
+    assert_eq!(ask("administrator", &["stop", "--confirm", "stop"]).code, 0);
+    assert_eq!(venue.ended().0, Some(0));
+    let audit = fs::read_to_string(dir.path().join("audit.jsonl")).unwrap();
+    assert!(audit.contains("\"from\":\"fix 127.0.0.1:"), "{audit}");
+}

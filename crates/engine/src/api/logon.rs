@@ -1,6 +1,7 @@
 //! A counterparty that wants to log on, and the answer to it.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -17,19 +18,30 @@ use crate::link::judging::Answer;
 /// [`Application::judge_logon`]: crate::Application::judge_logon
 pub struct LogonAttempt<'a> {
     id: &'a SessionId,
+    peer: Option<SocketAddr>,
     sessions: &'a Registry,
     later: Option<Receiver<Answer>>,
 }
 
 impl<'a> LogonAttempt<'a> {
-    pub(crate) const fn new(id: &'a SessionId, sessions: &'a Registry) -> Self {
-        Self { id, sessions, later: None }
+    pub(crate) const fn new(
+        (id, peer): (&'a SessionId, Option<SocketAddr>),
+        sessions: &'a Registry,
+    ) -> Self {
+        Self { id, peer, sessions, later: None }
     }
 
     /// The session that it wants; one of a template may not be made yet.
     #[must_use]
     pub const fn id(&self) -> &SessionId {
         self.id
+    }
+
+    /// Where it connects from; behind a proxy that says so by the PROXY protocol, what that says.
+    /// `None` where nobody knows.
+    #[must_use]
+    pub const fn peer(&self) -> Option<SocketAddr> {
+        self.peer
     }
 
     /// Another session of the same engine.

@@ -1,5 +1,6 @@
 //! An application as the owner of a session's link.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use transfix_codec::{Body, Message, MsgType};
@@ -61,8 +62,12 @@ impl Callbacks for Owner {
         })
     }
 
-    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Judgement {
-        let mut attempt = LogonAttempt::new(id, &self.sessions);
+    fn judge_logon(
+        &mut self,
+        logon: &Message<'_>,
+        from: (&SessionId, Option<SocketAddr>),
+    ) -> Judgement {
+        let mut attempt = LogonAttempt::new(from, &self.sessions);
         let running = self.called.begin(Callback::JudgeLogon);
         let judged = self.application.judge_logon(logon, &mut attempt);
         drop(running);

@@ -5,6 +5,7 @@
 //! it; whoever waits for the lock of a link does not have that of an application which a link asks.
 
 use std::cell::RefCell;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 
@@ -304,8 +305,12 @@ impl Callbacks for Pooled {
         Ok(())
     }
 
-    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Judgement {
-        self.0.seat().application.judge_logon(logon, id)
+    fn judge_logon(
+        &mut self,
+        logon: &Message<'_>,
+        from: (&SessionId, Option<SocketAddr>),
+    ) -> Judgement {
+        self.0.seat().application.judge_logon(logon, from)
     }
 
     fn fill_logon(&mut self, logon: &mut Body<'_>, access: Access<'_>) {

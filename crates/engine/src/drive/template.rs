@@ -5,6 +5,7 @@
 //! the store, in a thread of its own. Invariants: the application is asked, and has judged the
 //! Logon(A), before anything is made that lasts; no more than the configured number is made.
 
+use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::sync::{Arc, Weak};
 
@@ -34,10 +35,20 @@ pub(crate) type Admit = Box<dyn Fn(&SessionId) -> Option<Box<dyn Callbacks>> + S
 
 /// Lets session layer and application judge a Logon(A) before anything is made for it.
 pub(crate) type Judge = Box<
-    dyn Fn(&SessionSettings, &mut dyn Callbacks, (&[u8], bool)) -> Result<Offer, Refusal>
+    dyn Fn(&SessionSettings, &mut dyn Callbacks, Applicant<'_>) -> Result<Offer, Refusal>
         + Send
         + Sync,
 >;
+
+/// Whose Logon(A) is judged before anything is made for it.
+pub(crate) struct Applicant<'a> {
+    /// The whole message.
+    pub(crate) logon: &'a [u8],
+    /// Whether its Password(554) has the hash of the settings.
+    pub(crate) password_proof: bool,
+    /// The other end of the connection.
+    pub(crate) peer: Option<SocketAddr>,
+}
 
 /// Opens a session.
 pub(crate) type Open =
@@ -50,6 +61,7 @@ pub(crate) struct Candidate {
     logon: Vec<u8>,
     /// Whether its Password(554) has the hash of the settings.
     password_proof: bool,
+    peer: Option<SocketAddr>,
 }
 
 impl Candidate {
@@ -74,10 +86,11 @@ impl Maker {
         candidate: Candidate,
         is_over: impl Fn() -> bool,
     ) -> Result<(Shared, Offer), Refusal> {
-        let Candidate { settings, logon, password_proof } = candidate;
+        let Candidate { settings, logon, password_proof, peer } = candidate;
         let application = (self.admit)(&settings.id());
         let mut application = application.ok_or_else(|| Refusal::failed_logon("not admitted"))?;
-        let offer = (self.judge)(&settings, &mut *application, (&logon, password_proof))?;
+        let applicant = Applicant { logon: &logon, password_proof, peer };
+        let offer = (self.judge)(&settings, &mut *application, applicant)?;
         if is_over() {
             return Err(Refusal::silent("the engine ends"));
         }
@@ -167,8 +180,7 @@ impl Creator {
     pub(crate) fn candidate(
         &mut self,
         key: &Key,
-        logon: &[u8],
-        password_proof: bool,
+        Applicant { logon, password_proof, peer }: Applicant<'_>,
     ) -> Result<Candidate, bool> {
         let mut settings = self.template(key).ok_or(false)?.clone();
         settings.target_comp_id.clone_from(&key.3);
@@ -180,7 +192,7 @@ impl Creator {
             return Err(true);
         }
         self.created += 1;
-        Ok(Candidate { settings, logon: logon.to_vec(), password_proof })
+        Ok(Candidate { settings, logon: logon.to_vec(), password_proof, peer })
     }
 
     /// The template that fits.

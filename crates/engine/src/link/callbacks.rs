@@ -1,5 +1,6 @@
 //! What a link asks of the owner of its session, which is an application behind the public face.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use transfix_codec::{Body, Message, MsgType};
@@ -26,7 +27,12 @@ pub(crate) trait Callbacks: Send {
         message: &Message<'_>,
         access: Access<'_>,
     ) -> Result<(), BusinessReject>;
-    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Judgement;
+    /// `from`: the session, and the other end of the connection.
+    fn judge_logon(
+        &mut self,
+        logon: &Message<'_>,
+        from: (&SessionId, Option<SocketAddr>),
+    ) -> Judgement;
     fn fill_logon(&mut self, logon: &mut Body<'_>, access: Access<'_>);
     fn on_logon(&mut self, access: Access<'_>);
     fn on_reset(&mut self, access: Access<'_>);

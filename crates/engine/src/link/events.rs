@@ -47,6 +47,11 @@ impl Events {
         self.peer = peer;
     }
 
+    /// The other end of the connection.
+    pub(super) const fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
     /// An initiator tries this destination.
     pub(crate) fn goes_to(&mut self, destination: String) {
         self.destination = Some(destination);

@@ -1,5 +1,6 @@
 //! The application's judgement of a Logon(A), which may come later.
 
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, TryRecvError};
 
@@ -24,9 +25,9 @@ pub(crate) enum Judgement {
 pub(crate) fn ask(
     application: &mut dyn Callbacks,
     logon: &Message<'_>,
-    id: &SessionId,
+    from: (&SessionId, Option<SocketAddr>),
 ) -> Option<Judgement> {
-    catch_unwind(AssertUnwindSafe(|| application.judge_logon(logon, id))).ok()
+    catch_unwind(AssertUnwindSafe(|| application.judge_logon(logon, from))).ok()
 }
 
 /// The answer where the application gives none.

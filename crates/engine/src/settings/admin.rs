@@ -1,10 +1,12 @@
-//! The section `[admin]`: the administration over HTTP.
+//! The section `[admin]`: the administration over HTTP, and over FIX.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::Serialize;
 use transfix_session::settings_table;
+
+use crate::settings::fix_admin::FixAdminSettings;
 
 settings_table! {
     /// `[admin]`: the administration over HTTP, which is there if this table is. The library does
@@ -26,6 +28,8 @@ settings_table! {
         /// Whether `/metrics` may be read by anybody who reaches the port. Otherwise a token of a
         /// viewer is needed.
         pub open_metrics: bool = false,
+        /// The administration over sessions of FIX, as a table. See [`FixAdminSettings`].
+        pub fix: Option<FixAdminSettings> = None,
     }
 }
 
@@ -38,11 +42,13 @@ impl AdminSettings {
             let there = if empty(&self.certificate) { "key" } else { "certificate" };
             return Err((there, why));
         }
-        let host = self.address.rsplit_once(':').map_or("", |(host, _)| host);
-        let host = host.trim_matches(['[', ']']);
-        let is_own = host == "localhost"
-            || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-        if empty(&self.certificate) && !is_own {
+        // The one key that has bounds.
+        self.check_ranges().map_err(|wrong| ("login_idle_min", format!("[admin]: {wrong}")))?;
+        let has_tls = !empty(&self.certificate);
+        if let Some(Err(why)) = self.fix.as_ref().map(|fix| fix.check(has_tls)) {
+            return Err(("fix", why));
+        }
+        if !has_tls && !is_of_this_machine(&self.address) {
             return Err((
                 "address",
                 format!(
@@ -54,4 +60,11 @@ impl AdminSettings {
         }
         Ok(())
     }
+}
+
+/// Whether an address, as `host:port`, can be reached from this machine alone.
+pub(super) fn is_of_this_machine(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or("", |(host, _)| host);
+    let host = host.trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -16,7 +16,7 @@ const MAPPED_BITS: u32 = 96;
 
 /// All addresses with the same first bits; one address if that are all bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Subnet {
+pub struct Subnet {
     address: IpAddr,
     bits: u32,
 }
@@ -26,7 +26,7 @@ impl Subnet {
     ///
     /// # Errors
     /// Says what is wrong with the text and what would be right.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
         let written: IpAddr = address.parse().map_err(|_| {
             format!("`{text}` is neither an address nor a subnet such as 10.1.0.0/16")
@@ -60,8 +60,10 @@ impl Subnet {
         Ok(subnet)
     }
 
-    /// `address` is in its canonical form.
-    fn has(&self, address: IpAddr) -> bool {
+    /// Whether it has this address. An IPv4 address that is written as IPv6 counts as IPv4.
+    #[must_use]
+    pub fn has(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
         self.address.is_ipv4() == address.is_ipv4() && first(address, self.bits) == self.address
     }
 }
@@ -89,7 +91,7 @@ fn first(address: IpAddr, bits: u32) -> IpAddr {
 
 /// Whether a counterparty with this address may come; an empty list is for everyone.
 pub(crate) fn is_allowed(allowed: &[Subnet], address: Option<IpAddr>) -> bool {
-    let has = |address: IpAddr| allowed.iter().any(|subnet| subnet.has(address.to_canonical()));
+    let has = |address: IpAddr| allowed.iter().any(|subnet| subnet.has(address));
     allowed.is_empty() || address.is_some_and(has)
 }
 

@@ -14,8 +14,8 @@ use crate::settings::retention::RetentionSettings;
 use crate::settings::words::nearest;
 use crate::settings::{
     AdminSettings, ApplicationSettings, EngineSettings, EventSettings, FailoverSettings,
-    ProxySettings, QueueSettings, SessionSettings, SocketSettings, StoreSettings, ThreadSettings,
-    TlsSettings, Unavailable, ValidationSettings,
+    FixAdminSettings, ProxySettings, QueueSettings, SessionSettings, SocketSettings, StoreSettings,
+    ThreadSettings, TlsSettings, Unavailable, ValidationSettings,
 };
 use crate::settings::{dictionary_source::DictionarySource, log::LogSettings};
 
@@ -48,6 +48,7 @@ pub(crate) const TABLES: &[Table] = &[
     table!(EngineSettings, "[engine]"),
     table!(AdminSettings, "[admin]"),
     table!(EventSettings, "[events]"),
+    table!(FixAdminSettings, "[admin.fix]"),
     table!(SessionSettings, "[[session]]"),
     table!(ProtocolConfig, "[[session]]"),
     table!(ValidationSettings, "[[session]]"),
@@ -158,6 +159,7 @@ fn heading(text: &mut String, table: &Table) {
         "[engine]" => ", for all sessions together",
         "[admin]" => ", the administration over HTTP",
         "[events]" => ", where the events of the program go",
+        "[admin.fix]" => ", the administration over FIX",
         "throttles" | "windows" => ", a list of tables",
         "dictionary" => ", as a table; or a name or a path as text",
         _ => ", a table of a session",

@@ -222,9 +222,17 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[events].syslog_facility", EVENTS, "each_destination_has_its_form_and_its_level"),
     ("[events].journald", EVENTS, "each_destination_has_its_form_and_its_level"),
     ("[events].journald_level", EVENTS, "a_level_keeps_events_from_a_destination"),
+    ("[admin].fix", FIX, "an_administrator_lists_the_sessions"),
+    ("[admin.fix].address", FIX, "it_does_not_start_where_it_would_not_be_safe"),
+    ("[admin.fix].sender_comp_id", FIX, "its_name_and_version_are_those_of_the_settings"),
+    ("[admin.fix].begin_string", FIX, "its_name_and_version_are_those_of_the_settings"),
+    ("[admin.fix].allow_from", FIX, "who_comes_from_elsewhere_finds_nobody"),
+    ("[admin.fix].sessions_max", FIX, "more_administrators_than_may_be_are_refused"),
+    ("[admin.fix].idle_min", "admin/src/fix/attendance.rs", "who_is_idle_is_out"),
     ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
 ];
 
+const FIX: &str = "admin/tests/fix.rs";
 const EVENTS: &str = "cli/tests/command_line/events.rs";
 const ADMIN: &str = "engine/tests/switches/admin.rs";
 const APPLICATION: &str = "engine/tests/switches/application_threads.rs";

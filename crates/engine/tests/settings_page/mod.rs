@@ -18,10 +18,10 @@ use toml::de::{DeTable, DeValue};
 use transfix::schedule::{ScheduleSettings, WindowSettings};
 use transfix::{
     AdminSettings, ApplicationSettings, DictionarySource, EngineSettings, EventSettings,
-    FailoverSettings, Key, LogSettings, LogonConfig, NumbersConfig, ProtocolConfig, ProxySettings,
-    QueueSettings, ResendConfig, ResetPolicy, RetentionSettings, SessionSettings, SocketSettings,
-    StoreSettings, ThreadSettings, Throttle, TimingConfig, TlsSettings, Unavailable,
-    ValidationSettings,
+    FailoverSettings, FixAdminSettings, Key, LogSettings, LogonConfig, NumbersConfig,
+    ProtocolConfig, ProxySettings, QueueSettings, ResendConfig, ResetPolicy, RetentionSettings,
+    SessionSettings, SocketSettings, StoreSettings, ThreadSettings, Throttle, TimingConfig,
+    TlsSettings, Unavailable, ValidationSettings,
 };
 
 /// A part of the page: its title, what introduces it, its keys, and the way to them: from
@@ -98,6 +98,9 @@ const PARTS: &[Part] = &[
     part!(AdminSettings at ["[admin]"]: "`[admin]`",
         "The administration over HTTP, if the table is there. See \
          [Administration](administration.md)."),
+    part!(FixAdminSettings at ["[admin.fix]"]: "`[admin.fix]`",
+        "The administration over sessions of FIX, if the table is there. See \
+         [FIX administration](fix-administration.md)."),
     part!(EventSettings at ["[events]"]: "`[events]`",
         "Where the events of `transfix serve` and `transfix connect` go. See \
          [What happened?](what-happened.md)."),

@@ -16,6 +16,7 @@ use crate::drive::bell::Knock;
 use crate::drive::destination::Key;
 use crate::drive::driven::drain;
 use crate::drive::shared::Shared;
+use crate::drive::template::Applicant;
 use crate::drive::tls::{PeerCertificate, certificate_of};
 use crate::drive::waiting_room::Newcomer;
 use crate::link::Arrival;
@@ -292,12 +293,14 @@ impl Acceptor {
         if let Err(before) = self.has_its_turn(who, message, hash, None) {
             return before;
         }
-        self.candidate(key, message, who.password_proof == Some(true))
+        let password_proof = who.password_proof == Some(true);
+        let (logon, peer) = (message.bytes(), who.stream.peer_addr());
+        self.candidate(key, Applicant { logon, password_proof, peer })
     }
 
     /// Has somebody judged for whom there is no session, if a template fits.
-    fn candidate(&mut self, key: &Key, message: &Message<'_>, password_proof: bool) -> Found {
-        match self.creator.candidate(key, message.bytes(), password_proof) {
+    fn candidate(&mut self, key: &Key, applicant: Applicant<'_>) -> Found {
+        match self.creator.candidate(key, applicant) {
             Ok(candidate) => {
                 let (answer_ns, ticket) = (candidate.answer_ns(), self.next_ticket);
                 self.next_ticket += 1;

@@ -61,7 +61,8 @@ impl Core {
 
     /// Lets the application judge a Logon(A).
     fn ask(&mut self, now: Now, logon: &Message<'_>) {
-        let judged = judging::ask(self.delivery.application(), logon, &self.session.config().id);
+        let from = (&self.session.config().id, self.events.peer());
+        let judged = judging::ask(self.delivery.application(), logon, from);
         self.judging = match judged {
             Some(Judgement::Now(answer)) => Judging::Answered(answer, Asked::Now),
             Some(Judgement::Later(answer)) => {

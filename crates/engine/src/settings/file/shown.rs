@@ -79,7 +79,10 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
         }
         let (start, own) = there.unwrap_or((0, &none));
         let look = Look { sources: &sources, own, defaults: &none, names, mask: &[] };
-        let keys = look.keys(|table| table.name == heading);
+        let mut keys = look.keys(|table| table.name == heading);
+        if heading == "[admin]" {
+            keys.extend(look.fix());
+        }
         all.push(ShownSettings { heading, id: None, place: sources.place(start), keys });
     }
     for (session, settings) in sections.sessions.iter().zip(&settings.sessions) {
@@ -95,10 +98,13 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
 }
 
 /// Sections beside the sessions.
-const SECTIONS: [&str; 3] = ["[engine]", "[admin]", "[events]"];
+const SECTIONS: [&str; 4] = ["[engine]", "[admin]", FIX, "[events]"];
 
+/// The table of an administration over FIX.
+const FIX: &str = "[admin.fix]";
 /// Tables whose keys are shown each; those of others are a part of one value.
-const SINGLE: [&str; 9] = [
+const SINGLE: [&str; 10] = [
+    "fix",
     "logon",
     "numbers",
     "resend",
@@ -133,6 +139,15 @@ impl Look<'_, '_> {
             }
         }
         shown
+    }
+
+    /// The keys of `[admin.fix]`, if that is there.
+    fn fix(&self) -> Vec<ShownKey> {
+        let of_fix = TABLES.iter().filter(|table| table.name == FIX);
+        let keys = of_fix.flat_map(|table| table.keys);
+        let own = inner(self.own, "fix");
+        let is_there = self.own.contains_key("fix");
+        keys.filter(|_| is_there).map(|key| self.one("fix", key, (&own, self.defaults))).collect()
     }
 
     /// The keys of a table in a session.

@@ -1,0 +1,74 @@
+//! A client of the administration over FIX: logs on, asks for the list of sessions by
+//! XMLnonFIX(n), prints the answer, logs out.
+//!
+//! ```text
+//! TRANSFIX_ADMIN_PASSWORD=... cargo run -p transfix-admin --example admin_client \
+//!     127.0.0.1:9891 anna
+//! ```
+#![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
+
+use std::error::Error;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use transfix::{
+    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, Message,
+    ResetPolicy, Role, Secret, SessionId, SessionRef, SessionSettings, Settings, Tag, tag,
+};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+/// MonitoringRequestId(9207): the answer has it too.
+const MONITORING_REQUEST_ID: Tag = Tag(9207);
+
+/// Hands over to the main thread what has happened.
+struct Client(Sender<Result<String, String>>);
+
+impl Application for Client {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let xml = String::from_utf8_lossy(message.raw(tag::XML_DATA).unwrap_or_default());
+        let id = String::from_utf8_lossy(message.raw(MONITORING_REQUEST_ID).unwrap_or_default());
+        // The main thread may have given up waiting.
+        let _ = self.0.send(Ok(format!("{id}: {xml}")));
+        Ok(())
+    }
+
+    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        let _ = self.0.send(Ok(format!("{} is logged on", session.id())));
+    }
+
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
+        let _ = self.0.send(Err(end.to_string()));
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = std::env::args().skip(1);
+    let (Some(address), Some(user)) = (args.next(), args.next()) else {
+        return Err("usage: admin_client HOST:PORT USER".into());
+    };
+    let id = SessionId::new(BeginString::Fix44, "MONITOR", "FIXADMIN");
+    let mut session = SessionSettings::new(Role::Initiator, &id, &address);
+    session.logon.username = Some(user);
+    session.logon.password = Some(Secret::new(std::env::var("TRANSFIX_ADMIN_PASSWORD")?));
+    // The numbers of such a session begin at 1 each time.
+    session.store.durability = Durability::Memory;
+    session.protocol.reset_on = ResetPolicy::LOGON;
+    // Tag 9207 is in no dictionary of the standard.
+    session.validation.validate = false;
+    session.socket.reconnect_attempts_max = 1;
+    let (sender, news) = channel();
+    let engine = Engine::start(&Settings::of(session), |_| Box::new(Client(sender.clone())))?;
+    println!("{}", news.recv_timeout(PATIENCE)??);
+    let session = engine.session(&id).ok_or("no such session")?;
+    session.send("n", |body| {
+        body.data(tag::XML_DATA_LEN, tag::XML_DATA, b"<SessionsList RequestID=\"1\"/>");
+        body.str(MONITORING_REQUEST_ID, "list-1");
+    })?;
+    println!("{}", news.recv_timeout(PATIENCE)??);
+    engine.stop(5_000);
+    Ok(())
+}

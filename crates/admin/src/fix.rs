@@ -1,0 +1,166 @@
+//! The administration over FIX: administrators log on as counterparties of an engine of its own,
+//! and give commands as XML in XMLnonFIX(n).
+//!
+//! Invariants: its engine shares nothing with the one that trades but the `Admin`, through which
+//! each action goes; a session that has not logged on as a user can do nothing.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use transfix::{
+    AdminSettings, Application, Durability, Engine, FixAdminSettings, Role, SessionId,
+    SessionSettings, Settings, SlowConsumer, TlsSettings,
+};
+
+use crate::fix::application::Administrator;
+
+pub(crate) mod answer;
+mod application;
+pub(crate) mod attendance;
+mod commands;
+mod creating;
+pub(crate) mod desk;
+mod given;
+mod listed;
+mod message;
+mod monitoring;
+mod operating;
+pub(crate) mod own;
+mod request;
+mod session_data;
+mod xml;
+
+pub(crate) use desk::Desk;
+
+/// The longest message of an administrator: one with longer XML than is read is answered, and not
+/// cut off.
+const MESSAGE_MAX: usize = 2 << 20;
+/// Messages of one administrator that may wait.
+const WAITING_MAX: usize = 64;
+/// What may wait for an administrator who does not read: it is cut off when so much has waited for
+/// so long.
+const UNREAD_MAX: usize = 4 << 20;
+const UNREAD_MS: u32 = 5_000;
+/// What may wait in all cases; an answer is shorter.
+const QUEUED_MAX: usize = 32 << 20;
+/// What may wait of all administrators together.
+const ALL_WAITING_MAX: usize = 128 << 20;
+/// Threads in which commands are carried out.
+const THREADS: usize = 4;
+/// How long administrators have to answer our Logout(5).
+const LOGOUT_MS: u64 = 1_000;
+
+/// The administration over FIX, until it is dropped.
+pub(crate) struct FixServer {
+    address: SocketAddr,
+    desk: Arc<Desk>,
+    engine: Option<Engine>,
+    watch: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for FixServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FixServer({})", self.address)
+    }
+}
+
+impl FixServer {
+    /// Binds the address and starts the threads.
+    ///
+    /// # Errors
+    /// The address or the certificate will not do.
+    pub(crate) fn start(
+        settings: &AdminSettings,
+        fix: &FixAdminSettings,
+        desk: Desk,
+    ) -> Result<Self, String> {
+        let desk = Arc::new(desk);
+        let of_sessions = Arc::clone(&desk);
+        let settings = engine(settings, fix);
+        let nobody = |_: &SessionId| -> Box<dyn Application> { unreachable!("a template alone") };
+        let admit = move |_: &SessionId| -> Option<Box<dyn Application>> {
+            Some(Box::new(Administrator::new(Arc::clone(&of_sessions))))
+        };
+        let wrong = |error: &dyn fmt::Display| format!("[admin.fix]: {error}");
+        let engine = Engine::builder(&settings).admit(admit).start(nobody);
+        let engine = engine.map_err(|error| wrong(&error))?;
+        let Some(address) = engine.listening().first().copied() else {
+            return Err(wrong(&"no address"));
+        };
+        if !address.ip().is_loopback() && settings.sessions.iter().all(|one| one.tls.is_none()) {
+            return Err(wrong(&format!(
+                "{address} can be reached from other machines: set certificate and key of \
+                 [admin], or listen at 127.0.0.1"
+            )));
+        }
+        let of_watch = Arc::clone(&desk);
+        let idle = Duration::from_secs(u64::from(fix.idle_min) * 60);
+        let idle = Some(idle).filter(|idle| !idle.is_zero());
+        let watch = thread::Builder::new().name("tfx-admin-fix".to_owned());
+        let watch = watch.spawn(move || of_watch.attendance.watch(&of_watch.admin, idle));
+        let watch = Some(watch.map_err(|error| wrong(&error))?);
+        Ok(Self { address, desk, engine: Some(engine), watch })
+    }
+
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for FixServer {
+    fn drop(&mut self) {
+        self.desk.attendance.close();
+        if let Some(watch) = self.watch.take() {
+            // One that has panicked has said so.
+            let _ = watch.join();
+        }
+        if let Some(engine) = self.engine.take() {
+            engine.stop(LOGOUT_MS);
+        }
+    }
+}
+
+/// The settings of the engine of administrators: a template in memory.
+fn engine(settings: &AdminSettings, fix: &FixAdminSettings) -> Settings {
+    let id = SessionId::new(fix.begin_string, &fix.sender_comp_id, "*");
+    let mut session = SessionSettings::new(Role::Acceptor, &id, &fix.address);
+    session.allow_from.clone_from(&fix.allow_from);
+    if !settings.certificate.as_os_str().is_empty() {
+        session.tls = Some(TlsSettings {
+            certificate: Some(settings.certificate.clone()),
+            key: Some(settings.key.clone()),
+            ..TlsSettings::default()
+        });
+    }
+    // An administrator who comes again asks again: nothing is kept.
+    session.store.durability = Durability::Memory;
+    session.store.keep_outbound = false;
+    let resets = &mut session.protocol.reset_on;
+    (resets.logon, resets.logout, resets.disconnect) = (true, true, true);
+    session.protocol.held_bytes_max = 1 << 20;
+    // Commands have fields of their own.
+    session.validation.validate = false;
+    session.validation.message_bytes_max = MESSAGE_MAX;
+    session.application.messages_max = WAITING_MAX;
+    session.queue.queued_bytes_max = QUEUED_MAX;
+    session.queue.slow_consumer_bytes = UNREAD_MAX;
+    session.queue.slow_consumer_ms = UNREAD_MS;
+    session.queue.slow_consumer = SlowConsumer::Disconnect;
+    session.latency_points = false;
+    let mut settings = Settings::of(session);
+    let engine = &mut settings.engine;
+    engine.workers = 1;
+    engine.application_threads = THREADS;
+    engine.created_sessions_max = fix.sessions_max as usize;
+    // The next one of that name is judged in a thread of its own again.
+    engine.created_sessions_idle_s = 1;
+    engine.pending_connections_max = 64;
+    engine.pending_per_address_max = 32;
+    engine.waiting_bytes_max = ALL_WAITING_MAX;
+    // The program may take a minute to do what it is asked for.
+    engine.slow_callback_ms = 0;
+    settings
+}

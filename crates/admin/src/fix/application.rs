@@ -1,0 +1,159 @@
+//! One administrator: its Logon(A), its commands, its end.
+
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use transfix::{
+    Actor, Application, BusinessReject, Disconnection, LogonAttempt, LogonRefusal, Message,
+    SessionRef, tag,
+};
+
+use crate::fix::answer::{Refused, ResultCode, Said, response};
+use crate::fix::commands::{role_of, run};
+use crate::fix::desk::{Desk, Known};
+use crate::fix::given::Given;
+use crate::fix::message::{self, monitoring_id};
+use crate::fix::own::OwnRequest;
+use crate::fix::request::Element;
+use crate::fix::xml::parse;
+
+/// The longest answer, in bytes of XML.
+const ANSWER_MAX: usize = 16 << 20;
+
+/// The session of an administrator.
+pub(crate) struct Administrator {
+    desk: Arc<Desk>,
+    known: Option<Known>,
+    peer: Option<SocketAddr>,
+}
+
+impl Administrator {
+    pub(crate) const fn new(desk: Arc<Desk>) -> Self {
+        Self { desk, known: None, peer: None }
+    }
+
+    /// What is answered to a message, and RequestID of the command.
+    fn answer(
+        &self,
+        received: &Message<'_>,
+        session: &SessionRef<'_>,
+    ) -> (Option<i64>, Result<Said, Refused>) {
+        if received.msg_type() != message::TYPE.as_bytes() {
+            let why = "write a command as XmlData(213) of an XMLnonFIX(n)";
+            return (None, Err(Refused::rejected(why)));
+        }
+        let Some(xml) = received.raw(tag::XML_DATA).filter(|xml| !xml.is_empty()) else {
+            return (None, Err(Refused::invalid("XmlData(213) is missing")));
+        };
+        let monitoring_id = match monitoring_id(received) {
+            Ok(id) => id,
+            Err(why) => return (None, Err(Refused::invalid(why))),
+        };
+        let document = match parse(xml) {
+            Ok(document) => document,
+            Err(why) => return (None, Err(Refused::invalid(why))),
+        };
+        let element = Element::of(document.root_element());
+        let request_id = match element.attribute("RequestID").map(str::parse) {
+            None => None,
+            Some(Ok(id)) => Some(id),
+            Some(Err(_)) => return (None, Err(Refused::invalid("RequestID is a whole number"))),
+        };
+        let (actor, role) = match self.actor() {
+            Ok(known) => known,
+            Err(refused) => return (request_id, Err(refused)),
+        };
+        let name = element.name();
+        let may = role_of(&self.desk, name).and_then(|needed| match role >= needed {
+            true => Ok(()),
+            false => {
+                let who = &actor.who;
+                let why = format!("{who} may not do that: {name} needs the role {needed}");
+                Err(Refused::rejected(why))
+            }
+        });
+        let outcome = may.and_then(|()| match self.desk.own.role(name) {
+            Some(_) => {
+                let xml = document.input_text();
+                let admin = &self.desk.admin;
+                self.desk.own.run(name, &OwnRequest { xml, actor: &actor, role, admin })
+            }
+            None => run(&Given {
+                desk: &self.desk,
+                session: session.id(),
+                actor: &actor,
+                element,
+                request_id,
+                monitoring_id,
+            }),
+        });
+        (request_id, outcome)
+    }
+
+    /// Who asks, and what it may do.
+    fn actor(&self) -> Result<(Actor, crate::users::Role), Refused> {
+        let out = || Refused::rejected("you are no user any more");
+        let known = self.known.as_ref().ok_or_else(out)?;
+        let role = self.desk.role(known, self.peer).ok_or_else(out)?;
+        let from = self.peer.map_or_else(|| "fix".to_owned(), |peer| format!("fix {peer}"));
+        Ok((Actor::new(&*known.name, from), role))
+    }
+}
+
+impl Application for Administrator {
+    fn judge_logon(
+        &mut self,
+        logon: &Message<'_>,
+        attempt: &mut LogonAttempt<'_>,
+    ) -> Result<(), LogonRefusal> {
+        self.known = None;
+        self.peer = attempt.peer();
+        let text = |tag| std::str::from_utf8(logon.raw(tag).unwrap_or_default());
+        let (Ok(name), Ok(password)) = (text(tag::USERNAME), text(tag::PASSWORD)) else {
+            return Err(LogonRefusal::new("Username(553) or Password(554) is not UTF-8"));
+        };
+        let known = self.desk.log_on((name, password), self.peer).map_err(LogonRefusal::new)?;
+        self.known = Some(known);
+        Ok(())
+    }
+
+    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        if let Some(handle) = session.other(session.id()) {
+            self.desk.attendance.enters(handle);
+        }
+    }
+
+    fn on_message(
+        &mut self,
+        received: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        self.desk.attendance.asks(session.id());
+        let answered = catch_unwind(AssertUnwindSafe(|| self.answer(received, session)));
+        let (request_id, outcome) = answered.unwrap_or_else(|_| {
+            let why = "the command has panicked; the log says more";
+            (None, Err(Refused::new(ResultCode::InternalError, why)))
+        });
+        let mut xml = response(request_id, &outcome);
+        if xml.len() > ANSWER_MAX {
+            let why = format!("the answer has {} bytes, and {ANSWER_MAX} at most", xml.len());
+            xml = response(request_id, &Err(Refused::rejected(why)));
+        }
+        let id = monitoring_id(received).unwrap_or_default();
+        let fill = |body: &mut transfix::Body<'_>| message::write(body, &xml, id);
+        if let Err(error) = session.send(message::TYPE, fill) {
+            tracing::warn!(session = %session.id(), %error, "an administrator is not answered");
+        }
+        if self.known.is_none() || self.actor().is_err() {
+            // The Logout(5) is all that may still be said.
+            let _ = session.logout("you are no user any more");
+        }
+        Ok(())
+    }
+
+    fn on_disconnect(&mut self, _: &Disconnection<'_>, session: &mut SessionRef<'_>) {
+        self.known = None;
+        self.desk.attendance.leaves(session.id());
+    }
+}

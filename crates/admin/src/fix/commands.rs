@@ -1,0 +1,319 @@
+//! The commands that there are, who may give them, and what they are made of.
+
+use crate::fix::answer::{Refused, ResultCode, Said};
+use crate::fix::desk::Desk;
+use crate::fix::given::Given;
+use crate::fix::request::{SESSION, VERSIONS};
+use crate::fix::xml::Writer;
+use crate::fix::{creating, monitoring, operating};
+use crate::users::Role;
+
+type Run = fn(&Given<'_>) -> Result<Said, Refused>;
+
+/// A command that is built in.
+struct Command {
+    name: &'static str,
+    role: Role,
+    about: &'static str,
+    /// Whether it has the parameters that name a session.
+    of_session: bool,
+    /// Its other parameters; a star stands behind those that it needs.
+    parameters: &'static [&'static str],
+    run: Run,
+}
+
+const fn command(
+    name: &'static str,
+    role: Role,
+    about: &'static str,
+    (of_session, parameters): (bool, &'static [&'static str]),
+    run: Run,
+) -> Command {
+    Command { name, role, about, of_session, parameters, run }
+}
+
+use Role::{Administrator, Operator, Viewer};
+
+const COMMANDS: &[Command] = &[
+    command(
+        "SessionsList",
+        Viewer,
+        "lists the sessions, and tells what becomes of them",
+        (false, &["SubscriptionRequestType"]),
+        monitoring::list,
+    ),
+    command(
+        "SessionsSnapshot",
+        Viewer,
+        "shows all sessions, as much of each as is wanted",
+        (false, &["View*", "SessionView"]),
+        monitoring::snapshot,
+    ),
+    command(
+        "SessionStatus",
+        Viewer,
+        "shows where a session stands",
+        (true, &[]),
+        monitoring::status,
+    ),
+    command(
+        "SessionParams",
+        Viewer,
+        "shows how a session was made",
+        (true, &[]),
+        monitoring::params,
+    ),
+    command(
+        "SessionStat",
+        Viewer,
+        "shows what a session has counted",
+        (true, &[]),
+        monitoring::figures,
+    ),
+    command(
+        "GeneralSessionsStat",
+        Viewer,
+        "shows how many sessions stand where",
+        (false, &[]),
+        monitoring::general,
+    ),
+    command(
+        "ReceivedStat",
+        Viewer,
+        "counts messages received, of all sessions or of one",
+        (true, &[]),
+        monitoring::received,
+    ),
+    command(
+        "SentStat",
+        Viewer,
+        "counts messages sent, of all sessions or of one",
+        (true, &[]),
+        monitoring::sent,
+    ),
+    command(
+        "ProceedStat",
+        Viewer,
+        "counts messages received and sent, of all sessions or of one",
+        (true, &[]),
+        monitoring::proceed,
+    ),
+    command(
+        "GetFIXProtocolsList",
+        Viewer,
+        "lists the versions of FIX that there are",
+        (false, &[]),
+        protocols,
+    ),
+    command("Help", Viewer, "lists the commands", (false, &[]), help),
+    command("Heartbeat", Operator, "sends a Heartbeat(0)", (true, &[]), operating::heartbeat),
+    command(
+        "TestRequest",
+        Operator,
+        "sends a TestRequest(1)",
+        (true, &["TestReqID*"]),
+        operating::test_request,
+    ),
+    command(
+        "StartSession",
+        Operator,
+        "lets a session be connected that was stopped",
+        (true, &[]),
+        operating::start,
+    ),
+    command(
+        "StopSession",
+        Operator,
+        "ends a session until StartSession",
+        (true, &["SendLogout", "LogoutReason"]),
+        operating::stop,
+    ),
+    command(
+        "ToBackup",
+        Operator,
+        "connects an initiator to its second destination",
+        (true, &[]),
+        operating::to_backup,
+    ),
+    command(
+        "ToPrimary",
+        Operator,
+        "connects an initiator to its first destination",
+        (true, &[]),
+        operating::to_primary,
+    ),
+    command(
+        "ChangeSeqNum",
+        Administrator,
+        "sets the next numbers without a word",
+        (true, &["InSeqNum", "OutSeqNum"]),
+        operating::change_numbers,
+    ),
+    command(
+        "ResetSeqNum",
+        Administrator,
+        "lets both numbers begin again at 1",
+        (true, &[]),
+        operating::reset_numbers,
+    ),
+    command(
+        "SendMessage",
+        Administrator,
+        "sends an application message",
+        (true, &["Message*"]),
+        operating::send,
+    ),
+    command(
+        "CreateInitiator",
+        Administrator,
+        "makes a session that connects",
+        (
+            true,
+            &[
+                "RemoteHost*",
+                "RemotePort*",
+                "Backup",
+                "ExtraSessionParams",
+                "ConfiguredSessionParams",
+                "StartRightNow",
+            ],
+        ),
+        creating::initiator,
+    ),
+    command(
+        "CreateAcceptor",
+        Administrator,
+        "makes a session that is connected to",
+        (true, &["ExtraSessionParams", "ConfiguredSessionParams", "StartRightNow"]),
+        creating::acceptor,
+    ),
+    command(
+        "Delete",
+        Administrator,
+        "logs a session out and forgets it",
+        (true, &["SendLogout", "LogoutReason"]),
+        creating::delete,
+    ),
+    command(
+        "DeleteAll",
+        Administrator,
+        "logs all sessions out and forgets them",
+        (false, &["SendLogout", "LogoutReason", "Exclude"]),
+        creating::delete_all,
+    ),
+    command(
+        "ReloadConfig",
+        Administrator,
+        "makes the program read its settings again",
+        (false, &[]),
+        operating::reload,
+    ),
+    command(
+        "StopServer",
+        Administrator,
+        "makes the program log out everywhere and end",
+        (false, &[]),
+        operating::stop_server,
+    ),
+];
+
+/// What administrators of other engines may ask for, and this one does not have.
+const ABSENT: &[&str] = &[
+    "AdaptersList",
+    "AverageReceivedStat",
+    "AverageSentStat",
+    "AverageValidateStat",
+    "CalendarsList",
+    "CleanLogs",
+    "ConnectionParams",
+    "CreateCalendar",
+    "EditSession",
+    "ExportConfig",
+    "GetCustomProtocolsList",
+    "ImportConfig",
+    "LatencyAlertSubscription",
+    "MeasurementPointList",
+    "MeasurementPointStatistic",
+    "RemoveCalendar",
+    "RestartServer",
+    "RestartSession",
+    "ServerEnv",
+    "ServerInformation",
+    "ServerStatus",
+    "SessionLog",
+    "SessionsParametersSubscription",
+    "StartServer",
+    "UpdateCalendar",
+];
+
+/// The role that a command needs.
+///
+/// # Errors
+/// If there is no such command.
+pub(super) fn role_of(desk: &Desk, name: &str) -> Result<Role, Refused> {
+    let built_in = || COMMANDS.iter().find(|command| command.name == name);
+    let role = desk.own.role(name).or_else(|| built_in().map(|command| command.role));
+    role.ok_or_else(|| {
+        let why = match ABSENT.contains(&name) {
+            true => format!("{name} is not implemented; Help lists the commands that are"),
+            false => format!("there is no command {name}; Help lists all"),
+        };
+        Refused::new(ResultCode::NotImplemented, why)
+    })
+}
+
+/// Does a command that is built in.
+pub(super) fn run(given: &Given<'_>) -> Result<Said, Refused> {
+    let name = given.element.name();
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        return role_of(given.desk, name).map(|_| Said::default());
+    };
+    let own = command.parameters.iter().map(|name| name.trim_end_matches('*'));
+    let names: Vec<_> = match command.of_session {
+        true => SESSION.iter().copied().chain(own).chain(["ApplVerID", "ToAgent"]).collect(),
+        false => own.chain(["ToAgent"]).collect(),
+    };
+    given.element.only(&names)?;
+    if given.element.flag("ToAgent")? == Some(true) {
+        let why = "there is no agent; leave ToAgent out";
+        return Err(Refused::new(ResultCode::NotImplemented, why));
+    }
+    (command.run)(given)
+}
+
+fn help(given: &Given<'_>) -> Result<Said, Refused> {
+    let mut xml = Writer::default();
+    xml.within("HelpData", |xml| {
+        xml.leaf("FIXAdminProtocolVersion", env!("CARGO_PKG_VERSION"));
+        for one in COMMANDS.iter().filter(|one| given.desk.own.role(one.name).is_none()) {
+            let of_session = SESSION.iter().filter(|_| one.of_session);
+            let names: Vec<_> = of_session.chain(one.parameters).copied().collect();
+            supported(xml, (one.name, one.role, one.about), &names);
+        }
+        given.desk.own.about().for_each(|said| supported(xml, said, &[]));
+    });
+    Ok(Said::written(xml))
+}
+
+fn supported(xml: &mut Writer, (name, role, about): (&str, Role, &str), parameters: &[&str]) {
+    xml.within("SupportedRequest", |xml| {
+        xml.within(name, |xml| {
+            xml.leaf("Description", about).leaf("Role", role);
+            for name in parameters {
+                xml.leaf("Parameter", name.trim_end_matches('*'));
+            }
+        });
+    });
+}
+
+fn protocols(_: &Given<'_>) -> Result<Said, Refused> {
+    let mut xml = Writer::default();
+    xml.within("FIXProtocolsListData", |xml| {
+        for (name, about) in VERSIONS {
+            xml.within("SupportedProtocol", |xml| {
+                xml.leaf("Version", name).leaf("Description", about);
+            });
+        }
+    });
+    Ok(Said::written(xml))
+}

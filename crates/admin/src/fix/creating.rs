@@ -1,0 +1,221 @@
+//! Commands that make sessions and forget them: the program that has the engine is asked.
+
+use transfix::{
+    Action, BeginString, Durability, EngineAction, Role, Secret, SessionId, SessionSettings,
+    TlsSettings, Unsent,
+};
+
+use crate::fix::answer::{Refused, ResultCode, Said};
+use crate::fix::given::Given;
+use crate::fix::operating::{completed, farewell};
+use crate::fix::request::{Element, version};
+use crate::fix::xml::Writer;
+
+/// `CreateInitiator`.
+pub(super) fn initiator(given: &Given<'_>) -> Result<Said, Refused> {
+    let address = destination(given.element)?;
+    let mut session = made(given, Role::Initiator, &address)?;
+    if let Some(backup) = given.element.child("Backup") {
+        session.failover.addresses = vec![destination(backup)?];
+    }
+    create(given, session)
+}
+
+/// `CreateAcceptor`: it listens where the sessions of the engine do.
+pub(super) fn acceptor(given: &Given<'_>) -> Result<Said, Refused> {
+    let all = given.admin().handles();
+    let like = all.iter().find(|handle| handle.settings().role == Role::Acceptor);
+    // Sessions whose settings have the same text listen at one address, also with port 0.
+    let address = match (like, given.desk.listening.first()) {
+        (Some(like), _) => like.settings().address.clone(),
+        (None, Some(bound)) => bound.to_string(),
+        (None, None) => return Err(Refused::rejected("the engine listens nowhere")),
+    };
+    let mut session = made(given, Role::Acceptor, &address)?;
+    if let Some(like) = like.map(|handle| handle.settings()) {
+        // All sessions at one address are encrypted, or none is.
+        session.tls.clone_from(&like.tls);
+        session.proxy_protocol_from.clone_from(&like.proxy_protocol_from);
+    }
+    create(given, session)
+}
+
+/// `host:port` of an element with RemoteHost and RemotePort.
+fn destination(element: Element<'_>) -> Result<String, Refused> {
+    let host = element.required("RemoteHost")?;
+    let port = element.required("RemotePort")?;
+    let number = port.parse::<u16>().ok().filter(|port| *port > 0);
+    let wrong = || Refused::invalid(format!("RemotePort is 1 to 65535, not `{port}`"));
+    let number = number.ok_or_else(wrong)?;
+    let is_v6 = host.contains(':') && !host.starts_with('[');
+    Ok(if is_v6 { format!("[{host}]:{number}") } else { format!("{host}:{number}") })
+}
+
+/// The settings of a session that is wanted.
+fn made(given: &Given<'_>, role: Role, address: &str) -> Result<SessionSettings, Refused> {
+    let element = given.element;
+    let (ours, theirs) = (element.required("SenderCompID")?, element.required("TargetCompID")?);
+    let (begin_string, appl_ver_id) = version(element.required("Version")?)?;
+    if theirs == "*" {
+        return Err(Refused::invalid("TargetCompID is a name; templates stand in the settings"));
+    }
+    if element.flag("StartRightNow")? == Some(false) {
+        let why = "a session starts when it is made; leave StartRightNow out";
+        return Err(Refused::new(ResultCode::NotImplemented, why));
+    }
+    let id = SessionId::new(begin_string, ours, theirs);
+    let mut session = SessionSettings::new(role, &id, address);
+    let qualifier = element.text("SessionQualifier").unwrap_or_default();
+    if role == Role::Acceptor && !qualifier.is_empty() {
+        return Err(Refused::invalid("an acceptor has no SessionQualifier"));
+    }
+    qualifier.clone_into(&mut session.qualifier);
+    if begin_string == BeginString::Fixt11 {
+        session.protocol.default_appl_ver_id = appl_ver_id.map(transfix::ApplVerId);
+    }
+    // Where the others of the engine have theirs.
+    if let Some(like) = given.admin().handles().first() {
+        session.store.store_dir.clone_from(&like.settings().store.store_dir);
+    }
+    if let Some(extra) = element.child("ExtraSessionParams") {
+        for one in extra.children() {
+            parameter(&mut session, extra, one)?;
+        }
+    }
+    Ok(session)
+}
+
+/// Parameters that say how other engines work, and that nothing here depends on.
+const PASSED_OVER: &[&str] = &[
+    "MaxMessagesAmountInBunch",
+    "SocketOpPriority",
+    "ForcedReconnect",
+    "IntradayLogoutToleranceMode",
+    "KeepConnectionState",
+    "EnableAutoSwitchToBackupConnection",
+    "CyclicSwitchBackupConnection",
+    "HideLogonCredentials",
+    "ClientType",
+];
+
+/// Takes over one of ExtraSessionParams.
+fn parameter(
+    session: &mut SessionSettings,
+    extra: Element<'_>,
+    one: Element<'_>,
+) -> Result<(), Refused> {
+    let (name, text) = (one.name(), one.own_text().to_owned());
+    let flag = || extra.flag(name).map(|flag| flag.unwrap_or(false));
+    let wrong = |what: &str| Refused::invalid(format!("{name} is {what}, not `{text}`"));
+    let is_initiator = session.role == Role::Initiator;
+    match name {
+        "SenderSubID" => session.sender_sub_id = text,
+        "TargetSubID" => session.target_sub_id = text,
+        "SenderLocationID" => session.sender_location_id = text,
+        "TargetLocationID" => session.target_location_id = text,
+        "HBI" => {
+            session.protocol.heart_bt_int_s = text.parse().map_err(|_| wrong("a number"))?;
+        }
+        "StorageType" => match &*text {
+            "TRANSIENT" => session.store.durability = Durability::Memory,
+            "PERSISTENT" | "PERSISTENTMM" | "SPLITPERSISTENT" => {
+                session.store.durability = Durability::Process;
+            }
+            _ => return Err(wrong("TRANSIENT or PERSISTENT")),
+        },
+        "EnableMessageRejecting" if flag()? => session.queue.unsent = Unsent::Return,
+        "HandleSeqNumAtLogon" => session.numbers.next_expected = flag()?,
+        "ForceSeqNumReset" => match &*text {
+            "ON" | "ALWAYS" => session.protocol.reset_on.logon = true,
+            "OFF" => session.protocol.reset_on.logon = false,
+            _ => return Err(wrong("ON, ALWAYS or OFF")),
+        },
+        "ReconnectMaxTries" => {
+            let tries: i64 = text.parse().map_err(|_| wrong("a number"))?;
+            session.socket.reconnect_attempts_max = u32::try_from(tries.max(0)).unwrap_or(u32::MAX);
+        }
+        "Username" if is_initiator => session.logon.username = Some(text),
+        "Username" => session.logon.expected_username = Some(text),
+        "Password" if is_initiator => session.logon.password = Some(Secret::new(text)),
+        "Password" => session.logon.expected_password = Some(Secret::new(text)),
+        "SourceIPAddresses" => {
+            let all = one.all("SourceIPAddress").map(|address| address.own_text().to_owned());
+            session.allow_from = all.collect();
+        }
+        "DisableTCPBuffer" => session.socket.tcp_nodelay = flag()?,
+        "SSL" if is_initiator && flag()? => session.tls = Some(TlsSettings::default()),
+        "EncryptMethod" if text == "NONE" => {}
+        // What is off is as it is here.
+        "EnableMessageRejecting" | "SSL" | "IgnoreSeqNumTooLowAtLogon" if !flag()? => {}
+        // They are set once the session is there.
+        "InSeqNum" | "OutSeqNum" => {}
+        _ if PASSED_OVER.contains(&name) => {}
+        _ => return Err(Refused::invalid(format!("{name} is no parameter that is taken"))),
+    }
+    Ok(())
+}
+
+fn create(given: &Given<'_>, session: SessionSettings) -> Result<Said, Refused> {
+    let extra = given.element.child("ExtraSessionParams");
+    let number = |name| extra.map_or(Ok(None), |extra| extra.number(name));
+    let (next_in, next_out) = (number("InSeqNum")?, number("OutSeqNum")?);
+    let id = session.id();
+    let passed_over = extra.into_iter().flat_map(Element::children).map(Element::name);
+    let passed_over = passed_over.filter(|name| PASSED_OVER.contains(name));
+    let passed_over: Vec<_> = passed_over.collect();
+    given.admin().request(given.actor, EngineAction::Add(Box::new(session)))?;
+    if next_in.is_some() || next_out.is_some() {
+        given.admin().act(given.actor, &id, &Action::SetNumbers { next_in, next_out })?;
+    }
+    let said = completed(given);
+    Ok(match passed_over.is_empty() {
+        true => said,
+        false => {
+            let all = passed_over.join(", ");
+            Said::words(format!("{}; nothing here is like {all}", said.description))
+        }
+    })
+}
+
+/// Asks the program to forget a session. Without a Logout(5) its connection ends before.
+fn forget(given: &Given<'_>, id: &SessionId, farewell: &(bool, String)) -> Result<(), Refused> {
+    let (sends_logout, text) = farewell;
+    if !sends_logout && given.admin().handle(id).is_some_and(|handle| handle.is_logged_on()) {
+        given.admin().act(given.actor, id, &Action::Disconnect {})?;
+    }
+    let remove = EngineAction::Remove { id: id.clone(), text: text.clone() };
+    given.admin().request(given.actor, remove)?;
+    Ok(())
+}
+
+/// `Delete`.
+pub(super) fn delete(given: &Given<'_>) -> Result<Said, Refused> {
+    let handle = given.element.session(given.admin())?;
+    forget(given, handle.id(), &farewell(given)?)?;
+    Ok(completed(given))
+}
+
+/// `DeleteAll`. Sessions of administrators are none of the engine's, and stay in any case.
+pub(super) fn delete_all(given: &Given<'_>) -> Result<Said, Refused> {
+    match given.element.text("Exclude") {
+        None | Some("CURRENT_ADMIN_SESSION" | "ALL_ADMIN_SESSIONS") => {}
+        Some(other) => {
+            return Err(Refused::invalid(format!(
+                "Exclude is CURRENT_ADMIN_SESSION or ALL_ADMIN_SESSIONS, not `{other}`"
+            )));
+        }
+    }
+    let farewell = farewell(given)?;
+    let (mut deleted, mut failed) = (0, 0);
+    for handle in given.admin().handles() {
+        match forget(given, handle.id(), &farewell) {
+            Ok(()) => deleted += 1,
+            Err(refused) if refused.code == ResultCode::NotImplemented => return Err(refused),
+            Err(_) => failed += 1,
+        }
+    }
+    let mut xml = Writer::default();
+    xml.within("DeleteAllData", |xml| _ = xml.leaf("Deleted", deleted).leaf("Failed", failed));
+    let said = Said::written(xml);
+    Ok(Said { description: completed(given).description, ..said })
+}

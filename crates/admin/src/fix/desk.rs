@@ -1,0 +1,87 @@
+//! What all administrators share, and who they are.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use transfix::{Admin, clock};
+
+use crate::fix::attendance::SharedAttendance;
+use crate::fix::own::OwnCommands;
+use crate::throttle::Throttle;
+use crate::users::{NOBODY, Role, User, UsersFile};
+
+/// What all administrators share.
+pub(crate) struct Desk {
+    pub(crate) admin: Admin,
+    pub(crate) users: Arc<UsersFile>,
+    pub(crate) throttle: Arc<Throttle>,
+    /// Where the engine listens for counterparties.
+    pub(crate) listening: Vec<SocketAddr>,
+    pub(crate) own: OwnCommands,
+    pub(crate) attendance: SharedAttendance,
+    /// One password is checked at a time: each takes memory.
+    pub(crate) checking: Mutex<()>,
+}
+
+/// A user who has logged on.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) name: String,
+    password_hash: String,
+}
+
+/// The address of somebody whose address is not known.
+fn source(peer: Option<SocketAddr>) -> IpAddr {
+    peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip())
+}
+
+impl Desk {
+    /// Who this is, by name and password.
+    ///
+    /// # Errors
+    /// What to tell somebody who is not let in.
+    pub(super) fn log_on(
+        &self,
+        (name, password): (&str, &str),
+        peer: Option<SocketAddr>,
+    ) -> Result<Known, String> {
+        let from = source(peer);
+        let wait = || match self.throttle.wait(from, clock::monotonic_ns()) {
+            Some(left) => {
+                let seconds = left.as_secs() + 1;
+                Err(format!("too many wrong passwords; try again in {seconds} s"))
+            }
+            None => Ok(()),
+        };
+        wait()?;
+        let turn = self.checking.lock().unwrap_or_else(PoisonError::into_inner);
+        // Others of this source may have failed meanwhile.
+        wait()?;
+        let users = self.users.now();
+        let user = users.users.iter().find(|user| user.name == name);
+        let hash = user.map_or(NOBODY, |user| &*user.password_hash);
+        let is_right = transfix::is_password_of(hash, password);
+        drop(turn);
+        let user = user.filter(|user| is_right && user.may_come_from(from));
+        let Some(user) = user else {
+            self.throttle.failed(from, clock::monotonic_ns());
+            let user = name.escape_debug();
+            tracing::warn!(%user, peer = %from, "a log-in to the administration failed");
+            return Err("the name or the password is wrong".to_owned());
+        };
+        self.throttle.succeeded(from);
+        tracing::info!(user = user.name, peer = %from, "logged in to the administration");
+        Ok(Known { name: user.name.clone(), password_hash: user.password_hash.clone() })
+    }
+
+    /// What a user may do now; nothing if it was removed, has another password, or is at another
+    /// address than it may be.
+    pub(super) fn role(&self, known: &Known, peer: Option<SocketAddr>) -> Option<Role> {
+        let is_same = |user: &&User| {
+            user.name == known.name
+                && user.password_hash == known.password_hash
+                && user.may_come_from(source(peer))
+        };
+        self.users.now().users.iter().find(is_same).map(|user| user.role)
+    }
+}

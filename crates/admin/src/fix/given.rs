@@ -1,0 +1,29 @@
+//! A command as it is carried out: who gives it, and of what.
+
+use transfix::{Actor, Admin, SessionId};
+
+use crate::fix::attendance::Attendance;
+use crate::fix::desk::Desk;
+use crate::fix::request::Element;
+
+/// A command that is given.
+pub(super) struct Given<'a> {
+    pub(super) desk: &'a Desk,
+    /// The session of the administrator.
+    pub(super) session: &'a SessionId,
+    pub(super) actor: &'a Actor,
+    pub(super) element: Element<'a>,
+    pub(super) request_id: Option<i64>,
+    /// MonitoringRequestId(9207) of the message.
+    pub(super) monitoring_id: Option<&'a str>,
+}
+
+impl Given<'_> {
+    pub(super) const fn admin(&self) -> &Admin {
+        &self.desk.admin
+    }
+
+    pub(super) fn attendance(&self) -> &Attendance {
+        &self.desk.attendance
+    }
+}

@@ -1,0 +1,156 @@
+//! Commands that act on a session, or on the program.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use transfix::{Action, EngineAction, State};
+
+use crate::fix::answer::{Refused, Said};
+use crate::fix::given::Given;
+
+/// `ToBackup completed`, and the like.
+pub(super) fn completed(given: &Given<'_>) -> Said {
+    Said::words(format!("{} completed", given.element.name()))
+}
+
+/// Does this to the session that is named.
+fn act(given: &Given<'_>, action: &Action) -> Result<Said, Refused> {
+    let handle = given.element.session(given.admin())?;
+    given.admin().act(given.actor, handle.id(), action)?;
+    Ok(completed(given))
+}
+
+/// `Heartbeat`.
+pub(super) fn heartbeat(given: &Given<'_>) -> Result<Said, Refused> {
+    act(given, &Action::Heartbeat {})
+}
+
+/// `TestRequest`.
+pub(super) fn test_request(given: &Given<'_>) -> Result<Said, Refused> {
+    let id = given.element.required("TestReqID")?.to_owned();
+    act(given, &Action::TestRequest { id })
+}
+
+/// `StartSession`.
+pub(super) fn start(given: &Given<'_>) -> Result<Said, Refused> {
+    act(given, &Action::LogOn {})
+}
+
+/// The words of our Logout(5), and whether there is to be one.
+pub(super) fn farewell(given: &Given<'_>) -> Result<(bool, String), Refused> {
+    let text = given.element.text("LogoutReason").unwrap_or_default().to_owned();
+    Ok((given.element.flag("SendLogout")?.unwrap_or(false), text))
+}
+
+/// `StopSession`.
+pub(super) fn stop(given: &Given<'_>) -> Result<Said, Refused> {
+    let (sends_logout, text) = farewell(given)?;
+    if !sends_logout {
+        let handle = given.element.session(given.admin())?;
+        if handle.state() != State::Disconnected {
+            given.admin().act(given.actor, handle.id(), &Action::Disconnect {})?;
+        }
+    }
+    act(given, &Action::LogOut { text })
+}
+
+/// `ToBackup`.
+pub(super) fn to_backup(given: &Given<'_>) -> Result<Said, Refused> {
+    act(given, &Action::ConnectTo { destination: 1 })
+}
+
+/// `ToPrimary`.
+pub(super) fn to_primary(given: &Given<'_>) -> Result<Said, Refused> {
+    act(given, &Action::ConnectTo { destination: 0 })
+}
+
+/// `ChangeSeqNum`.
+pub(super) fn change_numbers(given: &Given<'_>) -> Result<Said, Refused> {
+    let next_in = given.element.number("InSeqNum")?;
+    let next_out = given.element.number("OutSeqNum")?;
+    if next_in.is_none() && next_out.is_none() {
+        return Err(Refused::invalid("ChangeSeqNum needs InSeqNum or OutSeqNum"));
+    }
+    act(given, &Action::SetNumbers { next_in, next_out })
+}
+
+/// `ResetSeqNum`: at once if the session is logged on, otherwise by its next Logon(A).
+pub(super) fn reset_numbers(given: &Given<'_>) -> Result<Said, Refused> {
+    let handle = given.element.session(given.admin())?;
+    match handle.is_logged_on() {
+        true => act(given, &Action::ResetInSession {}),
+        false => act(given, &Action::ResetAtNextLogon {}),
+    }
+}
+
+/// Fields of a message that are the session's, or its framing.
+const OF_THE_SESSION: &[&str] =
+    &["8", "9", "34", "35", "43", "49", "50", "52", "56", "57", "97", "122", "142", "143", "10"];
+
+/// `SendMessage`: the message is in Base64, or is written with `|` behind each field.
+pub(super) fn send(given: &Given<'_>) -> Result<Said, Refused> {
+    let text = given.element.required("Message")?;
+    let (msg_type, fields) = message(text).map_err(Refused::invalid)?;
+    act(given, &Action::Send { msg_type, fields })
+}
+
+/// Its MsgType(35), and the fields that are not the session's.
+fn message(text: &str) -> Result<(String, String), String> {
+    let plain = match text.contains('=') && text.contains('|') {
+        true => text.replace('|', "\u{1}"),
+        false => {
+            let packed: String = text.split_whitespace().collect();
+            let bytes = STANDARD.decode(packed);
+            let bytes = bytes.map_err(|error| {
+                format!("Message is neither Base64 ({error}) nor TAG=VALUE|TAG=VALUE|")
+            })?;
+            String::from_utf8(bytes).map_err(|_| "Message is not UTF-8".to_owned())?
+        }
+    };
+    let (mut msg_type, mut fields) = (None, String::new());
+    for field in plain.split('\u{1}').filter(|field| !field.is_empty()) {
+        let (tag, value) = field.split_once('=').unwrap_or((field, ""));
+        if tag == "35" {
+            msg_type = Some(value.to_owned());
+        } else if !OF_THE_SESSION.contains(&tag) {
+            fields += &format!("{field}\u{1}");
+        }
+    }
+    match msg_type.filter(|msg_type| !msg_type.is_empty()) {
+        Some(msg_type) => Ok((msg_type, fields)),
+        None => Err("Message has no MsgType(35)".to_owned()),
+    }
+}
+
+fn of_program(given: &Given<'_>, action: EngineAction) -> Result<Said, Refused> {
+    Ok(Said::words(given.admin().request(given.actor, action)?))
+}
+
+/// `ReloadConfig`.
+pub(super) fn reload(given: &Given<'_>) -> Result<Said, Refused> {
+    of_program(given, EngineAction::Reload)
+}
+
+/// `StopServer`.
+pub(super) fn stop_server(given: &Given<'_>) -> Result<Said, Refused> {
+    of_program(given, EngineAction::Stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_taken_in_both_forms() {
+        let whole = "8=FIX.4.4\u{1}9=5\u{1}35=B\u{1}34=7\u{1}148=hi|x\u{1}10=000\u{1}";
+        let packed = STANDARD.encode(whole);
+        let expected = ("B".to_owned(), "148=hi|x\u{1}".to_owned());
+        assert_eq!(message(&packed).unwrap(), expected);
+        let (left, right) = packed.split_at(8);
+        assert_eq!(message(&format!("{left}\n  {right}")).unwrap(), expected);
+        let plain = message("35=B|148=hi|").unwrap();
+        assert_eq!(plain, ("B".to_owned(), "148=hi\u{1}".to_owned()));
+        assert!(message("MTQ4PXg=").unwrap_err().contains("no MsgType(35)"));
+        assert!(message("!").unwrap_err().contains("neither Base64"));
+        assert!(message("/w==").unwrap_err().contains("not UTF-8"));
+    }
+}

@@ -1,0 +1,127 @@
+//! Commands of the program itself, beside those that there are.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use transfix::{Actor, Admin};
+
+use crate::fix::answer::{Refused, ResultCode, Said};
+use crate::users::Role;
+
+/// What a command of the program is called with.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct OwnRequest<'a> {
+    /// The whole XML of the administrator: well formed, with neither DTD nor entities.
+    pub xml: &'a str,
+    /// Who asks, for [`Admin::act`].
+    pub actor: &'a Actor,
+    /// What the administrator may do.
+    pub role: Role,
+    /// The administration of the engine: what is done by it is in the audit.
+    pub admin: &'a Admin,
+}
+
+/// A command of the program. A closure is one.
+///
+/// It is called in a thread of the administration, and other administrators are served meanwhile.
+/// A panic is answered with the result code 6.
+pub trait OwnCommand: Send + Sync {
+    /// Does it, and says what there is to say.
+    ///
+    /// # Errors
+    /// [`Refused`]: why it was not done.
+    fn run(&self, request: &OwnRequest<'_>) -> Result<Said, Refused>;
+}
+
+impl<F> OwnCommand for F
+where
+    F: Fn(&OwnRequest<'_>) -> Result<Said, Refused> + Send + Sync,
+{
+    fn run(&self, request: &OwnRequest<'_>) -> Result<Said, Refused> {
+        self(request)
+    }
+}
+
+/// Commands of the program, by the names of their elements.
+///
+/// ```
+/// use transfix_admin::users::Role;
+/// use transfix_admin::{OwnCommands, OwnRequest, Said};
+///
+/// let mut commands = OwnCommands::default();
+/// commands.add("Uptime", Role::Viewer, "How long the program runs", |request: &OwnRequest<'_>| {
+///     let sessions = request.admin.sessions().len();
+///     Ok(Said::data(format!("<UptimeData><Sessions>{sessions}</Sessions></UptimeData>")))
+/// });
+/// ```
+#[derive(Clone, Default)]
+pub struct OwnCommands {
+    all: BTreeMap<String, Own>,
+}
+
+#[derive(Clone)]
+struct Own {
+    role: Role,
+    about: String,
+    command: Arc<dyn OwnCommand>,
+}
+
+impl fmt::Debug for OwnCommands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.all.keys()).finish()
+    }
+}
+
+impl OwnCommands {
+    /// Adds a command: the name of its element, the role that it needs, and what it does, in words
+    /// for the command `Help`. One of that name that is there already, also of those that are
+    /// built in, gives way.
+    pub fn add(
+        &mut self,
+        name: impl Into<String>,
+        role: Role,
+        about: impl Into<String>,
+        command: impl OwnCommand + 'static,
+    ) {
+        let own = Own { role, about: about.into(), command: Arc::new(command) };
+        self.all.insert(name.into(), own);
+    }
+
+    /// The role that a command needs, if there is one of this name.
+    pub(super) fn role(&self, name: &str) -> Option<Role> {
+        self.all.get(name).map(|own| own.role)
+    }
+
+    /// Names, roles and words of all.
+    pub(super) fn about(&self) -> impl Iterator<Item = (&str, Role, &str)> {
+        self.all.iter().map(|(name, own)| (&**name, own.role, &*own.about))
+    }
+
+    /// Runs the command of this name.
+    pub(super) fn run(&self, name: &str, request: &OwnRequest<'_>) -> Result<Said, Refused> {
+        let unknown = || Refused::new(ResultCode::NotImplemented, format!("no command {name}"));
+        let own = self.all.get(name).ok_or_else(unknown)?;
+        tracing::info!(
+            command = name,
+            who = request.actor.who,
+            from = request.actor.from,
+            "a command of the program is run"
+        );
+        let failed = |why: &str| {
+            tracing::error!(command = name, why, "a command of the program has failed");
+            Refused::new(ResultCode::InternalError, format!("{name} has failed; the log says more"))
+        };
+        let run = || own.command.run(request);
+        let said = catch_unwind(AssertUnwindSafe(run)).map_err(|_| failed("it has panicked"))??;
+        let whole = format!("<all>{}</all>", said.data);
+        let is_xml =
+            whole.len() <= "<all></all>".len() || roxmltree::Document::parse(&whole).is_ok();
+        match is_xml {
+            true => Ok(said),
+            false => Err(failed("what it says is no XML")),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The administration over FIX: the same verbs, as far as it has them, and any command as XML.
+
+use std::fs;
+use std::io::{IsTerminal as _, stdin};
+use std::path::PathBuf;
+
+use roxmltree::{Document, Node};
+use serde_json::{Value, json};
+use transfix::{BeginString, Secret, TlsSettings};
+use transfix_admin::client::{FixClient, FixLogin};
+
+use super::{ANSWER_MAX, Answer, Do, Failure, To, Verb};
+use crate::admin::shown;
+use crate::password;
+
+/// Where the administration over FIX is, and who logs on.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct FixTo {
+    /// Ask over FIX, at this address, in place of HTTP.
+    #[arg(long, value_name = "HOST:PORT", global = true)]
+    pub(crate) fix: Option<String>,
+    /// With --fix: the name of the user.
+    #[arg(long, value_name = "NAME", global = true, env = "TRANSFIX_ADMIN_USER")]
+    user: Option<String>,
+    /// With --fix: file of the password; otherwise it is asked for, or standard input has it.
+    #[arg(long, value_name = "FILE", global = true)]
+    password_file: Option<PathBuf>,
+    /// With --fix: `sender_comp_id` of its settings.
+    #[arg(long, value_name = "NAME", global = true, default_value = "FIXADMIN")]
+    target: String,
+    /// With --fix: `begin_string` of its settings.
+    #[arg(long, value_name = "VERSION", global = true, default_value = "FIX.4.4")]
+    begin_string: String,
+}
+
+/// Does what a verb says.
+pub(super) fn run(verb: &Verb, fix: &FixTo) -> Answer {
+    let address = fix.fix.as_deref().unwrap_or_default();
+    let absent = |name: &str| {
+        Err(Failure::Usage(format!("`{name}` is not to be had over FIX; leave --fix out")))
+    };
+    let ask = |to: &To, xml: &str| Asked::log_on(address, fix, to)?.ask(xml);
+    match verb {
+        Verb::Xml(args) => {
+            let answer = Asked::log_on(address, fix, &args.to)?.raw(&args.xml)?;
+            Ok(format!("{answer}\n"))
+        }
+        Verb::Sessions(args) => {
+            let mut sessions = sessions(&ask(&args.to, SNAPSHOT)?)?;
+            sessions.retain(|one| !args.problems || !one["problem"].is_null());
+            sessions.sort_by_key(|one| one["problem"].is_null());
+            Ok(match args.to.json {
+                true => format!("{:#}\n", Value::Array(sessions)),
+                false => shown::sessions(&sessions),
+            })
+        }
+        Verb::Session(args) => {
+            let all = sessions(&ask(&args.to, SNAPSHOT)?)?;
+            let one = all.into_iter().find(|one| one["id"] == *args.id);
+            let unknown = || Failure::Other(format!("there is no session {}", args.id));
+            let one = one.ok_or_else(unknown)?;
+            Ok(if args.to.json { format!("{one:#}\n") } else { shown::session(&one) })
+        }
+        Verb::Do(args) => ask(&args.to, &command(args)?).map(|_| "done\n".to_owned()),
+        Verb::Reload(args) => said(&ask(&args.to, "<ReloadConfig/>")?),
+        Verb::Stop(args) if args.confirm == "stop" => said(&ask(&args.to, "<StopServer/>")?),
+        Verb::Stop(_) => Err(Failure::Usage("--confirm stop: to stop the engine".to_owned())),
+        Verb::Latency(_) => absent("latency"),
+        Verb::Levels(_) => absent("levels"),
+        Verb::RotateLogs(_) => absent("rotate-logs"),
+        Verb::Messages(_) => absent("messages"),
+        Verb::Events(_) => absent("events"),
+        Verb::Audit(_) => absent("audit"),
+        Verb::Certificates(_) => absent("certificates"),
+        Verb::Ready(_) => absent("ready"),
+    }
+}
+
+const SNAPSHOT: &str = "<SessionsSnapshot><View>STATUS_PARAMS_STAT</View></SessionsSnapshot>";
+
+/// A session with the administration.
+struct Asked(FixClient);
+
+impl Asked {
+    fn log_on(address: &str, fix: &FixTo, to: &To) -> Result<Self, Failure> {
+        let user = fix.user.clone();
+        let user = user.ok_or_else(|| Failure::Usage("--user NAME: who logs on".to_owned()))?;
+        let mut login = FixLogin::new(address, user, password(fix)?);
+        let version = BeginString::parse(fix.begin_string.as_bytes());
+        let wrong = || Failure::Usage(format!("--begin-string {}: no version", fix.begin_string));
+        login.begin_string = version.ok_or_else(wrong)?;
+        login.target_comp_id.clone_from(&fix.target);
+        login.tls =
+            to.ca.as_ref().map(|ca| TlsSettings { ca: vec![ca.clone()], ..TlsSettings::default() });
+        FixClient::log_on(&login).map(Self).map_err(Failure::Other)
+    }
+
+    /// The answer, whatever it says.
+    fn raw(&mut self, xml: &str) -> Result<String, Failure> {
+        self.0.ask(xml, ANSWER_MAX).map_err(Failure::Other)
+    }
+
+    /// The answer to a command that was done.
+    fn ask(&mut self, xml: &str) -> Answer {
+        let answer = self.raw(xml)?;
+        let document = read(&answer)?;
+        let root = document.root_element();
+        if root.attribute("ResultCode") == Some("0") {
+            return Ok(answer);
+        }
+        let code = root.attribute("ResultCode").unwrap_or_default();
+        let why = text(root, "Description").unwrap_or_default();
+        Err(Failure::Other(format!("{why} (result code {code})")))
+    }
+}
+
+fn password(fix: &FixTo) -> Result<Secret, Failure> {
+    let text = match &fix.password_file {
+        Some(path) => fs::read_to_string(path)
+            .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?,
+        None if stdin().is_terminal() => rpassword::prompt_password("Password: ")
+            .map_err(|error| Failure::Usage(format!("no password: {error}")))?,
+        None => password::read().map_err(Failure::Usage)?,
+    };
+    Ok(Secret::new(text.lines().next().unwrap_or_default().to_owned()))
+}
+
+fn read(answer: &str) -> Result<Document<'_>, Failure> {
+    Document::parse(answer).map_err(|error| Failure::Other(format!("the answer: {error}")))
+}
+
+fn child<'a>(node: Node<'a, 'a>, name: &str) -> Option<Node<'a, 'a>> {
+    node.children().find(|child| child.has_tag_name(name))
+}
+
+fn text<'a>(node: Node<'a, 'a>, name: &str) -> Option<&'a str> {
+    child(node, name)?.text()
+}
+
+fn said(answer: &str) -> Answer {
+    let document = read(answer)?;
+    Ok(format!("{}\n", text(document.root_element(), "Description").unwrap_or("done")))
+}
+
+/// Sessions of a snapshot, as they come over HTTP.
+fn sessions(answer: &str) -> Result<Vec<Value>, Failure> {
+    let document = read(answer)?;
+    let all = document.descendants().filter(|node| node.has_tag_name("Session"));
+    Ok(all.map(session).collect())
+}
+
+fn session(node: Node<'_, '_>) -> Value {
+    let find = |name: &str| {
+        let found = node.descendants().find(|one| one.has_tag_name(name));
+        found.and_then(|one| one.text()).unwrap_or_default()
+    };
+    let of = |part: &str, name: &str| {
+        let part = node.children().find(|one| one.has_tag_name(part));
+        let found = part.and_then(|part| part.descendants().find(|one| one.has_tag_name(name)));
+        found.and_then(|one| one.text()).map(str::to_owned)
+    };
+    let version = match find("Version").strip_prefix("FIX") {
+        Some("T11" | "50" | "50SP1" | "50SP2") => "FIXT.1.1".to_owned(),
+        Some(digits) if digits.len() == 2 => format!("FIX.{}.{}", &digits[..1], &digits[1..]),
+        _ => find("Version").to_owned(),
+    };
+    let qualifier = match find("SessionQualifier") {
+        "" => String::new(),
+        qualifier => format!("/{qualifier}"),
+    };
+    let (ours, theirs) = (find("SenderCompID"), find("TargetCompID"));
+    let (status, group) = (find("Status"), find("StatusGroup"));
+    let is_out = !["ESTABLISHED", "PLANNED"].contains(&group) && status != "STOPPED";
+    let number = |part: &str, name: &str| of(part, name).and_then(|text| text.parse::<u64>().ok());
+    json!({
+        "id": format!("{version}:{ours}->{theirs}{qualifier}"),
+        "state": status,
+        "problem": if is_out { Value::from("not logged on") } else { Value::Null },
+        "enabled": status != "STOPPED",
+        "since": of("StatData", "Established"),
+        "next_num_in": number("ParamsData", "InSeqNum"),
+        "next_num_out": number("ParamsData", "OutSeqNum"),
+        "counters": {
+            "messages_in": number("StatData", "ReceivedMessages"),
+            "messages_out": number("StatData", "SentMessages"),
+            "bytes_in": number("StatData", "ReceivedBytes"),
+            "bytes_out": number("StatData", "SentBytes"),
+        },
+    })
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// The XML of an action.
+fn command(args: &Do) -> Answer {
+    let value = |name: &str| {
+        let found = args.values.iter().filter_map(|pair| pair.split_once('='));
+        found.filter(|(key, _)| *key == name).map(|(_, value)| escaped(value)).next()
+    };
+    let leaf = |name: &str, key: &str| {
+        value(key).map_or_else(String::new, |value| format!("<{name}>{value}</{name}>"))
+    };
+    let (name, more, is_dangerous) = match (&*args.action, value("destination").as_deref()) {
+        ("log_on", _) => ("StartSession", String::new(), false),
+        ("log_out", _) => {
+            let more = format!("<SendLogout>true</SendLogout>{}", leaf("LogoutReason", "text"));
+            ("StopSession", more, false)
+        }
+        ("connect_to", Some("0")) => ("ToPrimary", String::new(), false),
+        ("connect_to", Some("1")) => ("ToBackup", String::new(), false),
+        ("heartbeat", _) => ("Heartbeat", String::new(), false),
+        ("test_request", _) => ("TestRequest", leaf("TestReqID", "id"), false),
+        ("set_numbers", _) => {
+            let more = leaf("InSeqNum", "next_in") + &leaf("OutSeqNum", "next_out");
+            ("ChangeSeqNum", more, true)
+        }
+        ("reset_in_session" | "reset_at_next_logon", _) => ("ResetSeqNum", String::new(), true),
+        ("send", _) => {
+            let (kind, fields) = (value("msg_type"), value("fields"));
+            let (kind, fields) = (kind.unwrap_or_default(), fields.unwrap_or_default());
+            ("SendMessage", format!("<Message>35={kind}|{fields}|</Message>"), true)
+        }
+        (other, _) => {
+            let why = format!("`{other}` is not to be had over FIX; leave --fix out");
+            return Err(Failure::Usage(why));
+        }
+    };
+    if is_dangerous && args.confirm.as_deref() != Some(&*args.id) {
+        let why = format!("{} is dangerous: --confirm '{}' to do it", args.action, args.id);
+        return Err(Failure::Usage(why));
+    }
+    let id = args.id.split_once(':').and_then(|(version, rest)| {
+        let (ours, theirs) = rest.split_once("->")?;
+        let (theirs, qualifier) = theirs.split_once('/').unwrap_or((theirs, ""));
+        let [ours, theirs, qualifier] = [ours, theirs, qualifier].map(escaped);
+        let version = version.replace('.', "");
+        Some(format!(
+            "<SenderCompID>{ours}</SenderCompID><TargetCompID>{theirs}</TargetCompID>\
+             <SessionQualifier>{qualifier}</SessionQualifier><Version>{version}</Version>"
+        ))
+    });
+    let wrong = || Failure::Usage(format!("write VERSION:OURS->THEIRS, not `{}`", args.id));
+    Ok(format!("<{name}>{}{more}</{name}>", id.ok_or_else(wrong)?))
+}
