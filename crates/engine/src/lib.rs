@@ -102,11 +102,11 @@ pub use settings::quickfix;
 pub use settings::retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
     AdminSettings, AfterPanic, ApplicationSettings, Backoff, CertificateFiles, ClientCertificate,
-    Durability, EngineSettings, EventForm, EventLevel, EventLevels, EventSettings, FailoverOrder,
-    FailoverSettings, GarbledPolicy, Mode, Offline, ProxyKind, ProxySettings, QueueSettings,
-    QueueWhenFull, SendMode, SessionSettings, Settings, SlowConsumer, SocketSettings,
-    StoreSettings, SyslogFacility, ThreadLost, ThreadSettings, TlsSettings, TlsVersion,
-    Unavailable, UnavailableAction, Unsent, ValidateOut, ValidationSettings, WhenFull,
+    Durability, EngineSettings, EventForm, EventLevel, EventLevels, EventLevelsError,
+    EventSettings, FailoverOrder, FailoverSettings, GarbledPolicy, Mode, Offline, ProxyKind,
+    ProxySettings, QueueSettings, QueueWhenFull, SendMode, SessionSettings, Settings, SlowConsumer,
+    SocketSettings, StoreSettings, SyslogFacility, ThreadLost, ThreadSettings, TlsSettings,
+    TlsVersion, Unavailable, UnavailableAction, Unsent, ValidateOut, ValidationSettings, WhenFull,
     hash_password, is_password_of,
 };
 
