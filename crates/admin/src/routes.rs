@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::wrappers::errors::BroadcastStreamRecvError;
 use tokio_stream::{Stream, StreamExt as _};
-use transfix::{Action, EngineAction, EventLevels, LatencyStage, ShownSettings, clock};
+use transfix::{
+    Action, EngineAction, EventLevels, EventLevelsError, LatencyStage, ShownSettings, clock,
+};
 
 use crate::access::{Access, COOKIE, from};
 use crate::answer::{Input, Named, Refusal, Wanted};
@@ -343,8 +345,13 @@ async fn set_levels(
 ) -> Answer {
     access.must_be(Role::Administrator)?;
     let filter = app.filter()?.clone();
-    let levels = levels.parse::<EventLevels>();
-    let levels = levels.map_err(|why| Refusal::bad(format!("levels: {why}")))?;
+    let levels = levels.parse::<EventLevels>().map_err(|why| {
+        let status = match why {
+            EventLevelsError::Twice(_) => StatusCode::CONFLICT,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Refusal::new(status, format!("levels: {why}"))
+    })?;
     let action = EngineAction::SetLevels(levels.clone());
     let set = filter.clone();
     let done = blocking(move || {

@@ -101,6 +101,7 @@ fn reloads_rotates_logs_and_sets_levels(described: &mut Described, market: &Mark
     for (asks, body) in [
         (&administrator, "{\"levels\":\"warn,transfix::link=debug\"}"),
         (&administrator, "{\"levels\":\"loud\"}"),
+        (&administrator, "{\"levels\":\"info,warn\"}"),
         (&viewer, "{\"levels\":\"off\"}"),
     ] {
         described.fits("put", levels, &asks.put(levels, body));

@@ -103,12 +103,12 @@ pub use settings::quickfix;
 pub use settings::retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
     AdminSettings, AfterPanic, ApplicationSettings, Backoff, CertificateFiles, ClientCertificate,
-    Durability, EngineSettings, EventForm, EventLevel, EventLevels, EventSettings, FailoverOrder,
-    FailoverSettings, FixAdminSettings, GarbledPolicy, Mode, Offline, ProxyKind, ProxySettings,
-    QueueSettings, QueueWhenFull, SendMode, SessionSettings, Settings, SlowConsumer,
-    SocketSettings, StoreSettings, SyslogFacility, ThreadLost, ThreadSettings, TlsSettings,
-    TlsVersion, Unavailable, UnavailableAction, Unsent, ValidateOut, ValidationSettings, WhenFull,
-    hash_password, is_password_of,
+    Durability, EngineSettings, EventForm, EventLevel, EventLevels, EventLevelsError,
+    EventSettings, FailoverOrder, FailoverSettings, FixAdminSettings, GarbledPolicy, Mode, Offline,
+    ProxyKind, ProxySettings, QueueSettings, QueueWhenFull, SendMode, SessionSettings, Settings,
+    SlowConsumer, SocketSettings, StoreSettings, SyslogFacility, ThreadLost, ThreadSettings,
+    TlsSettings, TlsVersion, Unavailable, UnavailableAction, Unsent, ValidateOut,
+    ValidationSettings, WhenFull, hash_password, is_password_of,
 };
 
 pub use transfix_codec as codec;

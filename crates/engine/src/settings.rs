@@ -61,7 +61,9 @@ mod words;
 pub use admin::AdminSettings;
 pub use application::{ApplicationSettings, WhenFull};
 pub use engine::{EngineSettings, ThreadLost};
-pub use events::{EventForm, EventLevel, EventLevels, EventSettings, SyslogFacility};
+pub use events::{
+    EventForm, EventLevel, EventLevels, EventLevelsError, EventSettings, SyslogFacility,
+};
 pub use failover::{FailoverOrder, FailoverSettings};
 pub use fix_admin::FixAdminSettings;
 pub use password_hash::{hash_password, is_of as is_password_of};

@@ -205,37 +205,77 @@ pub struct EventLevels {
 /// The longest text of levels, in bytes.
 const LEVELS_MAX: usize = 2_048;
 
-impl FromStr for EventLevels {
-    type Err = String;
+/// What is wrong with a text of levels.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventLevelsError {
+    /// The text is longer than 2,048 bytes: so long.
+    TooLong(usize),
+    /// This is no level.
+    NoLevel(String),
+    /// This is no part of a program.
+    NoPart(String),
+    /// This part has two levels; an empty one stands for all others.
+    Twice(String),
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl fmt::Display for EventLevelsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong(bytes) => {
+                write!(f, "{bytes} bytes are too long; {LEVELS_MAX} at most")
+            }
+            Self::NoLevel(word) => {
+                let words = EventLevel::ALL.map(|(name, _)| name).join(", ");
+                write!(f, "`{}` is no level; known are {words}", word.escape_debug())
+            }
+            Self::NoPart(part) => {
+                write!(f, "`{}` is no part; write transfix::link=debug", part.escape_debug())
+            }
+            Self::Twice(part) if part.is_empty() => {
+                f.write_str("two levels for all other parts; leave one out")
+            }
+            Self::Twice(part) => write!(f, "two levels for `{part}`; leave one out"),
+        }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for EventLevelsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for EventLevelsError {}
+
+impl FromStr for EventLevels {
+    type Err = EventLevelsError;
+
+    fn from_str(text: &str) -> Result<Self, EventLevelsError> {
         if text.len() > LEVELS_MAX {
-            return Err(format!("{} bytes are too long; {LEVELS_MAX} at most", text.len()));
+            return Err(EventLevelsError::TooLong(text.len()));
         }
         let (mut of_others, mut of_parts) = (None, Vec::new());
         let level = |word: &str| {
-            EventLevel::of(word).ok_or_else(|| {
-                let words = EventLevel::ALL.map(|(name, _)| name).join(", ");
-                format!("`{}` is no level; known are {words}", word.escape_debug())
-            })
+            EventLevel::of(word).ok_or_else(|| EventLevelsError::NoLevel(word.to_owned()))
         };
-        for one in text.split(',').map(str::trim) {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "_:-".contains(c);
+        for one in text.split(',') {
             let Some((part, word)) = one.split_once('=') else {
                 if of_others.replace(level(one)?).is_some() {
-                    return Err(format!("`{one}` is a second level for all other parts"));
+                    return Err(EventLevelsError::Twice(String::new()));
                 }
                 continue;
             };
-            let (part, word) = (part.trim(), word.trim());
-            let is_name = |c: char| c.is_ascii_alphanumeric() || "_:-".contains(c);
             if part.is_empty() || !part.chars().all(is_name) {
-                let shown = part.escape_debug();
-                return Err(format!("`{shown}` is no part; write transfix::link=debug"));
+                return Err(EventLevelsError::NoPart(part.to_owned()));
             }
+            let level = level(word)?;
             if of_parts.iter().any(|(name, _)| name == part) {
-                return Err(format!("`{part}` has two levels"));
+                return Err(EventLevelsError::Twice(part.to_owned()));
             }
-            of_parts.push((part.to_owned(), level(word)?));
+            of_parts.push((part.to_owned(), level));
         }
         Ok(Self { of_others: of_others.unwrap_or(EventLevel::Off), of_parts })
     }
@@ -258,16 +298,19 @@ mod tests {
         for (text, expected) in [
             ("info", Ok("info")),
             ("transfix=WARN", Ok("off,transfix=warn")),
-            (" transfix::link = debug , error", Ok("error,transfix::link=debug")),
+            ("transfix::link=debug,error", Ok("error,transfix::link=debug")),
             ("loud", Err("`loud` is no level; known are off, error, warn, info, debug, trace")),
+            ("", Err("`` is no level; known are off, error, warn, info, debug, trace")),
             ("info,", Err("`` is no level; known are off, error, warn, info, debug, trace")),
-            ("info,warn", Err("`warn` is a second level for all other parts")),
-            ("a=info,a=warn", Err("`a` has two levels")),
+            ("info, a=warn", Err("` a` is no part; write transfix::link=debug")),
+            ("info,warn", Err("two levels for all other parts; leave one out")),
+            ("a=info,a=warn", Err("two levels for `a`; leave one out")),
             ("a[b]=info", Err("`a[b]` is no part; write transfix::link=debug")),
             ("=info", Err("`` is no part; write transfix::link=debug")),
             ("a\nb=info", Err("`a\\nb` is no part; write transfix::link=debug")),
         ] {
             let read = text.parse::<EventLevels>().map(|levels| levels.to_string());
+            let read = read.map_err(|error| error.to_string());
             assert_eq!(read.as_deref().map_err(|error| &**error), expected, "{text:?}");
         }
         assert!("x".repeat(LEVELS_MAX + 1).parse::<EventLevels>().is_err());
