@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_rustls::TlsAcceptor;
-use transfix::{Admin, AdminSettings};
+use transfix::{Admin, AdminSettings, clock};
 
 use crate::app::App;
 use crate::events::EventRing;
@@ -37,6 +37,8 @@ use crate::users::UsersFile;
 
 /// Connections at once.
 const CONNECTIONS_MAX: usize = 256;
+/// Time between two lines about handshakes that fail, in nanoseconds.
+const TELL_NS: u64 = 1_000_000_000;
 /// How long a client may take for a TLS handshake, and for the head of a request.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 /// How long the last answers may take when the server ends.
@@ -239,6 +241,7 @@ async fn serve(
     open: &GracefulShutdown,
 ) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let strangers = Arc::<Strangers>::default();
     loop {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
         let (socket, from) = match listener.accept().await {
@@ -251,18 +254,43 @@ async fn serve(
             }
         };
         let (tls, router, open) = (tls.cloned(), router.clone(), open.watcher());
+        let strangers = Arc::clone(&strangers);
         tokio::spawn(async move {
             match tls {
                 None => connection(socket, from, router, open).await,
-                Some(tls) => {
-                    let handshake = tokio::time::timeout(HEAD_MAX, tls.accept(socket)).await;
-                    if let Ok(Ok(stream)) = handshake {
-                        connection(stream, from, router, open).await;
-                    }
-                }
+                Some(tls) => match tokio::time::timeout(HEAD_MAX, tls.accept(socket)).await {
+                    Ok(Ok(stream)) => connection(stream, from, router, open).await,
+                    Ok(Err(error)) => strangers.tell(from, &error),
+                    Err(_) => strangers.tell(from, &"it has not ended in time"),
+                },
             }
             drop(place);
         });
+    }
+}
+
+/// Tells of handshakes that fail: one a second at most, with the number of those left out.
+#[derive(Default)]
+struct Strangers {
+    /// When one was told, and how many came since.
+    last: Mutex<Option<(u64, u64)>>,
+}
+
+impl Strangers {
+    fn tell(&self, from: SocketAddr, why: &dyn fmt::Display) {
+        let now_ns = clock::monotonic_ns();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let left_out = match &mut *last {
+            Some((told_ns, count)) if now_ns.saturating_sub(*told_ns) < TELL_NS => {
+                *count += 1;
+                return;
+            }
+            Some((_, count)) => *count,
+            None => 0,
+        };
+        *last = Some((now_ns, 0));
+        drop(last);
+        tracing::warn!(%from, %why, left_out, "no TLS handshake with the administration");
     }
 }
 

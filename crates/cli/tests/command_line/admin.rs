@@ -1,9 +1,12 @@
 //! `transfix admin` against `transfix serve`.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use transfix_testkit::certificates::{Authority, Valid};
 use transfix_testkit::temp::TempDir;
 
 use crate::command_line::running::Program;
@@ -231,4 +234,35 @@ fn an_operator_asks_over_fix() {
     assert_eq!(venue.ended().0, Some(0));
     let audit = fs::read_to_string(dir.path().join("audit.jsonl")).unwrap();
     assert!(audit.contains("\"from\":\"fix 127.0.0.1:"), "{audit}");
+}
+
+#[test]
+fn who_speaks_no_tls_with_the_administration_is_told_of() {
+    let dir = TempDir::new();
+    let own = Authority::new(dir.path(), "authority").sign(&["localhost"], 1, Valid::Now);
+    let (certificate, key) = (own.certificate.display(), own.key.display());
+    let text = format!(
+        "[admin]\naddress = '127.0.0.1:0'\ncertificate = '{certificate}'\nkey = '{key}'\n{}\
+         store_dir = 'venue'\n",
+        session("acceptor", "127.0.0.1:0")
+    );
+    fs::write(dir.path().join("venue.toml"), text).unwrap();
+    let made = run_in(dir.path(), &["admin", "token", "add", "viewer", "--role", "viewer"], b"");
+    assert_eq!(made.code, 0, "{made:?}");
+    let mut venue = Program::start(&dir, &["serve", "venue.toml", "--quiet"]);
+    let line = venue.wait_for("administration at https://");
+    let address = line.rsplit("//").next().unwrap().trim_end_matches('/').to_owned();
+    let speak = || {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    };
+    // A flood is one line a second.
+    (0..100).for_each(|_| speak());
+    let line = venue.wait_for_error("no TLS handshake with the administration");
+    assert!(line.contains("from=127.0.0.1:") && line.contains("why="), "{line}");
+    venue.signal();
+    let (code, told) = venue.ended();
+    assert_eq!(code, Some(0));
+    assert!(told.matches("no TLS handshake").count() < 20, "{told}");
 }
