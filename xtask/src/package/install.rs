@@ -49,6 +49,8 @@ pub(super) fn test(package: &Path, system: &Path) -> Result<String, String> {
         "usr/lib/systemd/system/transfix.service",
         "usr/share/man/man1/transfix-serve.1.gz",
         "usr/share/bash-completion/completions/transfix",
+        "usr/share/transfix/grafana/transfix.json",
+        "usr/share/transfix/prometheus/transfix.rules.yml",
     ] {
         if !system.join(file).exists() && !system.join(file.trim_start_matches("usr/")).exists() {
             return Err(format!("the package has no /{file}"));

@@ -169,6 +169,8 @@ const CALLS: &[(i32, &str)] = &[
     (2, "admin do X heartbeat now --url http://127.0.0.1:1"),
     (2, "admin sessions --url https://127.0.0.1:1"),
     (2, "admin sessions --token-file none"),
+    (2, "admin xml <Help/>"),
+    (1, "admin xml <Help/> --fix 127.0.0.1:1 --user anna --password-file people.toml"),
     (1, "admin session X --url http://127.0.0.1:1"),
     (1, "admin latency X found --url http://127.0.0.1:1"),
     (1, "admin do X heartbeat --url http://127.0.0.1:1"),

@@ -65,9 +65,15 @@ impl Street {
     /// A gateway, and the settings of a client of it.
     fn gate(&self) -> Program {
         let gate = Program::start(&self.dir, &["run", "gate.toml"]);
-        let client = session("initiator", "DESK", "GATE", &listening(&gate));
+        let (mut listening, mut is_on) = (None, false);
+        // Either may be told first.
+        while listening.is_none() || !is_on {
+            let line = gate.wait_for("");
+            is_on |= line.contains(&format!("{VENUE} logged on"));
+            listening = listening.or(line.strip_prefix("listening at ").map(str::to_owned));
+        }
+        let client = session("initiator", "DESK", "GATE", &listening.unwrap());
         fs::write(self.dir.path().join("client.toml"), client).unwrap();
-        gate.wait_for(&format!("{VENUE} logged on"));
         gate
     }
 
