@@ -113,6 +113,7 @@ impl FixServer {
 impl Drop for FixServer {
     fn drop(&mut self) {
         self.desk.attendance.close();
+        self.desk.attendance.wait_for_answers();
         if let Some(watch) = self.watch.take() {
             // One that has panicked has said so.
             let _ = watch.join();

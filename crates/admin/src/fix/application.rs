@@ -129,7 +129,8 @@ impl Application for Administrator {
         received: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        self.desk.attendance.asks(session.id());
+        let desk = Arc::clone(&self.desk);
+        let _asking = desk.attendance.asks(session.id());
         let answered = catch_unwind(AssertUnwindSafe(|| self.answer(received, session)));
         let (request_id, outcome) = answered.unwrap_or_else(|_| {
             let why = "the command has panicked; the log says more";

@@ -19,6 +19,9 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Time between two looks for those who are idle.
 const IDLE_LOOK: Duration = Duration::from_secs(5);
 
+/// How long the end waits for commands under way.
+const ANSWERS_MAX: Duration = Duration::from_secs(5);
+
 /// A wish to hear of what becomes of sessions.
 pub(super) struct Subscription {
     pub(super) request_id: Option<i64>,
@@ -36,7 +39,19 @@ struct Present {
 #[derive(Default)]
 struct State {
     present: BTreeMap<String, Present>,
+    /// Commands that are not answered yet.
+    asking: usize,
     is_over: bool,
+}
+
+/// A command, until it is answered.
+pub(super) struct Asking<'a>(&'a Attendance);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.lock().asking -= 1;
+        self.0.changed.notify_all();
+    }
 }
 
 /// Administrators who are there.
@@ -63,11 +78,14 @@ impl Attendance {
         self.lock().present.remove(&id.to_string());
     }
 
-    /// Somebody has asked for something.
-    pub(super) fn asks(&self, id: &SessionId) {
-        if let Some(present) = self.lock().present.get_mut(&id.to_string()) {
+    /// Somebody asks for something, and is answered when what this returns is dropped.
+    pub(super) fn asks(&self, id: &SessionId) -> Asking<'_> {
+        let mut state = self.lock();
+        if let Some(present) = state.present.get_mut(&id.to_string()) {
             present.asked_ns = clock::monotonic_ns();
         }
+        state.asking += 1;
+        Asking(self)
     }
 
     /// Takes a subscription; it replaces one that is there.
@@ -90,6 +108,14 @@ impl Attendance {
         let mut state = self.lock();
         let present = state.present.get_mut(&id.to_string());
         present.is_some_and(|present| present.subscription.take().is_some())
+    }
+
+    /// Waits until all commands are answered, but not for ever: who asks for the stop gets its
+    /// answer.
+    pub(super) fn wait_for_answers(&self) {
+        let is_asking = |state: &mut State| state.asking > 0;
+        // What is not answered by then never is.
+        let _ = self.changed.wait_timeout_while(self.lock(), ANSWERS_MAX, is_asking);
     }
 
     /// Lets [`Attendance::watch`] return.
