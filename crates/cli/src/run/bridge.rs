@@ -97,13 +97,13 @@ fn is_with(one: &SessionHandle, firm: &[u8], from: &SessionId) -> bool {
     id.target_comp_id.as_bytes() == firm && id.begin_string == from.begin_string && id != from
 }
 
-/// What has become of a message. One that waits in memory for its number is waited for: the message
-/// that it is a copy of counts as taken when this returns, and a crash may lose what has no number.
+/// What has become of a message. One that waits in memory for its number is waited for, since the
+/// message that it is a copy of counts as taken when this returns. A crash may still lose it: a
+/// number is no commit, and of a target that has logged off it stays in memory.
 fn sent(to: &SessionHandle, sent: Result<Sent, SendError>) -> Result<(), BusinessReject> {
     match sent {
         Ok(Sent::Queued { .. }) => {
             let until_ns = clock::monotonic_ns() + NUMBER_NS_MAX;
-            // Without a logon it is in the store already.
             while to.is_logged_on() && to.queued_bytes() > 0 {
                 if clock::monotonic_ns() > until_ns {
                     return Err(BusinessReject::not_available());

@@ -135,7 +135,7 @@ fn a_third_party_is_found_by_its_name() {
 }
 
 #[test]
-fn a_kill_loses_no_order() {
+fn kills_under_load_lose_no_order_in_three_rounds() {
     let street = Street::new();
     for round in 0..3 {
         let gate = street.gate();
