@@ -54,8 +54,8 @@ use vocabulary::Vocabulary;
 `help` lists the commands; the Tab key completes commands, messages, fields and codes. A script has
 a command in each line, and ends with the first that fails. The page \"Test client\" of the book
 explains them.
-In messages that come and go passwords are stars, and so are the fields in `log.mask` of the
-session; `show`, `saved` and the file of `save` have what was typed.
+On the screen passwords are stars, and so are the fields in `log.mask` of the session. The file of
+`save` has them as they are, for its owner alone.
 Ends on `quit`, the end of the input, Ctrl-C or SIGTERM: logs out and waits for the answer.
 Exit code: 0 was logged on and has logged out in order, 1 failed, or never logged on,
 2 wrong usage or settings that cannot be read. A script: 1 too if a command has failed.")]

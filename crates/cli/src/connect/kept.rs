@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::message::Typed;
@@ -58,7 +59,16 @@ impl Kept {
     }
 
     /// Keeps it, also over the end of the program.
+    ///
+    /// # Errors
+    /// It could not be read again, or not be written.
     pub(super) fn keep(&mut self, name: &str, typed: Typed) -> Result<(), String> {
+        if name.starts_with('#') {
+            return Err(format!("{name} would be a comment in the file: choose another name"));
+        }
+        if let Some((tag, _)) = typed.fields.iter().find(|(_, value)| value.contains(['|', '\n'])) {
+            return Err(format!("the value of ({tag}) has a bar, which parts fields in the file"));
+        }
         let before = self.messages.insert(name.to_owned(), typed);
         self.write().inspect_err(|_| {
             match before {
@@ -83,7 +93,15 @@ impl Kept {
         }
         let mut new = self.path.clone().into_os_string();
         new.push(".new");
-        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &self.path));
+        let written = write_new(new.as_ref(), &text).and_then(|()| fs::rename(&new, &self.path));
         written.map_err(|error| format!("{}: {error}", self.path.display()))
     }
+}
+
+/// For the owner alone: it may have passwords. It is on the disk when this returns.
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }

@@ -76,7 +76,7 @@ impl Console {
             ("saved", []) => {
                 for kept in self.kept.names() {
                     let typed = self.kept.get(kept)?;
-                    say(&format!("{kept} {} {}", typed.msg_type, typed.line()));
+                    say(&format!("{kept} {} {}", typed.msg_type, typed.seen(&self.words)));
                 }
                 Ok(())
             }

@@ -19,6 +19,13 @@ impl Typed {
         Ok(Self { msg_type: words.msg_type(msg_type)?, fields })
     }
 
+    /// The same as [`Typed::line`], with stars for secrets.
+    pub(super) fn seen(&self, words: &Vocabulary) -> String {
+        let seen = |tag, value: &str| (tag, words.seen(&self.msg_type, tag, value));
+        let fields = self.fields.iter().map(|(tag, value)| seen(*tag, value)).collect();
+        Self { msg_type: self.msg_type.clone(), fields }.line()
+    }
+
     /// What [`Typed::parse`] reads again.
     pub(super) fn line(&self) -> String {
         let fields = self.fields.iter().map(|(tag, value)| format!("{tag}={value}"));
@@ -49,7 +56,9 @@ impl Typed {
     /// One line, for people.
     pub(super) fn brief(&self, words: &Vocabulary) -> String {
         let fields = self.fields.iter();
-        let fields = fields.map(|(tag, value)| format!(" {}={value}", words.name(*tag)));
+        let fields = fields.map(|(tag, value)| {
+            format!(" {}={}", words.name(*tag), words.seen(&self.msg_type, *tag, value))
+        });
         words.message_name(&self.msg_type) + &fields.collect::<String>()
     }
 
@@ -57,7 +66,8 @@ impl Typed {
     pub(super) fn shown(&self, words: &Vocabulary) -> String {
         let mut text = words.message_name(&self.msg_type);
         for (tag, value) in &self.fields {
-            text += &format!("\n  {}={value}", words.name(*tag));
+            let seen = words.seen(&self.msg_type, *tag, value);
+            text += &format!("\n  {}={seen}", words.name(*tag));
             if value == MISSING {
                 text += &format!("   {}", words.choice(*tag));
             } else if let Some(code) = words.code(*tag, value) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter, MessageLayout, Rules, Scratch};
 use transfix::codec::{Precision, Switches};
 use transfix::dictionary::{DataType, Dictionary, Field, Flat, Member, Message, nearest, standard};
-use transfix::{ApplVerId, BeginString, DictionarySource, SessionSettings, clock, tag};
+use transfix::{ApplVerId, BeginString, DictionarySource, Mask, SessionSettings, Tag, clock, tag};
 
 use crate::check::explain::Explain;
 use crate::input::Pair;
@@ -21,6 +21,8 @@ pub(super) struct Vocabulary {
     begin_string: BeginString,
     sender_comp_id: String,
     target_comp_id: String,
+    /// Values that are not shown.
+    mask: Mask,
 }
 
 impl Vocabulary {
@@ -48,6 +50,7 @@ impl Vocabulary {
             begin_string: session.begin_string,
             sender_comp_id: id.sender_comp_id.to_string(),
             target_comp_id: id.target_comp_id.to_string(),
+            mask: session.mask(),
         })
     }
 
@@ -114,6 +117,14 @@ impl Vocabulary {
         match self.pair.field(tag) {
             Some(field) => format!("{}({tag})", field.name),
             None => format!("({tag})"),
+        }
+    }
+
+    /// The value as it may be seen: stars for secrets.
+    pub(super) fn seen(&self, msg_type: &str, tag: u32, value: &str) -> String {
+        match self.mask.hides(msg_type, Tag(tag)) {
+            true => "*".repeat(value.chars().count()),
+            false => value.to_owned(),
         }
     }
 
@@ -209,7 +220,8 @@ impl Vocabulary {
         let (session, application) = (&self.pair.session, &self.pair.application);
         let layout = MessageLayout::new(session, application, msg_type.as_bytes());
         let (layout, findings) = (layout.as_ref(), &findings[..]);
-        let explain = Explain { message: &message, pair: &self.pair, layout, findings, mask: None };
+        let mask = Some(&self.mask);
+        let explain = Explain { message: &message, pair: &self.pair, layout, findings, mask };
         findings.iter().map(|finding| explain.finding(finding)).collect()
     }
 }

@@ -2,6 +2,7 @@
 //! scripts that expect something.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use transfix_testkit::temp::TempDir;
 
@@ -92,6 +93,28 @@ fn what_is_wrong_with_a_message_is_shown() {
     assert!(run.out.contains("\n! OrderQty(38)=5x: Incorrect data format"), "{}", run.out);
     assert!(run.out.contains("\n! Side(54): Required tag missing"), "{}", run.out);
     assert!(run.out.contains("NoPartyIDs(453)"), "{}", run.out);
+}
+
+#[test]
+fn secrets_are_stars_and_what_is_saved_can_be_read_again() {
+    let dir = TempDir::new();
+    let _venue = venue(&dir, "", &["--quiet"]);
+    let logon = "new Logon\nset EncryptMethod=0 HeartBtInt=30 Password=secret\nsave pw\n";
+    let run = script(&dir, &format!("{logon}show\nsaved\nload pw\nexpect A 554=secret within 0\n"));
+    assert!(!format!("{run:?}").contains("secret"), "{run:?}");
+    assert_eq!(run.out.matches("554)=******").count(), 2, "{run:?}");
+    assert!(run.out.contains("|554=******"), "{run:?}");
+    let file = dir.path().join("messages.txt");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(fs::read_to_string(&file).unwrap().contains("554=secret"));
+    for (commands, said) in [
+        ("new D\nsave #mine\n", "#mine would be a comment"),
+        ("new D\nset Text=\"a|b\"\nsave bar\n", "the value of (58) has a bar"),
+    ] {
+        let run = script(&dir, commands);
+        assert!(run.code == 1 && run.err.contains(said), "{run:?}");
+    }
+    assert_eq!(script(&dir, "wait\nload pw\n").code, 0);
 }
 
 #[test]
