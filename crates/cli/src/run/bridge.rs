@@ -9,7 +9,7 @@ use transfix::{
 };
 
 use super::InForce;
-use super::port::Ports;
+use super::port::{Missed, Ports};
 use super::routes::{Pick, Target};
 use crate::show::say;
 
@@ -46,11 +46,12 @@ impl Bridge {
         target: &Target,
         message: &Message<'_>,
         session: &SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+    ) -> Result<(), Missed> {
         match target {
             Target::Socket(name) => self.ports.ask(name, session.id(), message),
             Target::Session(id) => {
-                let other = session.other(id).ok_or_else(BusinessReject::not_available)?;
+                let not_there = || Missed::NotHandedOver(BusinessReject::not_available());
+                let other = session.other(id).ok_or_else(not_there)?;
                 sent(&other, other.send_copy(message))
             }
         }
@@ -83,7 +84,7 @@ impl Bridge {
                 }
             }
         });
-        sent(&other, done)
+        Ok(sent(&other, done)?)
     }
 }
 
@@ -100,13 +101,13 @@ fn is_with(one: &SessionHandle, firm: &[u8], from: &SessionId) -> bool {
 /// What has become of a message. One that waits in memory for its number is waited for, since the
 /// message that it is a copy of counts as taken when this returns. A crash may still lose it: a
 /// number is no commit, and of a target that has logged off it stays in memory.
-fn sent(to: &SessionHandle, sent: Result<Sent, SendError>) -> Result<(), BusinessReject> {
+fn sent(to: &SessionHandle, sent: Result<Sent, SendError>) -> Result<(), Missed> {
     match sent {
         Ok(Sent::Queued { .. }) => {
             let until_ns = clock::monotonic_ns() + NUMBER_NS_MAX;
             while to.is_logged_on() && to.queued_bytes() > 0 {
                 if clock::monotonic_ns() > until_ns {
-                    return Err(BusinessReject::not_available());
+                    return Err(Missed::Final(BusinessReject::not_available()));
                 }
                 std::thread::park_timeout(NUMBER_LOOK);
             }
@@ -115,9 +116,9 @@ fn sent(to: &SessionHandle, sent: Result<Sent, SendError>) -> Result<(), Busines
         Ok(_) => Ok(()),
         // What is wrong with the message stays wrong.
         Err(error @ (SendError::Misuse(_) | SendError::Invalid(_) | SendError::TooLong { .. })) => {
-            Err(BusinessReject::other(error.to_string()))
+            Err(Missed::Final(BusinessReject::other(error.to_string())))
         }
-        Err(_) => Err(BusinessReject::not_available()),
+        Err(_) => Err(Missed::NotHandedOver(BusinessReject::not_available())),
     }
 }
 
@@ -135,20 +136,22 @@ impl Application for Bridge {
             };
         };
         match route.pick {
-            Pick::All => route.to.iter().try_for_each(|one| self.to_one(one, message, session)),
+            Pick::All => {
+                Ok(route.to.iter().try_for_each(|one| self.to_one(one, message, session))?)
+            }
             Pick::First => {
                 // Where nobody is there, the first one that keeps it for later has it.
-                let is_there = |one: &&Target| self.is_there(one, session);
-                let there = route.to.iter().filter(is_there);
-                let others = route.to.iter().filter(|one| !is_there(one));
-                let mut last = Err(BusinessReject::not_available());
-                for target in there.chain(others) {
-                    last = self.to_one(target, message, session);
-                    if last.is_ok() {
-                        break;
+                let (there, others): (Vec<_>, Vec<_>) =
+                    route.to.iter().partition(|one| self.is_there(one, session));
+                let mut last = BusinessReject::not_available();
+                for target in there.into_iter().chain(others) {
+                    match self.to_one(target, message, session) {
+                        Ok(()) => return Ok(()),
+                        Err(Missed::Final(reject)) => return Err(reject),
+                        Err(Missed::NotHandedOver(reject)) => last = reject,
                     }
                 }
-                last
+                Err(last)
             }
         }
     }

@@ -10,6 +10,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
@@ -25,6 +26,22 @@ use super::routes::Socket;
 const LINE_MAX: u64 = 1 << 20;
 /// How long a program may leave what we write unread.
 const WRITE_MAX: Duration = Duration::from_secs(5);
+
+/// Why a target does not have a message.
+pub(super) enum Missed {
+    /// It never got it: another one may.
+    NotHandedOver(BusinessReject),
+    /// It may have it, or has said no: nobody else gets it.
+    Final(BusinessReject),
+}
+
+impl From<Missed> for BusinessReject {
+    fn from(missed: Missed) -> Self {
+        match missed {
+            Missed::NotHandedOver(reject) | Missed::Final(reject) => reject,
+        }
+    }
+}
 
 /// All sockets. A clone is the same.
 #[derive(Clone)]
@@ -42,6 +59,9 @@ struct Port {
     /// Taken by the thread that listens.
     listener: Mutex<Option<UnixListener>>,
     program: Mutex<Option<Program>>,
+    /// Of the next message. It goes on from program to program: an answer of one that is gone never
+    /// counts for a message of another.
+    next_id: AtomicU64,
 }
 
 /// A program that is connected.
@@ -49,7 +69,6 @@ struct Program {
     stream: UnixStream,
     /// Tells it apart from those before.
     number: u64,
-    next_id: u64,
     /// Who waits for an answer about which message.
     waiting: BTreeMap<u64, Sender<Result<(), Refusal>>>,
 }
@@ -83,6 +102,7 @@ impl Ports {
                 socket: socket.clone(),
                 listener: Mutex::new(Some(listener)),
                 program: Mutex::default(),
+                next_id: AtomicU64::new(1),
             };
             ports.insert(socket.name.clone(), Arc::new(port));
         }
@@ -123,9 +143,9 @@ impl Ports {
         name: &str,
         session: &SessionId,
         message: &Message<'_>,
-    ) -> Result<(), BusinessReject> {
+    ) -> Result<(), Missed> {
         // A route that is in force names sockets that there are.
-        let port = self.port(name).ok_or_else(BusinessReject::not_available)?;
+        let port = self.port(name).ok_or_else(not_there)?;
         port.ask(session, message)
     }
 
@@ -147,6 +167,10 @@ impl Drop for Inner {
             let _ = fs::remove_file(&port.socket.path);
         }
     }
+}
+
+fn not_there() -> Missed {
+    Missed::NotHandedOver(BusinessReject::not_available())
 }
 
 /// A socket at this path. What another program has left there goes; one that is served does not.
@@ -173,23 +197,30 @@ impl Port {
         self.program.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(&self, session: &SessionId, message: &Message<'_>) -> Result<(), BusinessReject> {
+    /// Does something to the program of this number, if it is still the one that is connected.
+    fn with<T>(&self, number: u64, does: impl FnOnce(&mut Program) -> T) -> Option<T> {
+        self.program().as_mut().filter(|one| one.number == number).map(does)
+    }
+
+    fn ask(&self, session: &SessionId, message: &Message<'_>) -> Result<(), Missed> {
+        let unanswered = || Missed::Final(BusinessReject::not_available());
         let (to, answer) = channel();
         let (id, number) = {
             let mut place = self.program();
-            let program = place.as_mut().ok_or_else(BusinessReject::not_available)?;
-            let id = program.next_id;
-            program.next_id += 1;
+            let program = place.as_mut().ok_or_else(not_there)?;
+            let id = self.next_id.fetch_add(1, Ordering::Relaxed);
             program.waiting.insert(id, to);
             if program.say(&line::message(id, &session.to_string(), message)).is_err() {
                 self.cut_off(&mut place, "does not read");
-                return Err(BusinessReject::not_available());
+                return Err(unanswered());
             }
             (id, program.number)
         };
         match answer.recv_timeout(Duration::from_millis(self.socket.answer_ms)) {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(Refusal { reason, text, .. })) => Err(BusinessReject::new(reason, text)),
+            Ok(Err(Refusal { reason, text, .. })) => {
+                Err(Missed::Final(BusinessReject::new(reason, text)))
+            }
             Err(_) => {
                 let mut place = self.program();
                 // It may be another one by now.
@@ -199,7 +230,7 @@ impl Port {
                 {
                     self.cut_off(&mut place, "does not answer");
                 }
-                Err(BusinessReject::not_available())
+                Err(unanswered())
             }
         }
     }
@@ -222,8 +253,7 @@ impl Port {
                 continue;
             }
             let Ok(writer) = stream.try_clone() else { continue };
-            let mut program =
-                Program { stream: writer, number, next_id: 1, waiting: BTreeMap::new() };
+            let mut program = Program { stream: writer, number, waiting: BTreeMap::new() };
             if program.say(&hello(admin)).is_err() {
                 continue;
             }
@@ -231,15 +261,12 @@ impl Port {
             drop(place);
             let (port, admin) = (Arc::clone(self), admin.clone());
             let read = move || {
-                let why = port.read(stream, &admin);
-                let mut place = port.program();
-                if place.as_ref().is_some_and(|program| program.number == number) {
-                    if let Err(error) = why {
-                        let line = json!({ "error": { "text": error } });
-                        let _ = place.as_mut().map(|program| program.say(&line));
-                    }
-                    *place = None;
+                if let Err(error) = port.read(stream, number, &admin) {
+                    let line = json!({ "error": { "text": error } });
+                    let _ = port.with(number, |program| program.say(&line));
                 }
+                // It may be another one by now.
+                port.program().take_if(|program| program.number == number);
             };
             let name = format!("program-{}", self.socket.name);
             if thread::Builder::new().name(name).spawn(read).is_err() {
@@ -249,7 +276,7 @@ impl Port {
     }
 
     /// Reads what the program says, until it ends.
-    fn read(&self, stream: UnixStream, admin: &Admin) -> Result<(), String> {
+    fn read(&self, stream: UnixStream, number: u64, admin: &Admin) -> Result<(), String> {
         let mut reader = BufReader::new(stream);
         let mut bytes = Vec::new();
         loop {
@@ -262,19 +289,23 @@ impl Port {
                 return Err(format!("a line is longer than {LINE_MAX} bytes, or not whole"));
             }
             let said = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+            // What one that was cut off has said before is not done.
+            if self.with(number, |_| ()).is_none() {
+                return Ok(());
+            }
             let (id, answer) = match said {
                 Said::Take(id) => (id, Ok(())),
                 Said::Refuse(refusal) => (refusal.id, Err(refusal)),
                 Said::Send(sending) => {
                     let answer = send(&sending, admin);
-                    let said = self.program().as_mut().map(|program| program.say(&answer));
+                    let said = self.with(number, |program| program.say(&answer));
                     if !matches!(said, Some(Ok(()))) {
                         return Ok(());
                     }
                     continue;
                 }
             };
-            let waiting = self.program().as_mut().and_then(|one| one.waiting.remove(&id));
+            let waiting = self.with(number, |program| program.waiting.remove(&id)).flatten();
             match waiting {
                 Some(waiting) => drop(waiting.send(answer)),
                 None => return Err(format!("no message {id} waits for an answer")),

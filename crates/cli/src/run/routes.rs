@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use transfix::dictionary::{nearest, standard};
-use transfix::{BeginString, Message, SessionId, Settings, Tag};
+use transfix::{BeginString, Message, Offline, SessionId, Settings, Tag, Unsent};
 
 /// What stands before the name of a socket.
 const SOCKET: &str = "socket:";
@@ -276,15 +276,20 @@ impl Reader<'_> {
             self.errors.push(format!("[[route]] {n}: there is no [[socket]] '{socket}'"));
             return None;
         }
-        let ids: Vec<_> = self.settings.sessions.iter().map(|session| session.id()).collect();
-        match ids.iter().find(|id| id.to_string() == name) {
-            Some(id) => Some(Target::Session(id.clone())),
-            None => {
-                let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
-                self.errors.push(unknown(n, "to", name, &ids));
-                None
-            }
+        let sessions = &self.settings.sessions;
+        let Some(session) = sessions.iter().find(|session| session.id().to_string() == name) else {
+            let ids: Vec<_> = sessions.iter().map(|session| session.id().to_string()).collect();
+            self.errors.push(unknown(n, "to", name, &ids));
+            return None;
+        };
+        // What such a session has not sent yet when its connection ends is in memory alone.
+        if session.queue.offline == Offline::Refuse || session.queue.unsent == Unsent::Return {
+            self.errors.push(format!(
+                "[[route]] {n}: {name} may lose what it is to send: set offline = \"queue\" or \
+                 \"store\" and unsent = \"keep\" there"
+            ));
         }
+        Some(Target::Session(session.id()))
     }
 
     /// Messages stay as they are: what is right in one version may be wrong in another.

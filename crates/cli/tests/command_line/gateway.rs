@@ -262,6 +262,41 @@ fn a_program_takes_refuses_and_sends() {
 }
 
 #[test]
+fn what_a_program_has_had_goes_to_nobody_else() {
+    let street = Street::new();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{DESK}']\nto = ['socket:desk', '{VENUE}']\n\
+         [[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n\
+         [[socket]]\nname = 'desk'\npath = 'desk.sock'\nanswer_ms = 300\n"
+    ));
+    let _gate = street.gate();
+    let mut port = Port::new(&street);
+    assert!(port.hears("hello").is_object());
+    let mut client = Program::start(&street.dir, &["connect", "client.toml"]);
+    client.wait_for("logged on");
+    writeln!(client.commands, "buy 5 NO 30.5").unwrap();
+    let refused = port.hears("message");
+    port.say(&json!({ "refuse": { "id": refused["id"], "reason": 0, "text": "risk limit" } }));
+    client.wait_for("risk limit");
+    writeln!(client.commands, "buy 5 MUTE 30.5").unwrap();
+    let mute = port.hears("message");
+    client.wait_for("BusinessMessageReject(j)");
+    // What it says now is about a message that nobody waits for, and never about that of another.
+    let mut next = Port::new(&street);
+    assert!(next.hears("hello").is_object());
+    writeln!(client.commands, "buy 5 NEXT 30.5").unwrap();
+    let other = next.hears("message");
+    assert!(other["id"].as_u64() > mute["id"].as_u64(), "{other}");
+    next.say(&json!({ "take": other["id"] }));
+    // The next order of the desk is asked for: so the one before is dealt with.
+    writeln!(client.commands, "buy 5 LAST 30.5").unwrap();
+    assert!(next.hears("message").is_object());
+    let args = ["print", "--one-line", "--type", "D", "VENUE-GATE/FIX.4.4-VENUE-GATE"];
+    let orders = run_in(street.dir.path(), &args, b"");
+    assert!(!orders.out.contains("NewOrderSingle"), "{orders:?}");
+}
+
+#[test]
 fn the_program_of_the_page_fills_orders() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../book/src/gateway.md");
     let page = fs::read_to_string(page).unwrap();
@@ -310,6 +345,7 @@ fn wrong_routes_are_told_all_at_once() {
         "[[route]] 2: there is no field 'Symbl'",
         "[[route]] 2: `to` names nobody",
         "[[route]] 3: FIX.4.2:GATE->OLD has another version than FIX.4.4",
+        "[[route]] 3: FIX.4.2:GATE->OLD may lose what it is to send: set offline = \"queue\"",
     ] {
         assert!(run.err.contains(said), "{said}: {}", run.err);
     }
