@@ -17,10 +17,10 @@ pub(crate) async fn live() -> Json<Value> {
     Json(json!({ "live": true }))
 }
 
-/// Why the engine is not ready: nothing if it is. Ready means: there are sessions, connections are
-/// accepted where it listens, the store of each session that is open by its schedule takes
-/// something, and so each can be logged on. Whether the
-/// counterparty does is not ours to say. Whom it concerns is not for everybody, so it is not told.
+/// Why the engine is not ready: nothing if it is. Ready means: there are sessions or listeners,
+/// connections are accepted where it listens, and the store of each session that is open by its
+/// schedule takes something. Whether counterparties log on is theirs. Everybody may ask, so no
+/// session is named.
 pub(crate) fn unready(app: &App) -> Vec<String> {
     let now = clock::now().utc;
     let handles = app.admin.handles();
@@ -31,7 +31,7 @@ pub(crate) fn unready(app: &App) -> Vec<String> {
     let mut why = Vec::new();
     let failed = failed.count();
     if failed > 0 {
-        why.push(format!("the stores of {failed} sessions take nothing"));
+        why.push(format!("stores that cannot be written: {failed}"));
     }
     if !app.listening.is_empty() && !app.admin.accepts() {
         why.push("connections are not accepted".to_owned());

@@ -65,7 +65,7 @@ pub(crate) fn session(handle: &SessionHandle) -> Value {
         "next_num_in": status.next_num_in,
         "next_num_out": status.next_num_out,
         "last_received": status.last_received.map(moment),
-        "silent_ms": status.last_received.map(|at| clock::now().utc.since(at) / 1_000_000),
+        "silent_ms": status.last_received.map(|at| (clock::now().utc.since(at) / 1_000_000).max(0)),
         "last_sent": status.last_sent.map(moment),
         "heart_bt_int_s": settings.protocol.heart_bt_int_s,
         "queued_bytes": status.queued_bytes,
@@ -117,7 +117,8 @@ fn store(handle: &SessionHandle) -> Value {
         return Value::Null;
     }
     let path = settings.store_path();
-    let free = rustix::fs::statvfs(&path).ok().map(|found| found.f_bavail * found.f_frsize);
+    let free =
+        rustix::fs::statvfs(&path).ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize));
     json!({ "path": path.display().to_string(), "bytes": on_disk(&path), "free_bytes": free })
 }
 

@@ -1,11 +1,11 @@
 //! Whether the times of each session are what they usually are.
 //!
-//! Invariants: a session costs memory here while it is busy, and for some windows after; a change
-//! is told once; who looks takes no lock of a session.
+//! Invariants: of a session that is quiet only the p99s of its last usual windows are kept; a
+//! change of a session that is busy is told once; no lock of a session is taken.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use transfix_session::SessionId;
 
@@ -58,6 +58,8 @@ pub(crate) struct UsualTimes {
 /// What is known of a session.
 #[derive(Debug, Default)]
 struct Known {
+    /// The session that it is known of: one that begins anew has the same identity.
+    of: Weak<Published>,
     /// Messages in and out at the end of the last window.
     messages: u64,
     quiet: u32,
@@ -140,7 +142,9 @@ impl UsualTimes {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut *sessions);
         for (id, published) in all() {
-            let mut known = before.remove(&id).unwrap_or_default();
+            let of = Arc::downgrade(&published);
+            let known = before.remove(&id).filter(|known| known.of.ptr_eq(&of));
+            let mut known = known.unwrap_or_else(|| Known { of, ..Known::default() });
             for (stage, p99_ns, change) in known.window(&published, self.factor) {
                 published.unusual.set(stage, matches!(change, Change::Left { .. }));
                 tell(&id, stage, p99_ns, change);
@@ -289,6 +293,22 @@ mod tests {
         }
         assert!(published.unusual.stages().eq([]));
         assert!(known.times.is_none(), "memory is back");
+    }
+
+    #[test]
+    fn a_session_that_begins_anew_is_another() {
+        let usual = UsualTimes::new(1, 300, 0);
+        let id = SessionId::new(transfix_session::BeginString::Fix44, "US", "THEM");
+        let [first, second] = [(); 2].map(|()| Arc::new(Published::default()));
+        let look = |at_s: u64, published: &Arc<Published>, count: u64| {
+            published.counters.messages_in.add(count);
+            usual.look(at_s * SECOND_NS, || vec![(id.clone(), Arc::clone(published))]);
+            let known = &usual.sessions.lock().unwrap()[&id];
+            (known.messages, known.times.is_some())
+        };
+        assert_eq!(look(2, &first, 700), (700, true));
+        assert_eq!(look(4, &first, 700), (1_400, true));
+        assert_eq!(look(6, &second, 5), (5, false), "nothing of the one before");
     }
 
     #[test]
