@@ -6,6 +6,7 @@
 //! application is told) lies where it is made, and `lib.rs` exports it.
 
 pub(crate) mod admin;
+pub(crate) mod answer;
 pub(crate) mod application;
 pub(crate) mod batch;
 pub(crate) mod builder;

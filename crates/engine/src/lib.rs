@@ -72,6 +72,7 @@ pub use admin::audit_line::{AuditError, Verified, verify_audit};
 pub use admin::request::Request;
 pub use affinity::pin_to_cpu;
 pub use api::admin::{Admin, AdminError, Done};
+pub use api::answer::MessageAnswer;
 pub use api::application::{Application, SessionRef};
 pub use api::batch::{Batch, BatchSent};
 pub use api::builder::EngineBuilder;

@@ -187,11 +187,14 @@ impl Session {
 
     /// Writes BusinessMessageReject(j) for `message`, or Reject(3) up to FIX 4.1, which lack it.
     /// A BusinessMessageReject(j) itself is not rejected.
-    /// `reason` is BusinessRejectReason(380): 0 other, 3 unsupported message type, and so on.
+    /// `seq` is its number; `None` if the numbers have begun again since it came: it would name
+    /// another message, so BusinessMessageReject(j) has no RefSeqNum(45) then, and Reject(3), which
+    /// must have it, is not written. `reason` is BusinessRejectReason(380): 0 other, 3 unsupported
+    /// message type, and so on.
     pub fn business_reject(
         &mut self,
         now: Now,
-        message: &Message<'_>,
+        (message, seq): (&Message<'_>, Option<u64>),
         (reason, text): (u16, &str),
         out: &mut Outbox,
     ) {
@@ -200,8 +203,13 @@ impl Session {
             return;
         }
         let begin_string = self.config.id.begin_string;
+        if seq.is_none() && !begin_string.has_reject_reason() {
+            return;
+        }
         let fill = |body: &mut Body<'_>| {
-            body.uint(tag::REF_SEQ_NUM, message.msg_seq_num().unwrap_or(0));
+            if let Some(seq) = seq {
+                body.uint(tag::REF_SEQ_NUM, seq);
+            }
             if begin_string.has_reject_reason() {
                 echo(body, tag::REF_MSG_TYPE, message.msg_type().as_bytes());
                 body.uint(tag::BUSINESS_REJECT_REASON, u64::from(reason));

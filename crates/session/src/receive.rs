@@ -234,7 +234,8 @@ impl Session {
 
     /// Answers a message for which the verdict was [`Verdict::Throttled`].
     pub fn refuse_throttled(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) {
-        self.business_reject(now, message, (0, "too many messages of this type"), out);
+        let seq = message.msg_seq_num().ok();
+        self.business_reject(now, (message, seq), (0, "too many messages of this type"), out);
     }
 
     fn above(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use transfix_codec::{Body, Message};
 use transfix_session::{ApplVerId, HeaderChange, Now, SendError, SessionId, State};
 
+use crate::api::answer::MessageAnswer;
 use crate::api::copy::copy_fields;
 use crate::api::handle::SessionHandle;
 use crate::api::logon::LogonAttempt;
@@ -288,6 +289,38 @@ impl<'a> SessionRef<'a> {
     #[must_use]
     pub fn other(&self, id: &SessionId) -> Option<SessionHandle> {
         self.sessions.find(id).map(SessionHandle::of)
+    }
+
+    /// Lets the answer to this message come later, from any thread, where the application is called
+    /// in threads of its own (`application_threads`): it asks a database, or another program, and
+    /// no thread waits meanwhile. `None` where it is not, and in all callbacks but
+    /// [`Application::on_message`].
+    ///
+    /// What `on_message` returns then is no answer yet, unless it is an error. Until the answer is
+    /// given, the message does not count as taken, and no further one of this session comes: who
+    /// takes the answer bounds the time for it. A message that came before a crash, and was not
+    /// answered, comes again.
+    ///
+    /// ```
+    /// use transfix::{BusinessReject, Message, SessionRef};
+    ///
+    /// # fn ask_elsewhere(_order: Vec<u8>) -> bool { true }
+    /// fn on_message(
+    ///     message: &Message<'_>,
+    ///     session: &mut SessionRef<'_>,
+    /// ) -> Result<(), BusinessReject> {
+    ///     let answer = session.answer_later().ok_or_else(BusinessReject::not_available)?;
+    ///     let order = message.bytes().to_vec();
+    ///     std::thread::spawn(move || match ask_elsewhere(order) {
+    ///         true => answer.give(Ok(())),
+    ///         false => answer.give(Err(BusinessReject::other("no credit"))),
+    ///     });
+    ///     Ok(())
+    /// }
+    /// ```
+    #[must_use = "dropped without an answer, it says \"not available\""]
+    pub fn answer_later(&mut self) -> Option<MessageAnswer> {
+        self.access.answer_later().map(MessageAnswer::new)
     }
 
     /// Begins an orderly end of the session: Logout(5) with this Text(58).

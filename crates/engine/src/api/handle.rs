@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
+use std::time::Duration;
 
 use transfix_codec::raw::check_body;
 use transfix_codec::{Body, Message, Timestamp};
@@ -32,6 +33,9 @@ thread_local! {
 
 /// How long a message that is queued without a logon waits for the session's lock.
 const LOCK_WAIT_NS: u64 = 20_000_000;
+
+/// Time between two looks of a sender that waits for its message to be safe.
+const SAFE_LOOK: Duration = Duration::from_micros(50);
 
 /// Sends into one session, from any thread, and never blocks on a stuck counterparty.
 ///
@@ -83,22 +87,86 @@ impl SessionHandle {
         msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
+        let msg_type = msg_type.as_ref();
+        self.send_whole(msg_type, fill, |body| self.hand_over(msg_type, body))
+    }
+
+    /// Encodes a message, and hands its body over.
+    #[inline]
+    fn send_whole(
+        &self,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+        hand_over: impl FnOnce(&[u8]) -> Result<Sent, SendError>,
+    ) -> Result<Sent, SendError> {
         self.may_send()?;
         // A thread that ends may send once more, when it has given this memory back.
         let mut body = BODY.try_with(Cell::take).unwrap_or_default();
         body.clear();
-        let msg_type = msg_type.as_ref();
         let sent = Body::detached(&mut body, self.shared.queue.precision(), fill)
             .map_err(SendError::Misuse)
             .and_then(|()| match &self.shared.gate {
                 Some(gate) => gate.pass(msg_type, &mut body),
                 None => Ok(()),
             })
-            .and_then(|()| self.hand_over(msg_type, &body));
+            .and_then(|()| hand_over(&body));
         if body.capacity() <= BODY_BYTES_KEPT {
             let _ = BODY.try_with(|kept| kept.set(body));
         }
         sent
+    }
+
+    /// Sends a message as [`SessionHandle::send`] does, but returns when it is safe in the store,
+    /// with its number where there is a logon or `offline = "store"`: no crash loses it, as far as
+    /// the store's `durability` keeps what it holds. Who passes messages on from one session to
+    /// another needs this: the message counts as taken there when the callback returns. It waits
+    /// for the end of the session's turn, and for the disk; [`Sent::Queued`] says that it waits in
+    /// the store for a logon (`offline = "queue"`).
+    ///
+    /// # Errors
+    /// As [`SessionHandle::send`], and then nothing was sent; but with [`SendError::Failed`] the
+    /// store may have the message nevertheless. [`SendError::NotHere`] in a thread that drives
+    /// sessions: a callback of a program without `application_threads` is called in one.
+    /// [`SendError::WouldBlock`] also where an operator or `queue_pause_ms` holds messages back.
+    pub fn send_stored(
+        &self,
+        msg_type: impl AsRef<[u8]>,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<Sent, SendError> {
+        if drives() {
+            return Err(SendError::NotHere);
+        }
+        let msg_type = msg_type.as_ref();
+        self.send_whole(msg_type, fill, |body| match self.store(msg_type, body) {
+            Err(full @ SendError::WouldBlock { .. }) => {
+                self.shared.when_full(full, || self.store(msg_type, body))
+            }
+            sent => sent,
+        })
+    }
+
+    /// Puts a message with its number into the store, and waits until it is safe there.
+    fn store(&self, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
+        let shared = &*self.shared;
+        let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
+        let mut link = shared.sound_link().map_err(|_| SendError::Failed)?;
+        let is_on = link.core.session.state() == State::Active;
+        // Others that wait in memory go first.
+        if link.core.must_queue() && (is_on || shared.offline != Offline::Queue) {
+            return Err(SendError::WouldBlock { queued_bytes: shared.queue.waiting() });
+        }
+        let sent = link.send_or_queue(shared.io.now(), &shared.queue, msg_type, fill);
+        self.note_sent(&mut link);
+        let (sent, batch) = (sent?, link.core.awaited());
+        drop(link);
+        // The worker is woken when it is safe, and takes note of it.
+        loop {
+            match shared.with_core(|core| core.is_safe(batch)) {
+                Some(true) => return Ok(sent),
+                Some(false) => shared.io.sleep(SAFE_LOOK),
+                None => return Err(SendError::Failed),
+            }
+        }
     }
 
     /// The same with fields that are encoded already, each ended by its delimiter: those behind the

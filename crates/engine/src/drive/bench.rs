@@ -4,7 +4,7 @@
 //! Invariants: the application is called by one thread at a time; no thread of a worker waits for
 //! it; whoever waits for the lock of a link does not have that of an application which a link asks.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
@@ -19,6 +19,7 @@ use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::callbacks::{Access, Callbacks, Remote};
 use crate::link::desk::{Call, Desk, Item, Made, Work};
 use crate::link::judging::Judgement;
+use crate::link::later::{Answer, Later, Parts};
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
 use crate::settings::ApplicationSettings;
 
@@ -95,34 +96,26 @@ impl Bench {
         let acts = item.acts;
         let (work, parts) = item.into_parts();
         let is_message = matches!(work, Work::Message);
+        let later = Cell::new(None);
         let called = catch_unwind(AssertUnwindSafe(|| {
             let mut seat = self.seat();
             let Seat { application, index, body } = &mut *seat;
-            let remote = Elsewhere { session, desk: &self.desk, body: RefCell::new(body) };
+            let later = is_message.then_some(&later);
+            let remote = Elsewhere { session, bench: self, body: RefCell::new(body), later };
             let (bytes, now, _) = &parts;
             let access = Access::from_elsewhere(&remote, *now, acts);
             call(&mut **application, (work, bytes), index, access)
         }));
-        self.desk.end(is_message, parts, called.unwrap_or(Made::Panicked))
-    }
-
-    /// Lets the session take note of what the application has had, and send what it has sent, with
-    /// one commit and one write: here, if it is free.
-    fn report(&self, session: &Shared, calls: bool) {
-        let heard = match session.link.try_lock() {
-            _ if calls || !self.desk.has_news() => !calls,
-            Ok(mut link) => {
-                let kept = link.flush(session.io.now());
-                let waiting = link.core.waiting_bytes(&session.queue);
-                let is_over = link.is_up() && session.waiting.note(waiting);
-                let is_slow = link.core.slow.calls_worker();
-                let goes_on = !is_slow && !is_over && link.core.cut.is_none();
-                kept.is_ok() && goes_on && !self.desk.has_news() && !self.desk.owes_call()
+        match (called.unwrap_or(Made::Panicked), later.into_inner()) {
+            (made, None) => self.desk.end(is_message, parts, made),
+            (Made::Had, Some(later)) => {
+                let answered = later.returned(parts);
+                answered.is_some_and(|(parts, answer)| self.desk.end(true, parts, Made::of(answer)))
             }
-            Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => false,
-        };
-        if !heard {
-            session.call_worker();
+            (made, Some(later)) => {
+                later.forget();
+                self.desk.end(is_message, parts, made)
+            }
         }
     }
 
@@ -133,7 +126,7 @@ impl Bench {
         let mut reported_ns = session.io.monotonic_ns();
         while served < self.visit_max {
             let Some(item) = self.desk.begin() else {
-                self.report(session, calls);
+                report(&self.desk, session, calls);
                 return false;
             };
             calls |= self.serve(session, item);
@@ -143,13 +136,47 @@ impl Bench {
                 if line.is_waited_in() {
                     break;
                 }
-                self.report(session, std::mem::take(&mut calls));
+                report(&self.desk, session, std::mem::take(&mut calls));
                 reported_ns = now_ns;
             }
         }
-        self.report(session, calls);
+        report(&self.desk, session, calls);
         self.desk.pause()
     }
+}
+
+/// Lets the session take note of what the application has had, and send what it has sent, with one
+/// commit and one write: here, if it is free.
+fn report(desk: &Desk, session: &Shared, calls: bool) {
+    let heard = match session.link.try_lock() {
+        _ if calls || !desk.has_news() => !calls,
+        Ok(mut link) => {
+            let kept = link.flush(session.io.now());
+            let waiting = link.core.waiting_bytes(&session.queue);
+            let is_over = link.is_up() && session.waiting.note(waiting);
+            let is_slow = link.core.slow.calls_worker();
+            let goes_on = !is_slow && !is_over && link.core.cut.is_none();
+            kept.is_ok() && goes_on && !desk.has_news() && !desk.owes_call()
+        }
+        Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => false,
+    };
+    if !heard {
+        session.call_worker();
+    }
+}
+
+/// The application has answered, in whatever thread, for the message that it was called for.
+fn answered(desk: &Desk, session: &Weak<Shared>, (parts, answer): (Parts, Answer)) {
+    let calls = desk.end(true, parts, Made::of(answer));
+    // Without its session nobody hears of it.
+    let Some(session) = session.upgrade() else { return };
+    let reports = AssertUnwindSafe(|| report(desk, &session, calls));
+    if catch_unwind(reports).is_err() {
+        // As in a visit: the worker finds what is broken, and this thread goes on.
+        desk.is_broken();
+        session.call_worker();
+    }
+    desk.resume();
 }
 
 impl Visited for Bench {
@@ -185,10 +212,8 @@ fn call(
             }
         }
         Work::Message => {
-            if let Ok(message) = Message::parse(bytes, index, CheckSumPolicy::Ignore)
-                && let Err(reject) = application.on_message(&message, access)
-            {
-                return Made::Rejected(reject);
+            if let Ok(message) = Message::parse(bytes, index, CheckSumPolicy::Ignore) {
+                return Made::of(application.on_message(&message, access));
             }
         }
     }
@@ -198,8 +223,10 @@ fn call(
 /// A session as its application reaches it from a thread of its own.
 struct Elsewhere<'a> {
     session: &'a Shared,
-    desk: &'a Desk,
+    bench: &'a Bench,
     body: RefCell<&'a mut Vec<u8>>,
+    /// The answer that comes later, if the application is called for a message.
+    later: Option<&'a Cell<Option<Arc<Later>>>>,
 }
 
 impl Elsewhere<'_> {
@@ -216,7 +243,7 @@ impl Elsewhere<'_> {
         let now = session.io.now();
         // It is stored and written when the application has returned, or by whoever sends next.
         let sent = link.send_now(now, &session.queue, msg_type, change, &mut whole);
-        self.desk.note_sent();
+        self.bench.desk.note_sent();
         let is_over = link.is_up() && session.waiting.note(link.core.waiting_bytes(&session.queue));
         if is_over || link.core.journal.has_failed() || link.core.cut.is_some() {
             session.call_worker();
@@ -259,6 +286,19 @@ impl Remote for Elsewhere<'_> {
             }
             sent => sent,
         }
+    }
+
+    fn answer_later(&self) -> Option<Arc<Later>> {
+        let place = self.later?;
+        let desk = Arc::clone(&self.bench.desk);
+        let session = Arc::downgrade(&self.bench.session()?);
+        let end = move |parts, answer| answered(&desk, &session, (parts, answer));
+        let later = Arc::new(Later::new(Box::new(end)));
+        // One that was taken before counts no more.
+        if let Some(before) = place.replace(Some(Arc::clone(&later))) {
+            before.forget();
+        }
+        Some(later)
     }
 
     fn logout(&self, text: &str) {

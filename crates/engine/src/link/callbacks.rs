@@ -13,6 +13,7 @@ use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::before_send::BeforeSend;
 use crate::link::gate::Gate;
 use crate::link::judging::Judgement;
+use crate::link::later::Later;
 use crate::link::points::Points;
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
 use crate::settings::{QueueSettings, QueueWhenFull};
@@ -128,6 +129,10 @@ pub(crate) trait Remote {
     ) -> Result<u64, SendError>;
     fn logout(&self, text: &str);
     fn disconnect(&self);
+
+    /// Lets the answer to the message, for which the owner is called, come later; `None` if it is
+    /// called for no message.
+    fn answer_later(&self) -> Option<Arc<Later>>;
 }
 
 impl<'a> Access<'a> {
@@ -259,6 +264,14 @@ impl<'a> Access<'a> {
                 Ok(())
             }
             Reach::Elsewhere { acts: false, .. } => Err(SendError::NotHere),
+        }
+    }
+
+    /// Lets the answer to the message come later; `None` where that cannot be.
+    pub(crate) fn answer_later(&self) -> Option<Arc<Later>> {
+        match &self.reach {
+            Reach::Elsewhere { session, .. } => session.answer_later(),
+            Reach::InHand { .. } => None,
         }
     }
 

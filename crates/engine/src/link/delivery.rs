@@ -186,10 +186,11 @@ impl Delivery {
         true
     }
 
-    /// The message that is to be offered again now.
-    pub(super) fn next(&self, now: Now) -> Option<(Vec<u8>, Handling)> {
+    /// The message that is to be offered again now, with its number; 0 if that means nothing any
+    /// more.
+    pub(super) fn next(&self, now: Now) -> Option<(u64, Vec<u8>, Handling)> {
         let first = self.postponed.front().filter(|_| self.offers_more(now))?;
-        Some((first.bytes.clone(), first.handling))
+        Some((first.seq, first.bytes.clone(), first.handling))
     }
 
     /// Whether messages are to be offered again now.

@@ -58,6 +58,13 @@ pub(crate) enum Made {
     Panicked,
 }
 
+impl Made {
+    /// What follows from its answer.
+    pub(crate) fn of(answer: Result<(), BusinessReject>) -> Self {
+        answer.map_or_else(Self::Rejected, |()| Self::Had)
+    }
+}
+
 /// A message that the application has had.
 pub(crate) struct Had {
     pub(crate) seq: u64,
@@ -241,14 +248,24 @@ impl Desk {
         state.scheduled
     }
 
+    /// The application has answered from elsewhere for what it was called for: a thread comes if
+    /// there is more to do.
+    pub(crate) fn resume(&self) {
+        self.schedule(self.lock());
+    }
+
     /// A thread has panicked here, outside of the application: the session is to begin anew before
     /// further messages. Returns whether there is more all the same.
     pub(crate) fn give_up(&self) -> bool {
-        let mut state = self.lock();
-        state.panicked.get_or_insert(0);
+        self.is_broken();
+        self.pause()
+    }
+
+    /// A thread has panicked outside of the application: the session is to begin anew before
+    /// further messages.
+    pub(crate) fn is_broken(&self) {
+        self.lock().panicked.get_or_insert(0);
         self.news.store(true, Ordering::Release);
-        state.scheduled = state.can_go_on();
-        state.scheduled
     }
 
     /// No thread is here or on its way any more, whatever there is to do.
@@ -502,7 +519,7 @@ impl State {
         let Some(first) = self.waiting.front() else { return false };
         // Who has panicked is told of the end all the same.
         let has_panicked = self.panicked.is_some() && matches!(first.work, Work::Message);
-        !(self.halted || self.wanted || has_panicked)
+        !(self.running.is_some() || self.halted || self.wanted || has_panicked)
     }
 
     /// The number of the message that the application is called for means nothing any more.

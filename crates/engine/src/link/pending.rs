@@ -22,6 +22,15 @@ pub(crate) struct Pending {
     batches: VecDeque<Batch>,
     /// Bytes of the outbox that were committed.
     committed: usize,
+    /// How often the store was opened again.
+    times: u64,
+}
+
+/// A batch whose safety somebody waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Awaited {
+    ticket: u64,
+    times: u64,
 }
 
 impl Pending {
@@ -69,6 +78,17 @@ impl Pending {
         self.batches.front().is_none_or(|first| ticket < first.ticket)
     }
 
+    /// The last batch that was committed, for somebody who waits until it is safe.
+    pub(super) fn awaited(&self) -> Awaited {
+        Awaited { ticket: self.last_ticket(), times: self.times }
+    }
+
+    /// Whether this batch is safe. `None` if nobody knows: the store was opened again before it
+    /// was.
+    pub(super) fn has(&self, batch: Awaited) -> Option<bool> {
+        (batch.times == self.times).then(|| self.is_safe(batch.ticket))
+    }
+
     /// How many of so many bytes in the outbox may be written.
     #[inline]
     pub(super) fn writable(&self, outbox_bytes: usize) -> usize {
@@ -96,6 +116,6 @@ impl Pending {
 
     /// The store has been opened again: what is not in it never will be.
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self { times: self.times + 1, ..Self::default() };
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod admin;
+mod answered_later;
 mod application_threads;
 mod batches;
 mod before_send;

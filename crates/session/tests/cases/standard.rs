@@ -483,7 +483,12 @@ fn values_that_are_echoed_may_be_empty() {
             };
             let _ = w.session.receive(w.now, &message, &mut w.out);
             for reason in [0, 4] {
-                w.session.business_reject(w.now, &message, (reason, ""), &mut w.out);
+                w.session.business_reject(
+                    w.now,
+                    (&message, message.msg_seq_num().ok()),
+                    (reason, ""),
+                    &mut w.out,
+                );
             }
             w.session.refuse_throttled(w.now, &message, &mut w.out);
             let why = Reject { reason: RejectReason::Other, tag: None };

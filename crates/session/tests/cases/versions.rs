@@ -79,7 +79,7 @@ fn write_all(begin_string: BeginString) -> Vec<u8> {
     for reason in REASONS {
         w.session.reject(now, &order, Reject::new(reason, Tag(55)), &mut w.out);
     }
-    w.session.business_reject(now, &order, (3, "not here"), &mut w.out);
+    w.session.business_reject(now, (&order, order.msg_seq_num().ok()), (3, "not here"), &mut w.out);
     let _ = w.later(30);
     let _ = w.later(6);
     assert_eq!(w.session.sequence_reset(w.now, 1_000, &mut w.out), Ok(()));

@@ -29,6 +29,21 @@ enum Delivered {
     Behind,
 }
 
+/// Whether the number of a message means what it meant when it came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    Hold,
+    /// They were reset, or are being reset: it names another message, or soon will.
+    Reset,
+}
+
+impl Numbers {
+    /// `seq`: as it is kept of a message that waits.
+    const fn of(seq: u64) -> Self {
+        if seq == 0 { Self::Reset } else { Self::Hold }
+    }
+}
+
 impl Core {
     /// Calls the application, or what stands for it, with the session in hand.
     pub(super) fn call<T>(
@@ -65,7 +80,7 @@ impl Core {
         if self.delivery.has_postponed() {
             return self.postpone(message, handling);
         }
-        match self.handle(now, message, handling) {
+        match self.handle(now, (message, Numbers::Hold), handling) {
             Ok(Delivered::Done) => Ok(()),
             Ok(Delivered::Later) => {
                 self.delivery.offer_later(now);
@@ -85,13 +100,13 @@ impl Core {
     /// left.
     pub(super) fn offer_again(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
         while *left > 0
-            && let Some((bytes, handling)) = self.delivery.next(now)
+            && let Some((seq, bytes, handling)) = self.delivery.next(now)
         {
             *left -= 1;
             let mut index = std::mem::take(&mut self.held_index);
             // It was whole and sound when it came.
             let handled = match Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore) {
-                Ok(message) => self.handle(now, &message, handling),
+                Ok(message) => self.handle(now, (&message, Numbers::of(seq)), handling),
                 Err(_) => Ok(Delivered::Done),
             };
             self.held_index = index;
@@ -174,12 +189,12 @@ impl Core {
             desk.give_back(had.bytes);
             return Ok(());
         }
-        let mut put = Ok(());
+        let (mut put, numbers) = (Ok(()), Numbers::of(had.seq));
         if had.reject.is_some() || self.journal.keeps().inbound {
             let mut index = std::mem::take(&mut self.held_index);
             if let Ok(message) = Message::parse(&had.bytes, &mut index, CheckSumPolicy::Ignore) {
                 if let Some(reject) = &had.reject {
-                    self.reject(now, &message, reject);
+                    self.reject(now, (&message, numbers), reject);
                 }
                 put = self.journal.put_inbound(now, &message).map_err(Down::Store);
             }
@@ -204,7 +219,7 @@ impl Core {
     fn handle(
         &mut self,
         now: Now,
-        message: &Message<'_>,
+        (message, numbers): (&Message<'_>, Numbers),
         handling: Handling,
     ) -> Result<Delivered, Down> {
         let is_behind = !self.delivery.rests();
@@ -222,7 +237,8 @@ impl Core {
                 return Ok(Delivered::Behind);
             }
             let text = text.to_owned().into();
-            self.reject(now, message, &BusinessReject { text, ..BusinessReject::not_available() });
+            let reject = BusinessReject { text, ..BusinessReject::not_available() };
+            self.reject(now, (message, numbers), &reject);
             return Ok(Delivered::Done);
         }
         if self.options.routes
@@ -240,7 +256,7 @@ impl Core {
             self.points.returned(now);
             match offered {
                 Offered::Taken => {}
-                Offered::Rejected(reject) => self.reject(now, message, &reject),
+                Offered::Rejected(reject) => self.reject(now, (message, numbers), &reject),
                 Offered::Later => return Ok(Delivered::Later),
                 Offered::GivenUp => return Err(self.give_up(now)),
             }
@@ -249,12 +265,20 @@ impl Core {
         Ok(Delivered::Done)
     }
 
-    fn reject(&mut self, now: Now, message: &Message<'_>, reject: &BusinessReject) {
+    fn reject(
+        &mut self,
+        now: Now,
+        (message, numbers): (&Message<'_>, Numbers),
+        reject: &BusinessReject,
+    ) {
         if let Some(error) = reject.cause {
             self.events.not_answered(now, message.msg_seq_num().unwrap_or(0), error);
         }
         let why = (reject.reason, reject.text.as_ref());
-        self.session.business_reject(now, message, why, &mut self.out);
+        // While a reset is only awaited, the number is still what the counterparty knows.
+        let holds = numbers == Numbers::Hold || self.session.awaits_reset();
+        let seq = message.msg_seq_num().ok().filter(|_| holds);
+        self.session.business_reject(now, (message, seq), why, &mut self.out);
     }
 
     fn postpone(&mut self, message: &Message<'_>, handling: Handling) -> Result<(), Down> {
@@ -328,7 +352,8 @@ impl Core {
         // "application not available".
         let reason = if version >= BeginString::Fix43 { 7 } else { 4 };
         let why = (reason, "DeliverToCompID(128) is not available at this time");
-        self.session.business_reject(now, message, why, &mut self.out);
+        let seq = message.msg_seq_num().ok();
+        self.session.business_reject(now, (message, seq), why, &mut self.out);
     }
 }
 

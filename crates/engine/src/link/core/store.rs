@@ -8,6 +8,7 @@ use transfix_store::{Committed, StoreError};
 use super::{BatchLimits, Core};
 use crate::link::callbacks::Access;
 use crate::link::journal::Journal;
+use crate::link::pending::Awaited;
 use crate::link::queue::SendQueue;
 use crate::link::replay::Replay;
 use crate::link::told::Undone;
@@ -76,6 +77,16 @@ impl Core {
             self.tell_unsent(now, ticket);
         }
         Ok(())
+    }
+
+    /// The last batch that was committed, for somebody who waits until it is safe.
+    pub(crate) fn awaited(&self) -> Awaited {
+        self.pending.awaited()
+    }
+
+    /// Whether this batch is safe. `None` if nobody knows, since the store has failed before.
+    pub(crate) fn is_safe(&self, batch: Awaited) -> Option<bool> {
+        self.pending.has(batch).filter(|is_safe| *is_safe || !self.journal.has_failed())
     }
 
     /// Whether bytes wait for the store, not for the socket.

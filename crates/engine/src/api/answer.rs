@@ -1,0 +1,48 @@
+//! The answer to a message, given after the callback has returned.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::link::answers::BusinessReject;
+use crate::link::later::{Answer, Later};
+
+/// The answer to a message, to be given from any thread: see
+/// [`SessionRef::answer_later`](crate::SessionRef::answer_later).
+///
+/// Dropped without an answer, it says that the application is not available, as
+/// [`BusinessReject::not_available`] does. If the session has been reset, removed or begun anew
+/// meanwhile, an answer has no effect.
+pub struct MessageAnswer {
+    /// None once the answer is given.
+    later: Option<Arc<Later>>,
+}
+
+impl MessageAnswer {
+    pub(crate) const fn new(later: Arc<Later>) -> Self {
+        Self { later: Some(later) }
+    }
+
+    /// What [`Application::on_message`](crate::Application::on_message) would have returned. The
+    /// message counts as taken, and the next one comes.
+    pub fn give(mut self, answer: Result<(), BusinessReject>) {
+        self.say(answer);
+    }
+
+    fn say(&mut self, answer: Answer) {
+        if let Some(later) = self.later.take() {
+            later.give(answer);
+        }
+    }
+}
+
+impl Drop for MessageAnswer {
+    fn drop(&mut self) {
+        self.say(Err(BusinessReject::not_available()));
+    }
+}
+
+impl fmt::Debug for MessageAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageAnswer").finish_non_exhaustive()
+    }
+}

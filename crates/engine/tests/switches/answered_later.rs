@@ -1,0 +1,328 @@
+//! Messages that the application answers later, and messages that are safe when `send_stored`
+//! returns.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored, Wake};
+use transfix::{
+    Application, BeginString, BusinessReject, Engine, Message, MessageAnswer, Offline, SendError,
+    Sent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
+};
+
+use crate::switches::wire::Wire;
+use crate::switches::{LONG, venue};
+
+/// Hands the answer to each order over to the test; does what its ClOrdID(11) says.
+struct Asks(Sender<(String, Option<MessageAnswer>)>);
+
+impl Application for Asks {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let id = message.text(tag::CL_ORD_ID)?.to_owned();
+        match &*id {
+            "at once" => session.answer_later().unwrap().give(Err(BusinessReject::other("no"))),
+            "an error" => {
+                let answer = session.answer_later();
+                let _ = self.0.send((id, answer));
+                return Err(BusinessReject::other("an error"));
+            }
+            "a panic" => {
+                let _ = self.0.send((id, session.answer_later()));
+                panic!("as asked for");
+            }
+            "twice" => {
+                let first = session.answer_later();
+                let _ = self.0.send((id, session.answer_later()));
+                drop(first);
+            }
+            _ => drop(self.0.send((id, session.answer_later()))),
+        }
+        Ok(())
+    }
+
+    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        assert!(session.answer_later().is_none(), "there is no message");
+    }
+}
+
+type Asked = Receiver<(String, Option<MessageAnswer>)>;
+
+fn start(sessions: Vec<SessionSettings>, application_threads: usize) -> (Engine, Asked) {
+    let mut settings = Settings { sessions, ..Settings::default() };
+    settings.engine.application_threads = application_threads;
+    let (asks, asked) = channel();
+    (Engine::start(&settings, |_| Box::new(Asks(asks.clone()))).unwrap(), asked)
+}
+
+fn log_on(engine: &Engine, client: &str) -> Wire {
+    let mut wire = Wire::connect(engine.listening()[0], BeginString::Fix44);
+    wire.send(&format!("35=A|34=1|49={client}|98=0|108=30"));
+    assert!(wire.next().starts_with("35=A|"));
+    wire
+}
+
+fn session(engine: &Engine, client: &str) -> SessionHandle {
+    engine.session(&SessionId::new(BeginString::Fix44, "VENUE", client)).unwrap()
+}
+
+#[track_caller]
+fn next(asked: &Asked, id: &str) -> MessageAnswer {
+    let (asked, answer) = asked.recv_timeout(LONG).unwrap();
+    assert_eq!(asked, id);
+    answer.unwrap()
+}
+
+/// One thread for all applications: with one message open in each of two sessions, a third has
+/// its turn, and of each session the next message waits for the answer.
+#[test]
+fn a_message_that_is_answered_later_holds_up_its_own_session_alone() {
+    let named = |name: &str| venue(|s| s.target_comp_id = name.to_owned());
+    let (engine, asked) = start(vec![named("ONE"), named("TWO"), named("THREE")], 1);
+    let mut wires: Vec<_> = ["ONE", "TWO", "THREE"].map(|name| log_on(&engine, name)).into();
+    let mut answers = Vec::new();
+    for (wire, name) in wires.iter_mut().zip(["ONE", "TWO", "THREE"]) {
+        wire.send(&format!("35=D|34=2|49={name}|11=first of {name}"));
+        wire.send(&format!("35=D|34=3|49={name}|11=second of {name}"));
+        answers.push(next(&asked, &format!("first of {name}")));
+    }
+    // The session itself goes on.
+    wires[0].send("35=1|34=4|49=ONE|112=x");
+    assert_eq!(wires[0].next(), "35=0|34=2|112=x");
+    let (waiting, _) = session(&engine, "ONE").waiting_for_application();
+    assert_eq!(waiting, 2, "the second order, and TestRequest(1)");
+    assert!(asked.try_recv().is_err(), "the second comes before the answer to the first");
+    answers.remove(0).give(Err(BusinessReject::new(6, "not you")));
+    assert_eq!(wires[0].next(), "35=j|34=3|45=2|372=D|380=6|58=not you");
+    next(&asked, "second of ONE").give(Ok(()));
+    answers.remove(0).give(Ok(()));
+    next(&asked, "second of TWO").give(Ok(()));
+}
+
+#[test]
+fn an_answer_counts_once_and_whenever_it_is_given() {
+    let (engine, asked) = start(vec![venue(|_| ())], 1);
+    let mut wire = log_on(&engine, "CLIENT");
+    wire.send("35=D|34=2|11=at once");
+    assert_eq!(wire.next(), "35=j|34=2|45=2|372=D|380=0|58=no");
+    // What the callback returns counts, whatever is answered then.
+    wire.send("35=D|34=3|11=an error");
+    let late = next(&asked, "an error");
+    assert_eq!(wire.next(), "35=j|34=3|45=3|372=D|380=0|58=an error");
+    wire.send("35=D|34=4|11=twice");
+    let answer = next(&asked, "twice");
+    late.give(Ok(()));
+    wire.send("35=D|34=5|11=dropped");
+    assert!(asked.try_recv().is_err(), "a late answer to another message counts");
+    answer.give(Ok(()));
+    drop(next(&asked, "dropped"));
+    assert!(wire.next().starts_with("35=j|34=4|45=5|372=D|380=4|"));
+}
+
+#[test]
+fn a_session_that_begins_anew_has_no_use_for_the_answers_of_before() {
+    let (engine, asked) = start(vec![venue(|_| ())], 1);
+    let mut wire = log_on(&engine, "CLIENT");
+    wire.send("35=D|34=2|11=before");
+    let before = next(&asked, "before");
+    wire.send("35=A|34=1|98=0|108=30|141=Y");
+    assert!(wire.next().starts_with("35=A|34=1|"));
+    wire.send("35=D|34=2|11=after");
+    assert!(asked.try_recv().is_err(), "the application is called for two messages at a time");
+    before.give(Err(BusinessReject::other("of another time")));
+    // A number of before would name another order.
+    assert_eq!(wire.next(), "35=j|34=2|372=D|380=0|58=of another time");
+    next(&asked, "after").give(Err(BusinessReject::other("of this time")));
+    assert_eq!(wire.next(), "35=j|34=3|45=2|372=D|380=0|58=of this time");
+}
+
+/// What panics after it has taken the answer panics, and the session begins anew.
+#[test]
+fn a_panic_is_a_panic_whoever_has_the_answer() {
+    let (engine, asked) = start(vec![venue(|_| ())], 1);
+    let mut wire = log_on(&engine, "CLIENT");
+    wire.send("35=D|34=2|11=a panic");
+    let answer = next(&asked, "a panic");
+    assert_eq!(wire.next(), "");
+    answer.give(Ok(()));
+    session(&engine, "CLIENT").revive().unwrap();
+}
+
+/// Nobody waits for the answer of an application that is called by the thread of its session.
+#[test]
+fn without_threads_of_its_own_an_application_answers_at_once() {
+    let (engine, asked) = start(vec![venue(|_| ())], 0);
+    let mut wire = log_on(&engine, "CLIENT");
+    wire.send("35=D|34=2|11=a");
+    assert!(asked.recv_timeout(LONG).unwrap().1.is_none());
+}
+
+/// A store whose batches are safe when the test says so.
+struct Slow {
+    store: MemoryStore,
+    last: u64,
+    does: Behaviour,
+}
+
+#[derive(Clone, Default)]
+struct Behaviour {
+    safe: Arc<AtomicU64>,
+    fails: Arc<AtomicBool>,
+    wake: Arc<Mutex<Option<Wake>>>,
+}
+
+impl Behaviour {
+    fn all_is_safe(&self) {
+        self.safe.store(u64::MAX, Ordering::SeqCst);
+        if let Some(wake) = &*self.wake.lock().unwrap() {
+            wake();
+        }
+    }
+}
+
+impl Store for Slow {
+    fn numbers(&self) -> Numbers {
+        self.store.numbers()
+    }
+
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        self.store.put(now_ns, record)
+    }
+
+    fn commit(&mut self) -> Result<Committed, StoreError> {
+        self.store.commit()?;
+        self.last += 1;
+        Ok(Committed::Pending(self.last))
+    }
+
+    fn safe(&mut self) -> Result<u64, StoreError> {
+        match self.does.fails.load(Ordering::SeqCst) {
+            true => Err(StoreError::Own(io::ErrorKind::StorageFull.into())),
+            false => Ok(self.does.safe.load(Ordering::SeqCst)),
+        }
+    }
+
+    fn wake_by(&mut self, wake: Wake) {
+        *self.does.wake.lock().unwrap() = Some(wake);
+    }
+
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.outbound(seq)
+    }
+
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.inbound(seq)
+    }
+}
+
+/// `send` returns at once, `send_stored` when no crash can lose the message; if the store fails
+/// before, it says so.
+#[test]
+fn what_is_sent_stored_is_safe_when_it_returns() {
+    for fails in [false, true] {
+        let does = Behaviour::default();
+        does.safe.store(u64::MAX, Ordering::SeqCst);
+        let of_store = does.clone();
+        let settings = Settings::of(venue(|_| ()));
+        let (asks, _asked) = channel();
+        let engine = Engine::builder(&settings)
+            .stores(move |_, _| {
+                let store = MemoryStore::new(1 << 20, 1);
+                Ok(Some(Box::new(Slow { store, last: 0, does: of_store.clone() })))
+            })
+            .start(|_| Box::new(Asks(asks.clone())))
+            .unwrap();
+        let _wire = log_on(&engine, "CLIENT");
+        let session = session(&engine, "CLIENT");
+        while !session.is_logged_on() {
+            thread::yield_now();
+        }
+        does.safe.store(0, Ordering::SeqCst);
+        let news = |session: &SessionHandle| {
+            session.send_stored("B", |news| _ = news.str(tag::TEXT, "news"))
+        };
+        let (done, is_done) = channel();
+        let of_thread = session.clone();
+        let sender = thread::spawn(move || done.send(news(&of_thread)).unwrap());
+        // It has its number, and is not safe.
+        while session.sent_message(2).unwrap().is_none() {
+            thread::yield_now();
+        }
+        assert!(is_done.try_recv().is_err(), "it has returned before");
+        does.fails.store(fails, Ordering::SeqCst);
+        does.all_is_safe();
+        match (fails, is_done.recv_timeout(LONG).unwrap()) {
+            (false, Ok(Sent::Direct(2))) | (true, Err(SendError::Failed)) => {}
+            (_, sent) => panic!("{sent:?}"),
+        }
+        sender.join().unwrap();
+    }
+}
+
+/// Also where the session is busy, and where `send` would leave it in memory.
+#[test]
+fn what_is_sent_stored_has_a_number_or_is_in_the_store() {
+    let with = |offline, name: &str| {
+        venue(|session| {
+            session.target_comp_id = name.to_owned();
+            session.queue.offline = offline;
+            session.threads.send = transfix::SendMode::Queued;
+        })
+    };
+    let sessions = [
+        with(Offline::Refuse, "REFUSES"),
+        with(Offline::Store, "STORES"),
+        with(Offline::Queue, "QUEUES"),
+    ];
+    let (engine, _asked) = start(sessions.into(), 0);
+    let send = |name: &str| {
+        session(&engine, name).send_stored("B", |news| _ = news.str(tag::TEXT, "news"))
+    };
+    assert!(matches!(send("REFUSES"), Err(SendError::NotLoggedOn)), "{:?}", send("REFUSES"));
+    assert!(matches!(send("STORES"), Ok(Sent::Stored(1))));
+    assert!(matches!(send("QUEUES"), Ok(Sent::Queued { .. })));
+    let mut wire = log_on(&engine, "REFUSES");
+    let handle = session(&engine, "REFUSES");
+    while !handle.is_logged_on() {
+        thread::yield_now();
+    }
+    for seq in 2..200 {
+        assert!(matches!(send("REFUSES"), Ok(Sent::Direct(sent)) if sent == seq));
+        assert_eq!(wire.next(), format!("35=B|34={seq}|58=news"));
+    }
+}
+
+/// A callback in the thread of its session has that session in hand.
+#[test]
+fn a_callback_in_the_thread_of_its_session_does_not_wait_for_another() {
+    struct Sends(Sender<Result<Sent, SendError>>);
+    impl Application for Sends {
+        fn on_message(
+            &mut self,
+            _: &Message<'_>,
+            session: &mut SessionRef<'_>,
+        ) -> Result<(), BusinessReject> {
+            let own = session.other(&session.id().clone()).unwrap();
+            let _ = self.0.send(own.send_stored("B", |news| _ = news.str(tag::TEXT, "x")));
+            Ok(())
+        }
+    }
+    for threads in [0, 1] {
+        let mut settings = Settings::of(venue(|_| ()));
+        settings.engine.application_threads = threads;
+        let (sends, sent) = channel();
+        let engine = Engine::start(&settings, |_| Box::new(Sends(sends.clone()))).unwrap();
+        let mut wire = log_on(&engine, "CLIENT");
+        wire.send("35=D|34=2|11=a");
+        match (threads, sent.recv_timeout(LONG).unwrap()) {
+            (0, Err(SendError::NotHere)) | (1, Ok(Sent::Direct(2))) => {}
+            (_, sent) => panic!("{sent:?}"),
+        }
+    }
+}
