@@ -1,16 +1,25 @@
-//! `transfix run`: a gateway without an application of its own. Messages go from session to session
-//! by the rules of a file, and to programs of any language by a Unix socket.
+//! `transfix run`: a gateway without an application of its own. Messages go from session to
+//! session by the rules of a file, to programs of any language by a Unix socket, into files and out
+//! of them.
 
+mod asked;
 mod bridge;
+mod copy;
+mod files;
 mod line;
+mod origins;
 mod port;
+mod program;
 mod routes;
+mod sending;
+mod told;
+mod written;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use transfix::{Engine, SessionId, Settings};
+use transfix::{Admin, Application, Engine, Settings};
 
 use crate::events;
 use crate::input::failed;
@@ -18,8 +27,11 @@ use crate::not_started::NotStarted;
 use crate::serve::{Asked, LOGOUT_MS, say_where, steer, tell};
 use crate::show::say;
 use bridge::Bridge;
+use files::{Drains, Sources};
+use origins::Origins;
 use port::Ports;
 use routes::Routes;
+use told::Told;
 
 /// Run a gateway: sessions of a settings file, between which rules pass messages on.
 #[derive(Debug, clap::Args)]
@@ -33,17 +45,21 @@ The routes are read in their order; the first that fits a message takes it:
   msg_type = [\"NewOrderSingle\", \"F\"]     left out: all
   when = { Symbol = \"EU*\" }              all of these fields; * at the end
   to = [\"FIX.4.4:GATE->VENUE\"]           the first that is logged on; pick = \"all\" for all
+  set = { Account = \"HOUSE\" }            remove = [\"Text\"]
   [[socket]]
   name = \"desk\"                          to = [\"socket:desk\"] sends messages there
   path = \"desk.sock\"
-The page \"Gateway\" of the book says what programs speak at a socket.
+  [[file]]
+  name = \"reports\"                       to = [\"file:reports\"] writes them there
+  path = \"reports.jsonl\"                 mode = \"read\": what is in it is sent
+The page \"Gateway\" of the book has all keys, and what programs speak at a socket.
 Ends on Ctrl-C or SIGTERM: logs out everywhere. On SIGHUP it reads both files again.
 Exit code: 0 all sessions logged out, 1 not started or a session did not end in order,
 2 wrong usage, or files that cannot be read.")]
 pub(crate) struct Args {
     /// Settings file with the sessions.
     settings: PathBuf,
-    /// File of the routes and sockets.
+    /// File of the routes, sockets and files.
     #[arg(long, value_name = "FILE", default_value = "routes.toml")]
     routes: PathBuf,
     /// Only say whether both files are right.
@@ -57,13 +73,44 @@ const APPLICATION_THREADS: usize = 2;
 /// The rules in force.
 type InForce = Arc<RwLock<Arc<Routes>>>;
 
+/// What all sessions of a gateway share. A clone is the same.
+#[derive(Clone)]
+struct Gateway {
+    routes: InForce,
+    ports: Ports,
+    drains: Drains,
+    origins: Origins,
+    told: Told,
+    /// As soon as the engine runs.
+    admin: Arc<OnceLock<Admin>>,
+}
+
+impl Gateway {
+    /// Opens the sockets and files.
+    fn open(routes: Routes) -> Result<Self, String> {
+        let (origins, told) = (Origins::default(), Told::begin()?);
+        let drains = Drains::open(&routes.files)?;
+        let ports = Ports::open(&routes.sockets, &origins, &told)?;
+        let routes = Arc::new(RwLock::new(Arc::new(routes)));
+        Ok(Self { routes, ports, drains, origins, told, admin: Arc::default() })
+    }
+
+    fn routes(&self) -> Arc<Routes> {
+        Arc::clone(&self.routes.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn put_in_force(&self, routes: Arc<Routes>) {
+        *self.routes.write().unwrap_or_else(PoisonError::into_inner) = routes;
+    }
+
+    fn bridge(&self) -> Box<dyn Application> {
+        Box::new(Bridge::new(self))
+    }
+}
+
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let settings = match Settings::load(&args.settings) {
-        Ok(settings) => with_threads(settings),
-        Err(error) => return failed(&error.to_string()),
-    };
-    let routes = match Routes::read(&args.routes, &settings) {
-        Ok(routes) => routes,
+    let (settings, routes) = match read(args) {
+        Ok(read) => read,
         Err(errors) => return failed(&errors.join("\n")),
     };
     if args.check {
@@ -77,27 +124,40 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Messages are passed on in threads that hold no session: so one session may wait for another.
-fn with_threads(mut settings: Settings) -> Settings {
+/// What both files say.
+///
+/// # Errors
+/// All that is wrong with the settings, or else all that is wrong with the routes.
+fn read(args: &Args) -> Result<(Settings, Routes), Vec<String>> {
+    let settings = Settings::load_or_all_errors(&args.settings);
+    let mut settings =
+        settings.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    // Messages are passed on in threads that hold no session: so one session may wait for another.
     let threads = &mut settings.engine.application_threads;
     *threads = (*threads).max(APPLICATION_THREADS);
-    settings
+    let routes = written::read(&args.routes, &settings)?;
+    Ok((settings, routes))
 }
 
 fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotStarted> {
     // Before the engine starts: no signal is lost.
     let asked = Asked::listen()?;
     events::open(settings.events.as_ref())?;
-    let ports = Ports::open(routes.sockets())?;
     say(&routes.to_string());
-    let in_force: InForce = Arc::new(RwLock::new(Arc::new(routes)));
-    let bridge = |_: &SessionId| Box::new(Bridge::new(&in_force, &ports)) as Box<_>;
-    let engine = Engine::start(&settings, bridge)?;
-    ports.begin(engine.admin())?;
-    let go_over = |engine: &mut Engine, from: &Settings| {
-        reload((&args.settings, &args.routes), engine, from, (&in_force, &ports))
-    };
-    steer(&args.settings, (engine, settings), asked, go_over)
+    let gateway = Gateway::open(routes)?;
+    let admitted = gateway.clone();
+    let engine = Engine::builder(&settings)
+        .admit(move |_| Some(admitted.bridge()))
+        .start(|_| gateway.bridge())?;
+    let admin = engine.admin();
+    // It is set once.
+    let _ = gateway.admin.set(admin.clone());
+    gateway.ports.begin(&admin)?;
+    let sources = Sources::begin(&gateway.routes().files, &admin)?;
+    let go_over = |engine: &mut Engine, from: &Settings| reload(args, engine, from, &gateway);
+    let orderly = steer(&args.settings, (engine, settings), asked, go_over);
+    drop(sources);
+    orderly
 }
 
 /// Goes over to what both files say now.
@@ -105,28 +165,34 @@ fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotSta
 /// # Errors
 /// All that is wrong with them; then nothing has changed.
 fn reload(
-    (settings, routes): (&Path, &Path),
+    args: &Args,
     engine: &mut Engine,
     from: &Settings,
-    (in_force, ports): (&InForce, &Ports),
+    gateway: &Gateway,
 ) -> Result<(Settings, String), Vec<String>> {
-    let to = Settings::load_or_all_errors(settings);
-    let to = to.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-    let to = with_threads(to);
-    let routes = Routes::read(routes, &to)?;
-    let now = || Arc::clone(&in_force.read().unwrap_or_else(PoisonError::into_inner));
-    if now().sockets() != routes.sockets() {
-        return Err(vec!["sockets are opened at the start alone: start the gateway anew".into()]);
+    let (to, routes) = read(args)?;
+    let before = gateway.routes();
+    if !before.same_places(&routes) {
+        let why = "sockets and files are opened at the start alone: start the gateway anew";
+        return Err(vec![why.into()]);
     }
-    let application = |_: &SessionId| Box::new(Bridge::new(in_force, ports)) as Box<_>;
-    let done = engine.reload(from, &to, LOGOUT_MS, application);
-    let done = done.map_err(|error| vec![error.to_string()])?;
+    let (changed, routes) = (*before != routes, Arc::new(routes));
+    // New sessions begin under the new routes.
+    gateway.put_in_force(Arc::clone(&routes));
+    let done = engine.reload(from, &to, LOGOUT_MS, |_| gateway.bridge());
+    let done = done.map_err(|error| {
+        gateway.put_in_force(before);
+        vec![error.to_string()]
+    })?;
     tell(&done);
     say_where(engine);
-    let changed = *now() != routes;
-    *in_force.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(routes);
-    let failed = done.failed.iter().map(|(id, error)| format!("\n{id} has failed: {error}"));
-    let mut said = done.changes.to_string() + &failed.collect::<String>();
+    let mut said = done.changes.to_string();
+    for (id, error) in &done.failed {
+        said += &format!("\n{id} has failed: {error}");
+        if routes.name(id) {
+            said += "; routes name it: their messages are not available until it is there";
+        }
+    }
     if changed {
         say("reload: the routes are new");
         said += "\nthe routes are new";

@@ -1,124 +1,276 @@
 //! The application of each session of a gateway: passes messages on.
+//!
+//! Invariants: a message counts as taken when all of its targets have it for good: in the store of
+//! a session, on the disk, or by the word of a program. Where one may have it already, it comes
+//! again with PossResend(97).
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
+use serde_json::json;
 use transfix::{
-    Application, BusinessReject, Disconnection, Message, SendError, Sent, SessionHandle, SessionId,
-    SessionRef, Tag, clock, tag,
+    Application, BeginString, BusinessReject, Disconnection, Message, MessageAnswer, Rejected,
+    RejectedBy, SendError, Sent, SessionHandle, SessionId, SessionRef, Undone, Unsendable, tag,
 };
 
-use super::InForce;
-use super::port::{Missed, Ports};
-use super::routes::{Pick, Target};
-use crate::show::say;
+use super::asked::{Asked, SharedPassed, lock};
+use super::copy::{Beside, Change};
+use super::line;
+use super::origins::Origin;
+use super::routes::{Pick, Route, Target};
+use super::{Gateway, InForce};
 
-/// How long a message may wait for its number, in nanoseconds.
-const NUMBER_NS_MAX: u64 = 5_000_000_000;
-const NUMBER_LOOK: Duration = Duration::from_micros(50);
 /// BusinessRejectReason(380): DeliverTo firm not available.
 const NO_SUCH_FIRM: u16 = 7;
-/// Whom a message is for: these go when it goes there.
-const DELIVER_TO: [Tag; 3] = [tag::DELIVER_TO_COMP_ID, Tag(129), Tag(145)];
-/// From whom it is: we say so anew.
-const ON_BEHALF_OF: [Tag; 3] = [tag::ON_BEHALF_OF_COMP_ID, Tag(116), Tag(144)];
+
+/// Why a target does not have a message.
+enum Missed {
+    /// It never got it: another one may.
+    NotHandedOver(BusinessReject),
+    /// It may have it, or cannot have it: nobody else gets it.
+    Final(BusinessReject),
+}
+
+impl From<Missed> for BusinessReject {
+    fn from(missed: Missed) -> Self {
+        match missed {
+            Missed::NotHandedOver(reject) | Missed::Final(reject) => reject,
+        }
+    }
+}
+
+fn not_there() -> Missed {
+    Missed::NotHandedOver(BusinessReject::not_available())
+}
 
 /// Passes the messages of one session on.
 pub(super) struct Bridge {
-    routes: InForce,
-    ports: Ports,
+    gateway: Gateway,
+    /// What comes may have been passed on by a process of before: up to the first message that the
+    /// counterparty sends for the first time.
+    may_repeat: bool,
+    /// What has become of the last message.
+    passed: SharedPassed,
+}
+
+/// A message on its way.
+struct Passing<'a, 'm, 's> {
+    gateway: &'a Gateway,
+    message: &'a Message<'m>,
+    session: &'a mut SessionRef<'s>,
+    seq: u64,
+    repeats: bool,
+    passed: &'a SharedPassed,
+    /// The answer, when a program is to give it.
+    answer: Option<MessageAnswer>,
 }
 
 impl Bridge {
-    pub(super) fn new(routes: &InForce, ports: &Ports) -> Self {
-        Self { routes: Arc::clone(routes), ports: ports.clone() }
+    pub(super) fn new(gateway: &Gateway) -> Self {
+        Self { gateway: gateway.clone(), may_repeat: true, passed: SharedPassed::default() }
     }
 
-    fn is_there(&self, target: &Target, session: &SessionRef<'_>) -> bool {
-        match target {
-            Target::Socket(name) => self.ports.has_program(name),
-            Target::Session(id) => session.other(id).is_some_and(|other| other.is_logged_on()),
+    /// Whether this message, or what was made of it, may have gone out before.
+    fn repeats(&mut self, seq: u64, message: &Message<'_>) -> bool {
+        self.may_repeat &= message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
+        let id = (seq, hash(message));
+        let mut passed = lock(&self.passed);
+        if passed.message != id {
+            (passed.message, passed.in_doubt) = (id, false);
+            passed.had.clear();
         }
+        self.may_repeat || passed.in_doubt
+    }
+}
+
+/// Of all fields that stay the same when a message is sent again.
+fn hash(message: &Message<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for field in message.fields().filter(|field| !tag::is_session_owned(field.tag)) {
+        (field.tag.0, field.value).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+impl Passing<'_, '_, '_> {
+    fn from(&self) -> Origin {
+        Origin::Session(self.session.id().clone(), self.seq)
     }
 
-    fn to_one(
+    /// Sends a copy into this session. Returns when it is safe in its store.
+    fn to_session(
         &self,
-        target: &Target,
-        message: &Message<'_>,
-        session: &SessionRef<'_>,
+        to: &SessionHandle,
+        change: &Change,
+        ref_seq: Option<u64>,
     ) -> Result<(), Missed> {
-        match target {
-            Target::Socket(name) => self.ports.ask(name, session.id(), message),
-            Target::Session(id) => {
-                let not_there = || Missed::NotHandedOver(BusinessReject::not_available());
-                let other = session.other(id).ok_or_else(not_there)?;
-                sent(&other, other.send_copy(message))
+        let sender = self.session.id().target_comp_id.clone();
+        let beside = Beside { sender: &sender, repeats: self.repeats, ref_seq };
+        let sent = self.gateway.origins.sent(to, self.from(), || {
+            to.send_stored(self.message.msg_type(), |body| {
+                change.write(self.message, beside, body);
+            })
+        });
+        match sent {
+            Ok(Sent::Direct(_) | Sent::Stored(_) | _) => Ok(()),
+            // What is wrong with the message stays wrong.
+            Err(
+                error @ (SendError::Misuse(_)
+                | SendError::Invalid(_)
+                | SendError::TooLong { .. }
+                | SendError::Vetoed),
+            ) => Err(Missed::Final(BusinessReject::other(error.to_string()))),
+            Err(SendError::Failed) => {
+                lock(self.passed).in_doubt = true;
+                Err(Missed::Final(BusinessReject::not_available()))
             }
+            Err(_) => Err(not_there()),
         }
     }
 
-    /// To the counterparty that the message names, from the one that it comes from.
-    fn to_third_party(
-        &self,
-        firm: &[u8],
-        message: &Message<'_>,
-        session: &SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        let from = session.id();
-        let found = self.ports.admin().and_then(|admin| {
-            let mut all = admin.handles().into_iter();
-            all.find(|one| is_with(one, firm, from))
-        });
-        let Some(other) = found else {
-            return Err(BusinessReject::new(NO_SUCH_FIRM, "DeliverTo firm not available"));
+    /// The session that DeliverToCompID(128) names.
+    fn third_party(&self) -> Result<SessionHandle, Missed> {
+        let from = self.session.id();
+        let firm = self.message.raw(tag::DELIVER_TO_COMP_ID).unwrap_or_default();
+        let is_it = |one: &SessionHandle| {
+            let id = one.id();
+            id.target_comp_id.as_bytes() == firm
+                && id.begin_string == from.begin_string
+                && id != from
         };
-        let done = other.send(message.msg_type(), |body| {
-            body.str(tag::ON_BEHALF_OF_COMP_ID, &from.target_comp_id);
-            for (n, field) in message.fields().enumerate() {
-                let is_left_out = tag::is_session_owned(field.tag)
-                    || [&OF_ITS_SESSION[..], &DELIVER_TO, &ON_BEHALF_OF]
-                        .concat()
-                        .contains(&field.tag);
-                if !is_left_out {
-                    body.fields(message.encoded(n));
-                }
-            }
-        });
-        Ok(sent(&other, done)?)
+        let found =
+            self.gateway.admin.get().and_then(|admin| admin.handles().into_iter().find(is_it));
+        let no_such = || BusinessReject::new(NO_SUCH_FIRM, "DeliverTo firm not available");
+        found.ok_or_else(|| Missed::Final(no_such()))
     }
-}
 
-/// What belongs to the session that a message came on, beside what each session writes: ids below
-/// the two sides.
-const OF_ITS_SESSION: [Tag; 4] =
-    [tag::SENDER_SUB_ID, tag::SENDER_LOCATION_ID, tag::TARGET_SUB_ID, tag::TARGET_LOCATION_ID];
-
-fn is_with(one: &SessionHandle, firm: &[u8], from: &SessionId) -> bool {
-    let id = one.id();
-    id.target_comp_id.as_bytes() == firm && id.begin_string == from.begin_string && id != from
-}
-
-/// What has become of a message. One that waits in memory for its number is waited for, since the
-/// message that it is a copy of counts as taken when this returns. A crash may still lose it: a
-/// number is no commit, and of a target that has logged off it stays in memory.
-fn sent(to: &SessionHandle, sent: Result<Sent, SendError>) -> Result<(), Missed> {
-    match sent {
-        Ok(Sent::Queued { .. }) => {
-            let until_ns = clock::monotonic_ns() + NUMBER_NS_MAX;
-            while to.is_logged_on() && to.queued_bytes() > 0 {
-                if clock::monotonic_ns() > until_ns {
-                    return Err(Missed::Final(BusinessReject::not_available()));
-                }
-                std::thread::park_timeout(NUMBER_LOOK);
+    /// Gives it to a target that is no program.
+    fn to_one(&self, target: &Target, change: &Change) -> Result<(), Missed> {
+        match target {
+            Target::Session(id) => {
+                let to = self.session.other(id).ok_or_else(not_there)?;
+                self.to_session(&to, change, self.ref_seq_for(id))
             }
-            Ok(())
+            Target::ThirdParty => {
+                let to = self.third_party()?;
+                let ref_seq = self.ref_seq_for(to.id());
+                self.to_session(&to, change, ref_seq)
+            }
+            Target::File(name) => {
+                let session = self.session.id().to_string();
+                let line = line::without_id(&session, self.message, self.repeats);
+                self.gateway.drains.write(name, &line).map_err(|error| {
+                    tracing::error!(file = %name, %error, "a message is not written");
+                    not_there()
+                })
+            }
+            // They are asked.
+            Target::Socket(_) => Err(not_there()),
         }
-        Ok(_) => Ok(()),
-        // What is wrong with the message stays wrong.
-        Err(error @ (SendError::Misuse(_) | SendError::Invalid(_) | SendError::TooLong { .. })) => {
-            Err(Missed::Final(BusinessReject::other(error.to_string())))
+    }
+
+    /// RefSeqNum(45) of a BusinessMessageReject(j), as it is for this session: the number of its
+    /// message that was passed on.
+    fn ref_seq_for(&self, to: &SessionId) -> Option<u64> {
+        match self.rejected()? {
+            Origin::Session(id, seq) if id == *to => Some(seq),
+            Origin::Session(..) | Origin::Program(..) => None,
         }
-        Err(_) => Err(Missed::NotHandedOver(BusinessReject::not_available())),
+    }
+
+    /// From whom the message is that a BusinessMessageReject(j) rejects.
+    fn rejected(&self) -> Option<Origin> {
+        if self.message.msg_type() != b"j" {
+            return None;
+        }
+        let seq = self.message.uint(tag::REF_SEQ_NUM).ok()?;
+        self.gateway.origins.find(self.session.id(), seq)
+    }
+
+    /// A target that has had the message does not get it again.
+    fn has_had(&self, n: usize) -> bool {
+        lock(self.passed).had.contains(&n)
+    }
+
+    /// Asks the programs at these targets, of which each is there. The answer comes from them.
+    fn ask(&mut self, programs: &[(usize, &str)]) -> Result<(), Missed> {
+        let answer = self.answer.take().or_else(|| self.session.answer_later());
+        let Some(answer) = answer else { return Err(not_there()) };
+        lock(self.passed).in_doubt = true;
+        let asked = Asked::new(answer, programs.len(), Arc::clone(self.passed));
+        for (n, name) in programs {
+            let message = (self.message, self.repeats);
+            if !self.gateway.ports.ask((name, *n), self.session.id(), message, &asked) {
+                // It has gone this moment.
+                asked.answered(*n, Err(BusinessReject::not_available()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives it to the first of its targets that takes it.
+    fn give_first<'t>(
+        &mut self,
+        route: &Route,
+        targets: impl Iterator<Item = &'t Target>,
+    ) -> Result<(), BusinessReject> {
+        let mut last = BusinessReject::not_available();
+        for (n, target) in targets.enumerate() {
+            let done = match target {
+                Target::Socket(name) if self.gateway.ports.has_program(name) => {
+                    self.ask(&[(n, name)])
+                }
+                target => self.to_one(target, &route.change),
+            };
+            match done {
+                Ok(()) => return Ok(()),
+                Err(Missed::Final(reject)) => return Err(reject),
+                Err(Missed::NotHandedOver(reject)) => last = reject,
+            }
+        }
+        Err(last)
+    }
+
+    /// Gives it to each of its targets: programs last, who give the answer.
+    fn give_all(&mut self, route: &Route) -> Result<(), BusinessReject> {
+        let mut programs = Vec::new();
+        for (n, target) in route.to.iter().enumerate().filter(|(n, _)| !self.has_had(*n)) {
+            let Target::Socket(name) = target else { continue };
+            if !self.gateway.ports.has_program(name) {
+                return Err(BusinessReject::not_available());
+            }
+            programs.push((n, name.as_str()));
+        }
+        for (n, target) in route.to.iter().enumerate() {
+            if !matches!(target, Target::Socket(_)) && !self.has_had(n) {
+                self.to_one(target, &route.change)?;
+                lock(self.passed).had.insert(n);
+            }
+        }
+        match programs.is_empty() {
+            true => Ok(()),
+            false => Ok(self.ask(&programs)?),
+        }
+    }
+
+    fn pass(&mut self, routes: &InForce) -> Result<(), BusinessReject> {
+        // A reject goes to whom it is about, whatever the routes say.
+        if let Some(Origin::Session(id, seq)) = self.rejected()
+            && let Some(to) = self.session.other(&id)
+        {
+            return Ok(self.to_session(&to, &Change::default(), Some(seq))?);
+        }
+        let routes = Arc::clone(&routes.read().unwrap_or_else(PoisonError::into_inner));
+        let Some(route) = routes.find(self.session.id(), self.message) else {
+            return Err(BusinessReject::unsupported());
+        };
+        match route.pick {
+            Pick::All => self.give_all(route),
+            Pick::First => self.give_first(route, route.to.iter()),
+            Pick::Hash => {
+                self.give_first(route, route.to.get(route.hashed(self.message)).into_iter())
+            }
+        }
     }
 }
 
@@ -128,41 +280,67 @@ impl Application for Bridge {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        let routes = Arc::clone(&self.routes.read().unwrap_or_else(PoisonError::into_inner));
-        let Some(route) = routes.find(&session.id().to_string(), message) else {
-            return match message.raw(tag::DELIVER_TO_COMP_ID) {
-                Some(firm) => self.to_third_party(firm, message, session),
-                None => Err(BusinessReject::unsupported()),
-            };
-        };
-        match route.pick {
-            Pick::All => {
-                Ok(route.to.iter().try_for_each(|one| self.to_one(one, message, session))?)
-            }
-            Pick::First => {
-                // Where nobody is there, the first one that keeps it for later has it.
-                let (there, others): (Vec<_>, Vec<_>) =
-                    route.to.iter().partition(|one| self.is_there(one, session));
-                let mut last = BusinessReject::not_available();
-                for target in there.into_iter().chain(others) {
-                    match self.to_one(target, message, session) {
-                        Ok(()) => return Ok(()),
-                        Err(Missed::Final(reject)) => return Err(reject),
-                        Err(Missed::NotHandedOver(reject)) => last = reject,
-                    }
+        let seq = message.msg_seq_num().unwrap_or(0);
+        let repeats = self.repeats(seq, message);
+        let (gateway, passed) = (&self.gateway, &self.passed);
+        Passing { gateway, message, session, seq, repeats, passed, answer: None }
+            .pass(&gateway.routes)
+    }
+
+    /// A Reject(3) is told to whom the message comes from.
+    fn on_reject(&mut self, rejected: &Rejected<'_>, session: &mut SessionRef<'_>) {
+        if rejected.by != RejectedBy::Session {
+            return;
+        }
+        let (text, by) = (String::from_utf8_lossy(rejected.text), session.id());
+        match self.gateway.origins.find(by, rejected.seq) {
+            Some(Origin::Session(id, seq)) => {
+                let Some(to) = session.other(&id).filter(|_| id.begin_string >= BeginString::Fix42)
+                else {
+                    return;
+                };
+                let told = to.send_stored("j", |body| {
+                    body.uint(tag::REF_SEQ_NUM, seq);
+                    body.bytes(tag::REF_MSG_TYPE, rejected.msg_type.as_bytes());
+                    body.uint(tag::BUSINESS_REJECT_REASON, 0);
+                    body.str(tag::TEXT, &format!("rejected by {}: {text}", by.target_comp_id));
+                });
+                if let Err(error) = told {
+                    tracing::warn!(session = %id, seq, %error, "a rejection is not passed on");
                 }
-                Err(last)
             }
+            Some(Origin::Program(socket, reference)) => {
+                let line = json!({ "rejected": {
+                    "ref": reference, "session": by.to_string(), "seq": rejected.seq,
+                    "reason": rejected.reason, "text": text,
+                } });
+                self.gateway.ports.tell(&socket, &line);
+            }
+            None => {}
         }
     }
 
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        say(&format!("{} logged on", session.id()));
-        self.ports.tell_all(session.id(), true);
+        self.gateway.told.say(format!("{} logged on", session.id()));
+        self.gateway.ports.tell_all(session.id(), true);
+    }
+
+    fn on_reset(&mut self, session: &mut SessionRef<'_>) {
+        self.gateway.origins.forget(session.id());
+    }
+
+    /// What was passed on, and does not count any more, comes again.
+    fn on_undone(&mut self, _: &Undone, _: &mut SessionRef<'_>) {
+        self.may_repeat = true;
+    }
+
+    /// Not for what is passed on, which has its number at once.
+    fn on_unsent(&mut self, message: &Unsendable<'_>, session: &mut SessionRef<'_>) {
+        tracing::warn!(session = %session.id(), why = %message.why, "a message is not sent");
     }
 
     fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        say(&format!("{} ended: {end}", session.id()));
-        self.ports.tell_all(session.id(), false);
+        self.gateway.told.say(format!("{} ended: {end}", session.id()));
+        self.gateway.ports.tell_all(session.id(), false);
     }
 }

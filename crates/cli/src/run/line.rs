@@ -55,8 +55,15 @@ pub(super) struct Sending {
     pub(super) fields: Vec<(u32, FieldValue)>,
 }
 
-/// A message for a program.
-pub(super) fn message(id: u64, session: &str, message: &Message<'_>) -> Value {
+/// A message for a program. `repeats`: it, or one before it, may have had it already.
+pub(super) fn message(id: u64, session: &str, message: &Message<'_>, repeats: bool) -> Value {
+    let mut line = without_id(session, message, repeats);
+    line["id"] = json!(id);
+    json!({ "message": line })
+}
+
+/// A message as an object.
+pub(super) fn without_id(session: &str, message: &Message<'_>, repeats: bool) -> Value {
     let fields = message.fields().map(|field| {
         let value = match std::str::from_utf8(field.value) {
             Ok(text) => FieldValue::Text(text.to_owned()),
@@ -65,7 +72,10 @@ pub(super) fn message(id: u64, session: &str, message: &Message<'_>) -> Value {
         json!([field.tag.0, value])
     });
     let msg_type = String::from_utf8_lossy(message.msg_type().as_bytes());
-    json!({ "message": {
-        "id": id, "session": session, "msg_type": msg_type, "fields": fields.collect::<Vec<_>>(),
-    } })
+    let fields = fields.collect::<Vec<_>>();
+    let mut line = json!({ "session": session, "msg_type": msg_type, "fields": fields });
+    if repeats {
+        line["poss_resend"] = json!(true);
+    }
+    line
 }

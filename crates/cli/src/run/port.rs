@@ -1,57 +1,49 @@
 //! The sockets of a gateway: one program at each, which gets messages and sends some.
 //!
-//! Invariants: a message counts as taken when the program has said so; who does not answer in time,
-//! or does not read, is cut off, and its messages are offered again or refused, as the settings of
-//! their session have it.
+//! Invariants: a message counts as taken when the program has said so; what is asked of one program
+//! is never answered by another.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use transfix::{Admin, BusinessReject, Message, Sent, SessionId, Tag};
+use transfix::{Admin, BusinessReject, Message, SessionId};
 
-use super::line::{self, Refusal, Said, Sending};
+use super::asked::Asked;
+use super::line::{self, Said};
+use super::origins::Origins;
+use super::program::{DOES_NOT_ANSWER, DOES_NOT_READ, Program, Writer, Wrote};
 use super::routes::Socket;
+use super::sending;
+use super::told::Told;
 
 /// The longest line of a program.
 const LINE_MAX: u64 = 1 << 20;
-/// How long a program may leave what we write unread.
-const WRITE_MAX: Duration = Duration::from_secs(5);
-
-/// Why a target does not have a message.
-pub(super) enum Missed {
-    /// It never got it: another one may.
-    NotHandedOver(BusinessReject),
-    /// It may have it, or has said no: nobody else gets it.
-    Final(BusinessReject),
-}
-
-impl From<Missed> for BusinessReject {
-    fn from(missed: Missed) -> Self {
-        match missed {
-            Missed::NotHandedOver(reject) | Missed::Final(reject) => reject,
-        }
-    }
-}
+/// Time before a socket is listened at again that had no descriptor for a program.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// All sockets. A clone is the same.
 #[derive(Clone)]
-pub(super) struct Ports {
-    inner: Arc<Inner>,
-}
+pub(super) struct Ports(Arc<Opened>);
 
-struct Inner {
-    ports: BTreeMap<String, Arc<Port>>,
-    admin: OnceLock<Admin>,
+/// Sockets that are open: their files go with them.
+#[derive(Default)]
+struct Opened(BTreeMap<String, Arc<Port>>);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        for port in self.0.values() {
+            let _ = fs::remove_file(&port.socket.path);
+        }
+    }
 }
 
 struct Port {
@@ -62,29 +54,9 @@ struct Port {
     /// Of the next message. It goes on from program to program: an answer of one that is gone never
     /// counts for a message of another.
     next_id: AtomicU64,
-}
-
-/// A program that is connected.
-struct Program {
-    stream: UnixStream,
-    /// Tells it apart from those before.
-    number: u64,
-    /// Who waits for an answer about which message.
-    waiting: BTreeMap<u64, Sender<Result<(), Refusal>>>,
-}
-
-impl Program {
-    /// Says a line. Who does not take it is gone.
-    fn say(&mut self, line: &Value) -> io::Result<()> {
-        self.stream.write_all(format!("{line}\n").as_bytes())
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // Its reader ends, and whoever waits for an answer.
-        let _ = self.stream.shutdown(std::net::Shutdown::Both);
-    }
+    admin: OnceLock<Admin>,
+    origins: Origins,
+    told: Told,
 }
 
 impl Ports {
@@ -92,8 +64,8 @@ impl Ports {
     ///
     /// # Errors
     /// Names the path that cannot be one.
-    pub(super) fn open(sockets: &[Socket]) -> Result<Self, String> {
-        let mut ports = BTreeMap::new();
+    pub(super) fn open(sockets: &[Socket], origins: &Origins, told: &Told) -> Result<Self, String> {
+        let mut ports = Opened::default();
         for socket in sockets {
             let failed =
                 |error| format!("[[socket]] {}: {}: {error}", socket.name, socket.path.display());
@@ -103,93 +75,103 @@ impl Ports {
                 listener: Mutex::new(Some(listener)),
                 program: Mutex::default(),
                 next_id: AtomicU64::new(1),
+                admin: OnceLock::new(),
+                origins: origins.clone(),
+                told: told.clone(),
             };
-            ports.insert(socket.name.clone(), Arc::new(port));
+            ports.0.insert(socket.name.clone(), Arc::new(port));
         }
-        Ok(Self { inner: Arc::new(Inner { ports, admin: OnceLock::new() }) })
+        Ok(Self(Arc::new(ports)))
     }
 
     /// Serves programs from now on, each socket in a thread of its own.
-    pub(super) fn begin(&self, admin: Admin) -> Result<(), String> {
-        // It is called once.
-        let _ = self.inner.admin.set(admin.clone());
-        for (name, port) in &self.inner.ports {
-            let (port, admin) = (Arc::clone(port), admin.clone());
+    pub(super) fn begin(&self, admin: &Admin) -> Result<(), String> {
+        for (name, port) in &self.0.0 {
+            // It is called once.
+            let _ = port.admin.set(admin.clone());
             let listener = port.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some(listener) = listener else { continue };
-            let serve = move || port.serve(&listener, &admin);
-            let thread = thread::Builder::new().name(format!("socket-{name}")).spawn(serve);
-            thread.map_err(|error| format!("thread socket-{name}: {error}"))?;
+            let (port, admin) = (Arc::clone(port), admin.clone());
+            start(format!("socket-{name}"), move || port.serve(&listener, &admin))?;
         }
         Ok(())
     }
 
-    pub(super) fn admin(&self) -> Option<&Admin> {
-        self.inner.admin.get()
-    }
-
-    fn port(&self, name: &str) -> Option<&Arc<Port>> {
-        self.inner.ports.get(name)
-    }
-
     /// Whether a program is connected to this socket.
     pub(super) fn has_program(&self, name: &str) -> bool {
-        self.port(name).is_some_and(|port| port.program().is_some())
+        self.0.0.get(name).is_some_and(|port| port.program().is_some())
     }
 
-    /// Gives a message to the program, and waits until it says that it has it.
+    /// Gives a message to the program at this socket, which is its target of this number. Returns
+    /// whether there is one: then it answers, or is cut off.
     pub(super) fn ask(
         &self,
-        name: &str,
+        (name, target): (&str, usize),
         session: &SessionId,
-        message: &Message<'_>,
-    ) -> Result<(), Missed> {
-        // A route that is in force names sockets that there are.
-        let port = self.port(name).ok_or_else(not_there)?;
-        port.ask(session, message)
+        (message, repeats): (&Message<'_>, bool),
+        asked: &Asked,
+    ) -> bool {
+        let Some(port) = self.0.0.get(name) else { return false };
+        let mut place = port.program();
+        let Some(program) = place.as_mut() else { return false };
+        let id = port.next_id.fetch_add(1, Ordering::Relaxed);
+        program.wait_for(id, asked.clone(), target);
+        if !program.say(&line::message(id, &session.to_string(), message, repeats)) {
+            port.cut_off(place, DOES_NOT_READ);
+        }
+        true
+    }
+
+    /// Tells a program of something, if there is one.
+    pub(super) fn tell(&self, name: &str, line: &Value) {
+        if let Some(port) = self.0.0.get(name) {
+            port.tell(None, line);
+        }
     }
 
     /// Tells all programs that a session is logged on, or is no more.
     pub(super) fn tell_all(&self, session: &SessionId, is_on: bool) {
         let line = json!({ "session": { "id": session.to_string(), "logged_on": is_on } });
-        for port in self.inner.ports.values() {
-            let mut program = port.program();
-            if program.as_mut().is_some_and(|one| one.say(&line).is_err()) {
-                *program = None;
+        for port in self.0.0.values() {
+            port.tell(None, &line);
+        }
+    }
+}
+
+fn start(name: String, run: impl FnOnce() + Send + 'static) -> Result<(), String> {
+    let failed = |error: io::Error, name| format!("thread {name}: {error}");
+    let thread = thread::Builder::new().name(name.clone()).spawn(run);
+    thread.map(drop).map_err(|error| failed(error, name))
+}
+
+/// A socket at this path, for the owner and the group. What another program has left there goes;
+/// one that is served does not.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => {
+            if UnixStream::connect(path).is_ok() {
+                return Err(io::Error::other("another program listens there"));
             }
         }
+        Ok(_) => return Err(io::Error::other("there is a file that is no socket")),
+        Err(_) => {}
     }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        for port in self.ports.values() {
-            let _ = fs::remove_file(&port.socket.path);
-        }
-    }
-}
-
-fn not_there() -> Missed {
-    Missed::NotHandedOver(BusinessReject::not_available())
-}
-
-/// A socket at this path. What another program has left there goes; one that is served does not.
-fn listen(path: &PathBuf) -> io::Result<UnixListener> {
-    if is_socket(path) {
-        if UnixStream::connect(path).is_ok() {
-            return Err(io::Error::other("another program listens there"));
-        }
-        fs::remove_file(path)?;
-    }
-    let listener = UnixListener::bind(path)?;
-    // The owner and its group.
-    fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
-    Ok(listener)
-}
-
-fn is_socket(path: &Path) -> bool {
-    use std::os::unix::fs::FileTypeExt as _;
-    fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
+    // Made where nobody else gets to, and put in its place when it has its mode.
+    let file = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    let name = format!(".{}.{}", file.to_string_lossy(), std::process::id());
+    let private = parent.join(name);
+    fs::DirBuilder::new().mode(0o700).create(&private)?;
+    let made = private.join("s");
+    let listener = UnixListener::bind(&made).and_then(|listener| {
+        fs::set_permissions(&made, fs::Permissions::from_mode(0o660))?;
+        fs::rename(&made, path)?;
+        Ok(listener)
+    });
+    let _ = fs::remove_file(&made);
+    let _ = fs::remove_dir(&private);
+    listener
 }
 
 impl Port {
@@ -202,81 +184,129 @@ impl Port {
         self.program().as_mut().filter(|one| one.number == number).map(does)
     }
 
-    fn ask(&self, session: &SessionId, message: &Message<'_>) -> Result<(), Missed> {
-        let unanswered = || Missed::Final(BusinessReject::not_available());
-        let (to, answer) = channel();
-        let (id, number) = {
-            let mut place = self.program();
-            let program = place.as_mut().ok_or_else(not_there)?;
-            let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-            program.waiting.insert(id, to);
-            if program.say(&line::message(id, &session.to_string(), message)).is_err() {
-                self.cut_off(&mut place, "does not read");
-                return Err(unanswered());
-            }
-            (id, program.number)
-        };
-        match answer.recv_timeout(Duration::from_millis(self.socket.answer_ms)) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(Refusal { reason, text, .. })) => {
-                Err(Missed::Final(BusinessReject::new(reason, text)))
-            }
-            Err(_) => {
-                let mut place = self.program();
-                // It may be another one by now.
-                if place
-                    .as_ref()
-                    .is_some_and(|one| one.number == number && one.waiting.contains_key(&id))
-                {
-                    self.cut_off(&mut place, "does not answer");
-                }
-                Err(unanswered())
-            }
+    /// Says a line to the program; only to the one of this number, if there is one. Returns whether
+    /// it is there.
+    fn tell(&self, number: Option<u64>, line: &Value) -> bool {
+        let mut place = self.program();
+        let is_it = |one: &&mut Program| number.is_none_or(|number| one.number == number);
+        let Some(program) = place.as_mut().filter(is_it) else { return false };
+        let goes_on = program.say(line);
+        if !goes_on {
+            self.cut_off(place, DOES_NOT_READ);
         }
+        goes_on
     }
 
-    fn cut_off(&self, program: &mut Option<Program>, why: &str) {
-        if program.take().is_some() {
+    fn cut_off(&self, mut place: MutexGuard<'_, Option<Program>>, why: &str) {
+        let program = place.take();
+        // Sessions that wait for it are told, and may ask for another one.
+        drop(place);
+        if program.is_some() {
             tracing::warn!(socket = %self.socket.name, why, "a program at a socket is cut off");
         }
     }
 
     /// One program after the other; a second one is told to wait.
     fn serve(self: &Arc<Self>, listener: &UnixListener, admin: &Admin) {
+        let mut was_told = false;
         for (number, stream) in (1..).zip(listener.incoming()) {
-            let Ok(mut stream) = stream else { continue };
-            let _ = stream.set_write_timeout(Some(WRITE_MAX));
-            let mut place = self.program();
-            if place.is_some() {
-                let busy = json!({ "error": { "text": "another program is connected" } });
-                let _ = stream.write_all(format!("{busy}\n").as_bytes());
+            let served = stream.and_then(|stream| self.welcome(stream, number, admin));
+            let Err(error) = served else {
+                was_told = false;
                 continue;
-            }
-            let Ok(writer) = stream.try_clone() else { continue };
-            let mut program = Program { stream: writer, number, waiting: BTreeMap::new() };
-            if program.say(&hello(admin)).is_err() {
-                continue;
-            }
-            *place = Some(program);
-            drop(place);
-            let (port, admin) = (Arc::clone(self), admin.clone());
-            let read = move || {
-                if let Err(error) = port.read(stream, number, &admin) {
-                    let line = json!({ "error": { "text": error } });
-                    let _ = port.with(number, |program| program.say(&line));
-                }
-                // It may be another one by now.
-                port.program().take_if(|program| program.number == number);
             };
-            let name = format!("program-{}", self.socket.name);
-            if thread::Builder::new().name(name).spawn(read).is_err() {
+            if !std::mem::replace(&mut was_told, true) {
+                tracing::warn!(socket = %self.socket.name, %error, "no program can be served");
+            }
+            // It comes at once as long as there are too few descriptors.
+            thread::park_timeout(ACCEPT_PAUSE);
+        }
+    }
+
+    fn welcome(
+        self: &Arc<Self>,
+        mut stream: UnixStream,
+        number: u64,
+        admin: &Admin,
+    ) -> io::Result<()> {
+        let name = &self.socket.name;
+        let mut place = self.program();
+        if place.is_some() {
+            drop(place);
+            let busy = json!({ "error": { "text": "another program is connected" } });
+            // A few bytes always find room.
+            let _ = stream.write_all(format!("{busy}\n").as_bytes());
+            return Ok(());
+        }
+        let (mut program, writer) = Program::new(&stream, number, self.socket.answer_ms)?;
+        let _ = program.say(&hello(admin));
+        *place = Some(program);
+        drop(place);
+        let (reads, writes) = (Arc::clone(self), Arc::clone(self));
+        let read = move || {
+            let end = reads.read(stream, number);
+            if let Err(error) = &end {
+                reads.tell(Some(number), &json!({ "error": { "text": error } }));
+            }
+            // What is said to it is still written, if it reads.
+            reads.leaves(number, end);
+        };
+        start(format!("to-{name}"), move || writes.write(writer, number))
+            .and_then(|()| start(format!("from-{name}"), read))
+            .map_err(|error| {
                 *self.program() = None;
+                io::Error::other(error)
+            })?;
+        tracing::info!(socket = %name, "a program has connected");
+        self.told.say(format!("socket {name}: a program has connected"));
+        Ok(())
+    }
+
+    /// Writes what is said to the program, and looks whether it answers.
+    fn write(&self, mut writer: Writer, number: u64) {
+        loop {
+            let Some(until_ns) = self.with(number, |program| program.owes_until_ns()) else {
+                // What was said last.
+                while let Wrote::Line(_) = writer.next(None) {}
+                return;
+            };
+            let why = match writer.next(until_ns) {
+                Wrote::Over => return,
+                Wrote::Line(bytes) => {
+                    self.with(number, |program| program.written(bytes));
+                    None
+                }
+                Wrote::Time => None,
+                Wrote::End(why) => Some(why),
+            };
+            let place = self.program();
+            let Some(program) = place.as_ref().filter(|one| one.number == number) else { continue };
+            let now_ns = transfix::clock::monotonic_ns();
+            let is_late = program.owes_until_ns().is_some_and(|until_ns| until_ns <= now_ns);
+            if let Some(why) = why.or_else(|| is_late.then_some(DOES_NOT_ANSWER)) {
+                self.cut_off(place, why);
+                return;
             }
         }
     }
 
+    /// The program has ended, or has said what cannot be understood.
+    fn leaves(&self, number: u64, end: Result<(), String>) {
+        // It may be another one by now.
+        let program = self.program().take_if(|program| program.number == number);
+        let name = &self.socket.name;
+        if let Some(program) = program {
+            drop(program);
+            match end {
+                Ok(()) => tracing::info!(socket = %name, "a program has gone"),
+                Err(why) => tracing::warn!(socket = %name, why, "a program at a socket is cut off"),
+            }
+            self.told.say(format!("socket {name}: the program has gone"));
+        }
+    }
+
     /// Reads what the program says, until it ends.
-    fn read(&self, stream: UnixStream, number: u64, admin: &Admin) -> Result<(), String> {
+    fn read(&self, stream: UnixStream, number: u64) -> Result<(), String> {
         let mut reader = BufReader::new(stream);
         let mut bytes = Vec::new();
         loop {
@@ -295,19 +325,25 @@ impl Port {
             }
             let (id, answer) = match said {
                 Said::Take(id) => (id, Ok(())),
-                Said::Refuse(refusal) => (refusal.id, Err(refusal)),
+                Said::Refuse(refusal) => {
+                    let reject = BusinessReject::new(refusal.reason, refusal.text);
+                    (refusal.id, Err(reject))
+                }
                 Said::Send(sending) => {
-                    let answer = send(&sending, admin);
-                    let said = self.with(number, |program| program.say(&answer));
-                    if !matches!(said, Some(Ok(()))) {
+                    let from = (self.socket.name.as_str(), &self.origins);
+                    let answer = match self.admin.get() {
+                        Some(admin) => sending::send(&sending, from, admin),
+                        None => continue,
+                    };
+                    if !self.tell(Some(number), &answer) {
                         return Ok(());
                     }
                     continue;
                 }
             };
-            let waiting = self.with(number, |program| program.waiting.remove(&id)).flatten();
+            let waiting = self.with(number, |program| program.answered(id)).flatten();
             match waiting {
-                Some(waiting) => drop(waiting.send(answer)),
+                Some((asked, target)) => asked.answered(target, answer),
                 None => return Err(format!("no message {id} waits for an answer")),
             }
         }
@@ -323,28 +359,4 @@ fn hello(admin: &Admin) -> Value {
     json!({ "hello": {
         "version": env!("CARGO_PKG_VERSION"), "sessions": sessions.collect::<Vec<_>>(),
     } })
-}
-
-/// Sends what a program wants to be sent. Returns what it is told.
-fn send(sending: &Sending, admin: &Admin) -> Value {
-    let Sending { reference, session, msg_type, fields } = sending;
-    let failed = |code: Option<u16>, text: String| {
-        let error = json!({ "ref": reference, "code": code, "text": text });
-        json!({ "error": error })
-    };
-    let Some(handle) = admin.find(session) else {
-        return failed(None, format!("there is no session {session}"));
-    };
-    let sent = handle.send(msg_type, |body| {
-        for (tag, value) in fields {
-            body.bytes(Tag(*tag), value.bytes());
-        }
-    });
-    match sent {
-        Ok(Sent::Direct(seq) | Sent::Stored(seq)) => {
-            json!({ "sent": { "ref": reference, "seq": seq } })
-        }
-        Ok(_) => json!({ "sent": { "ref": reference, "seq": null } }),
-        Err(error) => failed(Some(error.as_u16()), error.to_string()),
-    }
 }

@@ -6,6 +6,7 @@ mod client;
 mod events;
 mod exit_codes;
 mod gateway;
+mod gateway_faults;
 mod logs;
 mod mask;
 mod migrate;

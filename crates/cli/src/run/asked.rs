@@ -1,0 +1,66 @@
+//! A message that programs are asked about, until all of them have answered.
+//!
+//! Invariant: the session hears one answer, when the last of them has come.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use transfix::{BusinessReject, MessageAnswer};
+
+/// What has become of the message that a session was called for last.
+#[derive(Default)]
+pub(super) struct Passed {
+    /// Tells it apart from all others: its number, and a hash of its fields.
+    pub(super) message: (u64, u64),
+    /// Which of its targets have had it: they don't get it again.
+    pub(super) had: BTreeSet<usize>,
+    /// One of the others may have had it.
+    pub(super) in_doubt: bool,
+}
+
+/// The same, for all who come to know of it.
+pub(super) type SharedPassed = Arc<Mutex<Passed>>;
+
+pub(super) fn lock(passed: &SharedPassed) -> MutexGuard<'_, Passed> {
+    // Nothing panics with it.
+    passed.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Open {
+    /// None once it is given.
+    answer: Option<MessageAnswer>,
+    left: usize,
+    refusal: Option<BusinessReject>,
+}
+
+/// What programs are asked about. A clone is the same.
+#[derive(Clone)]
+pub(super) struct Asked {
+    open: Arc<Mutex<Open>>,
+    passed: SharedPassed,
+}
+
+impl Asked {
+    /// So many programs are asked.
+    pub(super) fn new(answer: MessageAnswer, count: usize, passed: SharedPassed) -> Self {
+        let open = Open { answer: Some(answer), left: count, refusal: None };
+        Self { open: Arc::new(Mutex::new(open)), passed }
+    }
+
+    /// The program at this target has answered.
+    pub(super) fn answered(&self, target: usize, said: Result<(), BusinessReject>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match said {
+            Ok(()) => _ = lock(&self.passed).had.insert(target),
+            Err(reject) => _ = open.refusal.get_or_insert(reject),
+        }
+        open.left = open.left.saturating_sub(1);
+        if open.left == 0
+            && let Some(answer) = open.answer.take()
+        {
+            let said = open.refusal.take().map_or(Ok(()), Err);
+            drop(open);
+            answer.give(said);
+        }
+    }
+}

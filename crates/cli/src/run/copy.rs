@@ -1,0 +1,90 @@
+//! A received message on its way to another session: which fields go along.
+
+use transfix::{Body, Message, Tag, tag};
+
+/// What belongs to the session that a message came on, beside what each session writes: ids below
+/// the two sides, the last number processed, signature and encryption of this one message.
+const OF_ITS_SESSION: [Tag; 9] = [
+    tag::SENDER_SUB_ID,
+    tag::SENDER_LOCATION_ID,
+    tag::TARGET_SUB_ID,
+    tag::TARGET_LOCATION_ID,
+    Tag(369),
+    Tag(93),
+    Tag(89),
+    Tag(90),
+    Tag(91),
+];
+/// For whom a message is: these end here.
+const DELIVER_TO: [Tag; 3] = [tag::DELIVER_TO_COMP_ID, Tag(129), Tag(145)];
+/// For whom the sender speaks.
+const ON_BEHALF_OF: [Tag; 3] = [tag::ON_BEHALF_OF_COMP_ID, Tag(116), Tag(144)];
+const POSS_RESEND: Tag = Tag(97);
+
+/// What becomes of OnBehalfOfCompID(115), and the ids below it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum OnBehalf {
+    /// They end here: nobody has checked what the sender says.
+    #[default]
+    Drop,
+    /// They go along.
+    Keep,
+    /// OnBehalfOfCompID(115) is the counterparty that the message came from.
+    Sender,
+}
+
+/// How a message is changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) on_behalf: OnBehalf,
+    /// Fields that are written in place of those of the message.
+    pub(super) set: Vec<(Tag, String)>,
+    /// Fields that are left out.
+    pub(super) remove: Vec<Tag>,
+}
+
+/// What is said beside the message itself.
+#[derive(Clone, Copy)]
+pub(super) struct Beside<'a> {
+    /// The counterparty that it came from.
+    pub(super) sender: &'a str,
+    /// It may have been sent under another number before: PossResend(97).
+    pub(super) repeats: bool,
+    /// RefSeqNum(45) of a BusinessMessageReject(j), which names a number of the session that it
+    /// came on: what it is to whom it goes, or nothing.
+    pub(super) ref_seq: Option<u64>,
+}
+
+impl Change {
+    /// Writes the fields of a message as this wants them, all others as they came.
+    pub(super) fn write(&self, message: &Message<'_>, beside: Beside<'_>, body: &mut Body<'_>) {
+        let is_reject = message.msg_type() == b"j";
+        if beside.repeats {
+            body.str(POSS_RESEND, "Y");
+        }
+        if self.on_behalf == OnBehalf::Sender {
+            body.str(tag::ON_BEHALF_OF_COMP_ID, beside.sender);
+        }
+        if let Some(seq) = beside.ref_seq.filter(|_| is_reject) {
+            body.uint(tag::REF_SEQ_NUM, seq);
+        }
+        for (tag, value) in &self.set {
+            body.str(*tag, value);
+        }
+        for (n, field) in message.fields().enumerate() {
+            let tag = field.tag;
+            let is_left_out = tag::is_session_owned(tag)
+                || OF_ITS_SESSION.contains(&tag)
+                || DELIVER_TO.contains(&tag)
+                || (ON_BEHALF_OF.contains(&tag) && self.on_behalf != OnBehalf::Keep)
+                || (tag == POSS_RESEND && beside.repeats)
+                || (tag == tag::REF_SEQ_NUM && is_reject)
+                || self.set.iter().any(|(set, _)| *set == tag)
+                || self.remove.contains(&tag);
+            if !is_left_out {
+                body.fields(message.encoded(n));
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! A program that is connected to a socket: lines to it and from it.
+//!
+//! Invariants: whoever has something for it never waits for it; who does not read a line, or does
+//! not answer for a message, in `answer_ms` is cut off.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+use transfix::{BusinessReject, clock};
+
+use super::asked::Asked;
+
+/// Bytes that may wait for a program.
+const BYTES_MAX: usize = 64 << 20;
+
+/// A line on its way to a program.
+struct Line {
+    bytes: Vec<u8>,
+    /// When it must be written.
+    until_ns: u64,
+}
+
+/// A message that a program is asked about.
+struct Waiting {
+    asked: Asked,
+    target: usize,
+    until_ns: u64,
+}
+
+/// A program that is connected.
+pub(super) struct Program {
+    stream: UnixStream,
+    /// Tells it apart from those before.
+    pub(super) number: u64,
+    lines: Sender<Line>,
+    /// Bytes of the lines that wait.
+    bytes: usize,
+    answer_ns: u64,
+    waiting: BTreeMap<u64, Waiting>,
+}
+
+/// The other end of its lines: who writes them.
+pub(super) struct Writer {
+    stream: UnixStream,
+    lines: Receiver<Line>,
+}
+
+/// Why a program is cut off.
+pub(super) const DOES_NOT_READ: &str = "does not read";
+pub(super) const DOES_NOT_ANSWER: &str = "does not answer";
+
+impl Program {
+    /// # Errors
+    /// If its connection has no second handle.
+    pub(super) fn new(
+        stream: &UnixStream,
+        number: u64,
+        answer_ms: u64,
+    ) -> std::io::Result<(Self, Writer)> {
+        let (to, lines) = channel();
+        let writer = Writer { stream: stream.try_clone()?, lines };
+        let program = Self {
+            stream: stream.try_clone()?,
+            number,
+            lines: to,
+            bytes: 0,
+            answer_ns: answer_ms.saturating_mul(1_000_000),
+            waiting: BTreeMap::new(),
+        };
+        Ok((program, writer))
+    }
+
+    fn until_ns(&self) -> u64 {
+        clock::monotonic_ns().saturating_add(self.answer_ns)
+    }
+
+    /// Says a line. Returns whether it may still be connected: more waits than may.
+    #[must_use]
+    pub(super) fn say(&mut self, line: &Value) -> bool {
+        let bytes = format!("{line}\n").into_bytes();
+        self.bytes += bytes.len();
+        // Without a writer its reader ends soon.
+        let _ = self.lines.send(Line { bytes, until_ns: self.until_ns() });
+        self.bytes <= BYTES_MAX
+    }
+
+    /// So many bytes are written.
+    pub(super) const fn written(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Asks for an answer to this message, which is the one of this target.
+    pub(super) fn wait_for(&mut self, id: u64, asked: Asked, target: usize) {
+        let waiting = Waiting { asked, target, until_ns: self.until_ns() };
+        self.waiting.insert(id, waiting);
+    }
+
+    /// It has answered. Returns what is to be told, if it was asked.
+    pub(super) fn answered(&mut self, id: u64) -> Option<(Asked, usize)> {
+        self.waiting.remove(&id).map(|waiting| (waiting.asked, waiting.target))
+    }
+
+    /// Until when it must have answered; `None` if it owes nothing.
+    pub(super) fn owes_until_ns(&self) -> Option<u64> {
+        self.waiting.values().map(|waiting| waiting.until_ns).min()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Its reader ends. Its writer does when it has written what was said before.
+        let _ = self.stream.shutdown(Shutdown::Read);
+        for waiting in std::mem::take(&mut self.waiting).into_values() {
+            // It may have the message, or not: offered again, it is marked.
+            waiting.asked.answered(waiting.target, Err(BusinessReject::not_available()));
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// What a writer has come to.
+pub(super) enum Wrote {
+    Line(usize),
+    /// Something may be due.
+    Time,
+    End(&'static str),
+    /// Nobody says anything more.
+    Over,
+}
+
+impl Writer {
+    /// Writes the next line, or waits for one until this time.
+    pub(super) fn next(&mut self, until_ns: Option<u64>) -> Wrote {
+        let line = match until_ns {
+            None => self.lines.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(until_ns) => {
+                let wait = until_ns.saturating_sub(clock::monotonic_ns());
+                self.lines.recv_timeout(Duration::from_nanos(wait))
+            }
+        };
+        match line {
+            Ok(line) => {
+                let until_ns = until_ns.map_or(line.until_ns, |until| until.min(line.until_ns));
+                match self.write(&line.bytes, until_ns) {
+                    true => Wrote::Line(line.bytes.len()),
+                    false => Wrote::End(DOES_NOT_READ),
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => Wrote::Time,
+            Err(RecvTimeoutError::Disconnected) => Wrote::Over,
+        }
+    }
+
+    /// Returns whether all is written by then.
+    fn write(&mut self, mut bytes: &[u8], until_ns: u64) -> bool {
+        while !bytes.is_empty() {
+            let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
+            // A time of zero would mean: for ever.
+            if left.is_zero() || self.stream.set_write_timeout(Some(left)).is_err() {
+                return false;
+            }
+            match self.stream.write(bytes) {
+                Ok(0) => return false,
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                // The time is over, or the connection is.
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,53 @@
+//! Sends what a program, or a line of a file, wants to be sent.
+
+use serde_json::{Value, json};
+use transfix::{Admin, SendError, Sent, SessionHandle, Tag};
+
+use super::line::Sending;
+use super::origins::{Origin, Origins};
+
+const POSS_RESEND: Tag = Tag(97);
+
+/// Sends a message for the program at this socket. Returns what it is told.
+pub(super) fn send(sending: &Sending, (socket, origins): (&str, &Origins), admin: &Admin) -> Value {
+    let Some(handle) = admin.find(&sending.session) else {
+        return failed(sending, None, format!("there is no session {}", sending.session));
+    };
+    let from = Origin::Program(socket.to_owned(), sending.reference.clone());
+    told(sending, origins.sent(&handle, from, || stored(sending, &handle, false)))
+}
+
+/// Sends a message of this session, and returns when it is safe in the store. `repeats`: it may
+/// have been sent before.
+pub(super) fn stored(
+    sending: &Sending,
+    handle: &SessionHandle,
+    repeats: bool,
+) -> Result<Sent, SendError> {
+    handle.send_stored(&sending.msg_type, |body| {
+        if repeats {
+            body.str(POSS_RESEND, "Y");
+        }
+        for (tag, value) in &sending.fields {
+            if !(repeats && *tag == POSS_RESEND.0) {
+                body.bytes(Tag(*tag), value.bytes());
+            }
+        }
+    })
+}
+
+/// What is said of a message that was to be sent.
+pub(super) fn told(sending: &Sending, sent: Result<Sent, SendError>) -> Value {
+    let reference = &sending.reference;
+    match sent {
+        Ok(Sent::Direct(seq) | Sent::Stored(seq)) => {
+            json!({ "sent": { "ref": reference, "seq": seq } })
+        }
+        Ok(_) => json!({ "sent": { "ref": reference, "seq": null } }),
+        Err(error) => failed(sending, Some(error.as_u16()), error.to_string()),
+    }
+}
+
+pub(super) fn failed(sending: &Sending, code: Option<u16>, text: String) -> Value {
+    json!({ "error": { "ref": sending.reference, "code": code, "text": text } })
+}

@@ -1,0 +1,378 @@
+//! `transfix run` when something fails: kills, programs that are silent, targets that reject or are
+//! away. What one of them does touches nobody else, and no message is lost or doubled unmarked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::command_line::gateway::{DESK, Port, Street, VENUE, session};
+use crate::command_line::run_in;
+use crate::command_line::running::Program;
+
+/// ClOrdID(11) of each order in a journal that meets this condition.
+fn orders(street: &Street, store: &str, condition: &str) -> Vec<String> {
+    let mut args = vec!["print", "--one-line", "--type", "D", store];
+    args.extend(["--where", condition].into_iter().filter(|_| !condition.is_empty()));
+    let run = run_in(street.dir.path(), &args, b"");
+    let id = |line: &str| Some(line.split_once("ClOrdID=")?.1.split(' ').next()?.to_owned());
+    run.out.lines().filter_map(id).collect()
+}
+
+/// How often each order is at the venue without PossResend(97): once at most.
+fn at_the_venue(street: &Street) -> BTreeMap<String, u32> {
+    let mut unmarked: BTreeMap<_, u32> = BTreeMap::new();
+    for id in orders(street, AT_THE_VENUE, "") {
+        *unmarked.entry(id).or_default() += 1;
+    }
+    for id in orders(street, AT_THE_VENUE, "97=Y") {
+        *unmarked.entry(id).or_default() -= 1;
+    }
+    let silent: Vec<_> = unmarked.iter().filter(|(_, count)| **count > 1).collect();
+    assert!(silent.is_empty(), "there twice, and the second does not say so: {silent:?}");
+    unmarked
+}
+
+const AT_THE_DESK: &str = "DESK-GATE/FIX.4.4-DESK-GATE";
+const AT_THE_VENUE: &str = "VENUE-GATE/FIX.4.4-VENUE-GATE";
+
+/// ClOrdID(11) is not in BusinessMessageReject(j): the number of the order is.
+fn refused(street: &Street) -> BTreeSet<String> {
+    let print = |kind| {
+        let args = ["print", "--one-line", "--type", kind, AT_THE_DESK];
+        run_in(street.dir.path(), &args, b"").out
+    };
+    let field = |line: &str, name: &str| {
+        Some(line.split_once(name)?.1.split([' ', '|']).next()?.to_owned())
+    };
+    let sent = print("D");
+    let by_seq: BTreeMap<_, _> = sent
+        .lines()
+        .filter_map(|line| Some((field(line, " seq ")?, field(line, "ClOrdID=")?)))
+        .collect();
+    let refused = print("j");
+    let seqs = refused.lines().filter_map(|line| field(line, "RefSeqNum="));
+    seqs.filter_map(|seq| by_seq.get(&seq).cloned()).collect()
+}
+
+/// Each order that the desk sent is at the venue, or was refused, and not both; one that is there
+/// twice says so.
+fn nothing_is_lost(street: &Street) -> usize {
+    let sent = orders(street, AT_THE_DESK, "");
+    let arrived: BTreeSet<_> = at_the_venue(street).into_keys().collect();
+    let refused = refused(street);
+    let lost: Vec<_> =
+        sent.iter().filter(|id| !arrived.contains(*id) && !refused.contains(*id)).collect();
+    assert!(lost.is_empty(), "lost: {lost:?} of {}, {} refused", sent.len(), refused.len());
+    let both: Vec<_> = arrived.intersection(&refused).collect();
+    assert!(both.is_empty(), "refused, and at the venue: {both:?}");
+    sent.len()
+}
+
+/// Whatever hands messages over to the venue's session, and whether it is logged on or not.
+#[test]
+fn kills_under_load_lose_no_order_and_double_none_unmarked() {
+    for (desk, to_venue) in [("", ""), ("", "send = 'queued'\n"), ("", "offline = 'store'\n")] {
+        let street = Street::with(desk, to_venue);
+        for round in 0..3 {
+            let gate = street.gate();
+            let mut client = Program::start(&street.dir, &["connect", "client.toml", "--quiet"]);
+            client.wait_for("logged on");
+            writeln!(client.commands, "burst 400 2000").unwrap();
+            (0..60 + 50 * round).for_each(|_| drop(street.venue.wait_for("<- NewOrderSingle(D)")));
+            gate.send(Signal::KILL);
+            drop(gate);
+            // On a new port the client would not find it: it logs out and comes again.
+            writeln!(client.commands, "quit").unwrap();
+            let _ = client.ended();
+        }
+        let _gate = street.gate();
+        street.trades("wait\nbuy 1 LAST 7\nexpect 8 Symbol=LAST within 15\n");
+        assert!(nothing_is_lost(&street) > 200);
+    }
+}
+
+/// The venue goes away under load, then the gateway is killed: what was taken for it is in the
+/// store, what was not is refused.
+#[test]
+fn a_target_that_goes_away_before_a_kill_loses_nothing() {
+    for (to_venue, refuses) in [("send = 'queued'\n", true), ("offline = 'store'\n", false)] {
+        let mut street = Street::with("", to_venue);
+        let gate = street.gate();
+        let mut client = Program::start(&street.dir, &["connect", "client.toml"]);
+        client.wait_for("logged on");
+        writeln!(client.commands, "burst 600 3000").unwrap();
+        (0..60).for_each(|_| drop(street.venue.wait_for("<- NewOrderSingle(D)")));
+        street.venue.send(Signal::KILL);
+        gate.wait_for(&format!("{VENUE} ended"));
+        if refuses {
+            client.wait_for("BusinessMessageReject(j)");
+        }
+        writeln!(client.commands, "buy 5 BEFORE 30.5").unwrap();
+        gate.send(Signal::KILL);
+        drop(gate);
+        writeln!(client.commands, "quit").unwrap();
+        let _ = client.ended();
+        street.venue_again();
+        let _gate = street.gate();
+        street.trades("wait\nbuy 1 LAST 7\nexpect 8 Symbol=LAST within 15\n");
+        assert!(nothing_is_lost(&street) > 60);
+    }
+}
+
+/// With messages of two sessions open at a program that says nothing, which are as many as there
+/// are threads, the desk trades.
+#[test]
+fn a_program_that_says_nothing_holds_up_its_own_sessions_alone() {
+    let street = Street::new();
+    let gate_toml = street.dir.path().join("gate.toml");
+    let others = fs::read_to_string(&gate_toml).unwrap()
+        + &session("acceptor", "GATE", "ONE", "127.0.0.1:0")
+        + &session("acceptor", "GATE", "TWO", "127.0.0.1:0");
+    fs::write(gate_toml, others).unwrap();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['FIX.4.4:GATE->ONE', 'FIX.4.4:GATE->TWO']\nto = ['socket:desk']\n\
+         [[route]]\nfrom = ['{DESK}']\nto = ['{VENUE}']\n\
+         [[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n\
+         [[socket]]\nname = 'desk'\npath = 'desk.sock'\nanswer_ms = 60000\n"
+    ));
+    let mut gate = street.gate();
+    let mut port = Port::new(&street);
+    assert!(port.hears("hello").is_object());
+    let client = fs::read_to_string(street.dir.path().join("client.toml")).unwrap();
+    let mut others = Vec::new();
+    for name in ["ONE", "TWO"] {
+        let file = format!("{name}.toml");
+        let own = client.replace("DESK", name);
+        fs::write(street.dir.path().join(&file), own).unwrap();
+        let mut other = Program::start(&street.dir, &["connect", &file]);
+        other.wait_for("logged on");
+        writeln!(other.commands, "buy 5 EU 30.5").unwrap();
+        others.push((other, port.hears("message")["id"].clone()));
+    }
+    street.trades("wait\nbuy 5 EU 30.5\nexpect 8 ExecType=NEW\n");
+    // What it says in the end counts.
+    port.say(&json!({ "refuse": { "id": others[0].1, "text": "too late" } }));
+    others[0].0.wait_for("too late");
+    port.say(&json!({ "take": others[1].1 }));
+    for (mut other, _) in others {
+        writeln!(other.commands, "quit").unwrap();
+        other.ended();
+    }
+    gate.signal();
+    assert_eq!(gate.ended().0, Some(0));
+}
+
+/// It says more than it reads: its lines wait no longer than `answer_ms`, and the others trade.
+#[test]
+fn a_program_that_does_not_read_is_cut_off() {
+    let street = Street::new();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{DESK}']\nto = ['{VENUE}']\n\
+         [[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n\
+         [[socket]]\nname = 'desk'\npath = 'desk.sock'\nanswer_ms = 300\n"
+    ));
+    let mut gate = street.gate();
+    let mut port = Port::new(&street);
+    let wrong = json!({ "send": {
+        "ref": "x".repeat(10_000), "session": "NONE", "msg_type": "8", "fields": [],
+    } });
+    let line = format!("{wrong}\n");
+    let written =
+        (0..10_000).take_while(|_| port.stream.write_all(line.as_bytes()).is_ok()).count();
+    assert!(written < 10_000);
+    gate.wait_for_error("does not read");
+    street.trades("wait\nbuy 5 EU 30.5\nexpect 8 ExecType=NEW\n");
+    let mut next = Port::new(&street);
+    assert!(next.hears("hello").is_object());
+}
+
+/// By the number that the desk knows.
+#[test]
+fn who_sent_it_hears_that_the_target_rejects_it() {
+    let street = Street::with("validate = false\n", "");
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{DESK}']\nmsg_type = ['D', 'B']\nto = ['{VENUE}']\n\
+         [[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n"
+    ));
+    let _gate = street.gate();
+    // One that the venue never sees: from there on the numbers differ.
+    let order = "ClOrdID=1|Symbol=EU|TransactTime={now}|OrderQty=5|OrdType=LIMIT|Price=3";
+    street.trades(&format!(
+        "wait\nsend U1 Text=nobody\nexpect j BusinessRejectReason=3|RefSeqNum=2\n\
+         send B Headline=unsupported|NoLinesOfText=1|Text=x\nexpect j RefSeqNum=3|RefMsgType=B\n\
+         send D {order}|Side=Z\n\
+         expect j RefSeqNum=4|RefMsgType=D|BusinessRejectReason=0\n"
+    ));
+    let args = ["print", "--one-line", "--type", "j", AT_THE_DESK];
+    let rejects = run_in(street.dir.path(), &args, b"").out;
+    assert!(rejects.contains("rejected by VENUE: "), "{rejects}");
+}
+
+/// A program too, by its reference.
+#[test]
+fn a_program_hears_that_the_target_rejects_what_it_sent() {
+    let street = Street::new();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n\
+         [[socket]]\nname = 'desk'\npath = 'desk.sock'\n"
+    ));
+    let _gate = street.gate();
+    let mut port = Port::new(&street);
+    let fields = json!([[11, "p1"], [55, "EU"], [54, "Z"], [60, "20260101-00:00:00"], [40, "2"]]);
+    port.say(&json!({ "send": { "ref": 7, "session": VENUE, "msg_type": "D", "fields": fields } }));
+    let seq = port.hears("sent")["seq"].clone();
+    let rejected = port.hears("rejected");
+    assert_eq!((&rejected["ref"], &rejected["seq"]), (&json!(7), &seq), "{rejected}");
+    assert_eq!(rejected["session"], VENUE);
+}
+
+#[test]
+fn fields_are_set_removed_and_choose_the_target() {
+    let street = Street::new();
+    let dir = street.dir.path();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{DESK}']\nmsg_type = ['D']\npick = 'hash'\nhash = 'Symbol'\n\
+         to = ['file:one', 'file:two']\n\
+         [[route]]\nfrom = ['{DESK}']\nset = {{ Account = 'HOUSE', 50 = 'SUB' }}\n\
+         remove = ['Text']\nto = ['file:all', '{VENUE}']\npick = 'all'\n\
+         [[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n\
+         [[file]]\nname = 'one'\npath = 'one.jsonl'\n[[file]]\nname = 'two'\npath = 'two.jsonl'\n\
+         [[file]]\nname = 'all'\npath = 'all.jsonl'\n"
+    ));
+    // A crash has left half a line.
+    fs::write(dir.join("one.jsonl"), "{\"session\": \"x\"}\n{\"half").unwrap();
+    let mut gate = street.gate();
+    let mut orders = String::new();
+    (0..40).for_each(|n| orders += &format!("buy 1 S{} 7\n", n % 8));
+    street.trades(&format!(
+        "wait\n{orders}send F OrigClOrdID=1|ClOrdID=2|Symbol=EU|Side=BUY|TransactTime={{now}}\
+         |Account=OWN|Text=secret\nexpect 9 ClOrdID=2\n"
+    ));
+    let lines = |name: &str| -> Vec<Value> {
+        let text = fs::read_to_string(dir.join(name)).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let symbols = |name: &str| -> BTreeSet<String> {
+        let symbol = |line: &Value| {
+            let fields = line["fields"].as_array()?;
+            fields.iter().find(|field| field[0] == 55)?[1].as_str().map(str::to_owned)
+        };
+        lines(name).iter().filter_map(symbol).collect()
+    };
+    let (one, two) = (symbols("one.jsonl"), symbols("two.jsonl"));
+    assert_eq!(lines("one.jsonl").len() + lines("two.jsonl").len(), 41);
+    assert!(one.is_disjoint(&two) && one.len() + two.len() == 8, "{one:?} {two:?}");
+    assert_eq!(lines("all.jsonl")[0]["msg_type"], "F");
+    let args = ["print", "--one-line", "--type", "F", "--where", "50=SUB", AT_THE_VENUE];
+    let cancel = run_in(dir, &args, b"").out;
+    assert!(cancel.contains("Account=HOUSE"), "{cancel}");
+    assert!(!cancel.contains("secret") && !cancel.contains("OWN"), "{cancel}");
+    gate.signal();
+    assert_eq!(gate.ended().0, Some(0));
+}
+
+/// Lines of a file are sent in their order, once; after a kill the first one says that it may be a
+/// repetition, after an orderly stop none does.
+#[test]
+fn a_file_is_sent_once() {
+    let street = Street::new();
+    let dir = street.dir.path();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{VENUE}']\nto = ['file:reports']\n\
+         [[file]]\nname = 'reports'\npath = 'reports.jsonl'\n\
+         [[file]]\nname = 'orders'\npath = 'orders.jsonl'\nmode = 'read'\n"
+    ));
+    let append = |name: &str, text: &str| {
+        let file = OpenOptions::new().append(true).create(true).open(dir.join(name));
+        file.unwrap().write_all(text.as_bytes()).unwrap();
+    };
+    let order = |id: &str| {
+        let fields = json!([
+            [11, id],
+            [55, "EU"],
+            [54, "1"],
+            [60, "20260101-00:00:00"],
+            [38, "5"],
+            [40, "2"],
+            [44, "30.5"]
+        ]);
+        json!({ "ref": id, "session": VENUE, "msg_type": "D", "fields": fields }).to_string()
+    };
+    append("orders.jsonl", &format!("{}\nnonsense\n\n{}", order("a"), order("b")));
+    let gate = street.gate();
+    let wait = |text: &str| {
+        let path = dir.join("orders.jsonl.answers");
+        let until_ns = transfix::clock::monotonic_ns() + 20_000_000_000;
+        while !fs::read_to_string(&path).unwrap_or_default().contains(text) {
+            assert!(transfix::clock::monotonic_ns() < until_ns, "no {text}");
+            std::thread::park_timeout(std::time::Duration::from_millis(10));
+        }
+    };
+    wait("expected");
+    assert!(!fs::read_to_string(dir.join("orders.jsonl.answers")).unwrap().contains("\"b\""));
+    append("orders.jsonl", &format!("\n{}\n", order("c")));
+    wait("\"c\"");
+    gate.send(Signal::KILL);
+    drop(gate);
+    append("orders.jsonl", &format!("{}\n{}\n", order("d"), order("e")));
+    let mut gate = street.gate();
+    wait("\"e\"");
+    gate.signal();
+    assert_eq!(gate.ended().0, Some(0));
+    append("orders.jsonl", &format!("{}\n", order("f")));
+    let _gate = street.gate();
+    wait("\"f\"");
+    let unmarked = at_the_venue(&street);
+    assert!(unmarked.keys().eq(["a", "b", "c", "d", "e", "f"]), "{unmarked:?}");
+    // The kill came before, or after, the position behind it was kept.
+    let marked = orders(&street, AT_THE_VENUE, "97=Y");
+    assert!(marked == ["d"] || marked == ["c"], "{marked:?}");
+    let reports = fs::read_to_string(dir.join("reports.jsonl")).unwrap();
+    assert!(reports.lines().count() >= 5, "{reports}");
+}
+
+/// Whoever comes is served by the routes of his template.
+#[test]
+fn counterparties_of_a_template_are_bridged() {
+    let street = Street::new();
+    let gate_toml = street.dir.path().join("gate.toml");
+    let template =
+        fs::read_to_string(&gate_toml).unwrap() + &session("acceptor", "GATE", "*", "127.0.0.1:0");
+    fs::write(gate_toml, template).unwrap();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['FIX.4.4:GATE->*']\nto = ['{VENUE}']\n\
+         [[route]]\nfrom = ['{VENUE}']\nto = ['FIX.4.4:GATE->NEWCOMER']\n"
+    ));
+    let _gate = street.gate();
+    let client = street.dir.path().join("client.toml");
+    let newcomer = fs::read_to_string(&client).unwrap().replace("DESK", "NEWCOMER");
+    fs::write(client, newcomer).unwrap();
+    street.trades("wait\nbuy 5 EU 30.5\nexpect 8 ExecType=NEW\n");
+}
+
+/// Its socket is not left behind by a start that fails, and one that is served is not taken away.
+#[test]
+fn a_socket_belongs_to_one_gateway() {
+    let street = Street::new();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{DESK}']\nto = ['socket:a']\n\
+         [[socket]]\nname = 'a'\npath = 'a.sock'\n[[socket]]\nname = 'b'\npath = 'b.sock'\n"
+    ));
+    fs::write(street.dir.path().join("b.sock"), "no socket").unwrap();
+    let start = || run_in(street.dir.path(), &["run", "gate.toml"], b"");
+    let run = start();
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.err.contains("[[socket]] b: b.sock: there is a file that is no socket"), "{run:?}");
+    assert!(!street.dir.path().join("a.sock").exists());
+    fs::remove_file(street.dir.path().join("b.sock")).unwrap();
+    let _gate = street.gate();
+    let run = start();
+    assert!(run.err.contains("a.sock: another program listens there"), "{run:?}");
+    assert!(street.dir.path().join("a.sock").exists());
+    let left = fs::read_dir(street.dir.path()).unwrap();
+    let names = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(names.filter(|name| name.starts_with('.')).count() == 0);
+}
