@@ -19,7 +19,6 @@ const OF_ITS_SESSION: [Tag; 9] = [
 const DELIVER_TO: [Tag; 3] = [tag::DELIVER_TO_COMP_ID, Tag(129), Tag(145)];
 /// For whom the sender speaks.
 const ON_BEHALF_OF: [Tag; 3] = [tag::ON_BEHALF_OF_COMP_ID, Tag(116), Tag(144)];
-const POSS_RESEND: Tag = Tag(97);
 
 /// What becomes of OnBehalfOfCompID(115), and the ids below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -61,7 +60,7 @@ impl Change {
     pub(super) fn write(&self, message: &Message<'_>, beside: Beside<'_>, body: &mut Body<'_>) {
         let is_reject = message.msg_type() == b"j";
         if beside.repeats {
-            body.str(POSS_RESEND, "Y");
+            body.str(tag::POSS_RESEND, "Y");
         }
         if self.on_behalf == OnBehalf::Sender {
             body.str(tag::ON_BEHALF_OF_COMP_ID, beside.sender);
@@ -78,7 +77,7 @@ impl Change {
                 || OF_ITS_SESSION.contains(&tag)
                 || DELIVER_TO.contains(&tag)
                 || (ON_BEHALF_OF.contains(&tag) && self.on_behalf != OnBehalf::Keep)
-                || (tag == POSS_RESEND && beside.repeats)
+                || (tag == tag::POSS_RESEND && beside.repeats)
                 || (tag == tag::REF_SEQ_NUM && is_reject)
                 || self.set.iter().any(|(set, _)| *set == tag)
                 || self.remove.contains(&tag);

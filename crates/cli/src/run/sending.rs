@@ -1,12 +1,10 @@
 //! Sends what a program, or a line of a file, wants to be sent.
 
 use serde_json::{Value, json};
-use transfix::{Admin, SendError, Sent, SessionHandle, Tag};
+use transfix::{Admin, SendError, Sent, SessionHandle, Tag, tag};
 
 use super::line::Sending;
 use super::origins::{Origin, Origins};
-
-const POSS_RESEND: Tag = Tag(97);
 
 /// Sends a message for the program at this socket. Returns what it is told.
 pub(super) fn send(sending: &Sending, (socket, origins): (&str, &Origins), admin: &Admin) -> Value {
@@ -26,10 +24,10 @@ pub(super) fn stored(
 ) -> Result<Sent, SendError> {
     handle.send_stored(&sending.msg_type, |body| {
         if repeats {
-            body.str(POSS_RESEND, "Y");
+            body.str(tag::POSS_RESEND, "Y");
         }
         for (tag, value) in &sending.fields {
-            if !(repeats && *tag == POSS_RESEND.0) {
+            if !(repeats && *tag == tag::POSS_RESEND.0) {
                 body.bytes(Tag(*tag), value.bytes());
             }
         }

@@ -17,6 +17,7 @@ use crate::api::version::MessageVersion;
 use crate::drive::drives::drives;
 use crate::drive::shared::Shared;
 use crate::link::Link;
+use crate::link::callbacks::PassedOn;
 use crate::link::queue::Pushed;
 use crate::link::sent::Sent;
 use crate::observe::counters::Counters;
@@ -33,6 +34,10 @@ thread_local! {
 
 /// How long a message that is queued without a logon waits for the session's lock.
 const LOCK_WAIT_NS: u64 = 20_000_000;
+
+/// How long a session looks for the lock of another one, to which it passes a message on: longer
+/// than most turns.
+const PASS_ON_NS: u64 = 50_000;
 
 /// Time between two looks of a sender that waits for its message to be safe.
 const SAFE_LOOK: Duration = Duration::from_micros(50);
@@ -145,19 +150,41 @@ impl SessionHandle {
         })
     }
 
+    /// Sends a message that was received by another session, whose lock this thread has: so it
+    /// waits for no lock. It is in the store when this returns.
+    pub(crate) fn pass_on(&self, msg_type: &[u8], fill: &mut dyn FnMut(&mut Body<'_>)) -> PassedOn {
+        let mut is_busy = false;
+        let until_ns = self.shared.io.monotonic_ns() + PASS_ON_NS;
+        let sent = self.send_whole(msg_type, fill, |body| {
+            loop {
+                match self.shared.link.try_lock() {
+                    Ok(mut link) => return self.put(&mut link, msg_type, body),
+                    Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
+                    Err(TryLockError::WouldBlock)
+                        if self.shared.io.monotonic_ns() < until_ns
+                            && !self.shared.io.gives_way() =>
+                    {
+                        std::hint::spin_loop();
+                    }
+                    Err(TryLockError::WouldBlock) => {
+                        is_busy = true;
+                        return Err(SendError::NotHere);
+                    }
+                }
+            }
+        });
+        match sent {
+            Ok(_) => PassedOn::Sent,
+            Err(_) if is_busy => PassedOn::Busy,
+            Err(error) => PassedOn::Refused(error),
+        }
+    }
+
     /// Puts a message with its number into the store, and waits until it is safe there.
     fn store(&self, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         let shared = &*self.shared;
-        let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
         let mut link = shared.sound_link().map_err(|_| SendError::Failed)?;
-        let is_on = link.core.session.state() == State::Active;
-        // Others that wait in memory go first.
-        if link.core.must_queue() && (is_on || shared.offline != Offline::Queue) {
-            return Err(SendError::WouldBlock { queued_bytes: shared.queue.waiting() });
-        }
-        let sent = link.send_or_queue(shared.io.now(), &shared.queue, msg_type, fill);
-        self.note_sent(&mut link);
-        let (sent, batch) = (sent?, link.core.awaited());
+        let (sent, batch) = (self.put(&mut link, msg_type, body)?, link.core.awaited());
         drop(link);
         // The worker is woken when it is safe, and takes note of it.
         loop {
@@ -210,6 +237,20 @@ impl SessionHandle {
     /// field without a valid tag.
     pub fn send_copy(&self, message: &Message<'_>) -> Result<Sent, SendError> {
         self.send(message.msg_type(), |body| copy_fields(message, body))
+    }
+
+    /// Puts a message with its number into the store.
+    fn put(&self, link: &mut Link, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
+        let shared = &*self.shared;
+        let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
+        let is_on = link.core.session.state() == State::Active;
+        // Others that wait in memory go first.
+        if link.core.must_queue() && (is_on || shared.offline != Offline::Queue) {
+            return Err(SendError::WouldBlock { queued_bytes: shared.queue.waiting() });
+        }
+        let sent = link.send_or_queue(shared.io.now(), &shared.queue, msg_type, fill);
+        self.note_sent(link);
+        sent
     }
 
     /// An empty batch for messages of this session.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use transfix_codec::{Body, Message, MsgType};
-use transfix_session::{BeginString, SendError, SessionId, State};
+use transfix_session::{BeginString, SessionId, State};
 
 use crate::api::application::{Application, SessionRef};
 use crate::api::handle::SessionHandle;
@@ -12,7 +12,7 @@ use crate::api::logon::LogonAttempt;
 use crate::drive::registry::Registry;
 use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::before_send::BeforeSend;
-use crate::link::callbacks::{Access, Callbacks};
+use crate::link::callbacks::{Access, Callbacks, PassedOn};
 use crate::link::gate::Gate;
 use crate::link::judging::Judgement;
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
@@ -167,8 +167,10 @@ impl Callbacks for Owner {
         (begin_string, target_comp_id): (BeginString, &str),
         msg_type: MsgType<'_>,
         fill: &mut dyn FnMut(&mut Body<'_>),
-    ) -> Option<Result<(), SendError>> {
-        let handle = SessionHandle::of(self.sessions.with(begin_string, target_comp_id)?);
-        Some(handle.send(msg_type, fill).map(drop))
+    ) -> PassedOn {
+        match self.sessions.with(begin_string, target_comp_id) {
+            Some(session) => SessionHandle::of(session).pass_on(msg_type.as_bytes(), fill),
+            None => PassedOn::Nobody,
+        }
     }
 }

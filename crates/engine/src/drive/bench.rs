@@ -16,7 +16,7 @@ use crate::drive::line::{Line, Visited};
 use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
 use crate::link::answers::{BusinessReject, Direction, Resend};
-use crate::link::callbacks::{Access, Callbacks, Remote};
+use crate::link::callbacks::{Access, Callbacks, PassedOn, Remote};
 use crate::link::desk::{Call, Desk, Item, Made, Work};
 use crate::link::judging::Judgement;
 use crate::link::later::{Answer, Later, Parts};
@@ -443,7 +443,7 @@ impl Callbacks for Pooled {
         to: (BeginString, &str),
         msg_type: MsgType<'_>,
         fill: &mut dyn FnMut(&mut Body<'_>),
-    ) -> Option<Result<(), SendError>> {
+    ) -> PassedOn {
         self.0.seat().application.pass_on(to, msg_type, fill)
     }
 }

@@ -62,14 +62,24 @@ pub(crate) trait Callbacks: Send {
     /// Gives back the memory of a burst that is over.
     fn trim(&mut self) {}
 
-    /// Sends a message into the session of this version with that counterparty; `None` if there is
-    /// none.
+    /// Sends a message into the session of this version with that counterparty. It is in the store
+    /// of that session when this returns.
     fn pass_on(
         &self,
         to: (BeginString, &str),
         msg_type: MsgType<'_>,
         fill: &mut dyn FnMut(&mut Body<'_>),
-    ) -> Option<Result<(), SendError>>;
+    ) -> PassedOn;
+}
+
+/// What has become of a message that was to be passed on to another session.
+pub(crate) enum PassedOn {
+    Sent,
+    Refused(SendError),
+    /// There is no such session.
+    Nobody,
+    /// Another thread has that session at this moment.
+    Busy,
 }
 
 /// The session while its owner is called.

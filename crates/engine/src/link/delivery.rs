@@ -16,6 +16,8 @@ use crate::observe::mask::masked;
 use crate::settings::{Unavailable, UnavailableAction};
 
 const MS: u64 = 1_000_000;
+/// Time before a message is offered again to a session that was busy.
+const SOON_NS: u64 = MS / 5;
 
 /// What is done with a message when its turn comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,6 +234,11 @@ impl Delivery {
     pub(super) fn offer_later(&mut self, now: Now) {
         self.offers += 1;
         self.at_ns = now.monotonic_ns + u64::from(self.policy.delay_ms) * MS;
+    }
+
+    /// The message whose turn it is found another session busy, and is to be offered again soon.
+    pub(super) const fn offer_soon(&mut self, now: Now) {
+        self.at_ns = now.monotonic_ns + SOON_NS;
     }
 
     /// The lowest number of a message that has not been taken yet; those of before a reset have

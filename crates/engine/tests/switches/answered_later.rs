@@ -172,6 +172,10 @@ struct Slow {
 
 #[derive(Clone, Default)]
 struct Behaviour {
+    /// Who commits waits as long as somebody has it.
+    stuck: Arc<Mutex<()>>,
+    /// The next number in of the last commit.
+    next_in: Arc<AtomicU64>,
     safe: Arc<AtomicU64>,
     fails: Arc<AtomicBool>,
     wake: Arc<Mutex<Option<Wake>>>,
@@ -196,8 +200,10 @@ impl Store for Slow {
     }
 
     fn commit(&mut self) -> Result<Committed, StoreError> {
+        drop(self.does.stuck.lock().unwrap());
         self.store.commit()?;
         self.last += 1;
+        self.does.next_in.store(self.store.numbers().next_in, Ordering::SeqCst);
         Ok(Committed::Pending(self.last))
     }
 
@@ -296,6 +302,55 @@ fn what_is_sent_stored_has_a_number_or_is_in_the_store() {
         assert!(matches!(send("REFUSES"), Ok(Sent::Direct(sent)) if sent == seq));
         assert_eq!(wire.next(), format!("35=B|34={seq}|58=news"));
     }
+}
+
+/// A message for a third party whose session is busy: nobody waits for it, it does not count as
+/// taken, and goes there as soon as that session is free. So it never waits in memory alone.
+#[test]
+fn a_message_for_a_busy_third_party_does_not_count_before_it_is_there() {
+    let mut sessions = vec![venue(|s| s.route_third_party = true), venue(|_| ())];
+    sessions[1].target_comp_id = "OTHER".to_owned();
+    for session in &mut sessions {
+        session.threads.mode = transfix::Mode::Dedicated;
+    }
+    let settings = Settings { sessions, ..Settings::default() };
+    let does = [Behaviour::default(), Behaviour::default()];
+    does.iter().for_each(Behaviour::all_is_safe);
+    let of_stores = does.clone();
+    let (asks, _asked) = channel();
+    let engine = Engine::builder(&settings)
+        .stores(move |session, _| {
+            let store = MemoryStore::new(1 << 20, 1);
+            let does = of_stores[usize::from(&*session.target_comp_id == "OTHER")].clone();
+            Ok(Some(Box::new(Slow { store, last: 0, does })))
+        })
+        .start(|_| Box::new(Asks(asks.clone())))
+        .unwrap();
+    let (mut ours, mut theirs) = (log_on(&engine, "CLIENT"), log_on(&engine, "OTHER"));
+    let [of_ours, of_theirs] = does;
+    let busy = of_theirs.stuck.lock().unwrap();
+    theirs.send("35=1|34=2|49=OTHER|112=x");
+    // Its own worker is in it now, or soon is.
+    let other = session(&engine, "OTHER");
+    while other.next_numbers().0 < 3 {
+        thread::yield_now();
+    }
+    ours.send("35=D|34=2|128=OTHER|11=a");
+    ours.send("35=D|34=3|43=Y|122=20260101-00:00:00|128=OTHER|11=b");
+    ours.send("35=1|34=4|112=y");
+    assert_eq!(ours.next(), "35=0|34=2|112=y", "others wait");
+    assert_eq!(of_ours.next_in.load(Ordering::SeqCst), 2, "a crash now would lose the message");
+    drop(busy);
+    assert_eq!(theirs.next(), "35=0|34=2|112=x");
+    assert_eq!(theirs.next(), "35=D|34=3|115=CLIENT|11=a");
+    assert_eq!(
+        theirs.next(),
+        "35=D|34=4|97=Y|115=CLIENT|11=b",
+        "a process of before may have had it"
+    );
+    // Its own counterparty is nobody else.
+    ours.send("35=D|34=5|128=CLIENT|11=c");
+    assert!(ours.next().starts_with("35=j|34=3|45=5|"));
 }
 
 /// A callback in the thread of its session has that session in hand.

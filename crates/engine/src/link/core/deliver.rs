@@ -10,7 +10,7 @@ use transfix_session::{BeginString, Disconnect, Now, State, Verdict};
 
 use super::Core;
 use crate::link::answers::BusinessReject;
-use crate::link::callbacks::{Access, Acts, Callbacks};
+use crate::link::callbacks::{Access, Acts, Callbacks, PassedOn};
 use crate::link::delivery::{Delivery, Handling, Offered};
 use crate::link::desk::{Desk, Had, Stopped};
 use crate::link::down::Down;
@@ -27,6 +27,8 @@ enum Delivered {
     Later,
     /// It is not its turn: others are still with the application.
     Behind,
+    /// Another session is to have it, and a thread has that session now: it is offered again soon.
+    Busy,
 }
 
 /// Whether the number of a message means what it meant when it came.
@@ -87,6 +89,10 @@ impl Core {
                 self.postpone(message, handling)
             }
             Ok(Delivered::Behind) => self.postpone(message, handling),
+            Ok(Delivered::Busy) => {
+                self.delivery.offer_soon(now);
+                self.postpone(message, handling)
+            }
             Err(down) => {
                 // Not taken: it comes again after the next logon.
                 self.postpone(message, handling)?;
@@ -117,6 +123,7 @@ impl Core {
                 }
                 Delivered::Later => self.delivery.offer_later(now),
                 Delivered::Behind => break,
+                Delivered::Busy => self.delivery.offer_soon(now),
             }
         }
         Ok(())
@@ -247,7 +254,9 @@ impl Core {
             if is_behind {
                 return Ok(Delivered::Behind);
             }
-            self.route(now, message, to);
+            if !self.route(now, message, to) {
+                return Ok(Delivered::Busy);
+            }
         } else if self.delivery.desk().is_some() {
             return self.hand_over(now, message);
         } else {
@@ -334,18 +343,19 @@ impl Core {
     }
 
     /// FIX, third-party routing: passes the message on to the session with that counterparty, as
-    /// on behalf of its sender.
-    fn route(&mut self, now: Now, message: &Message<'_>, to: &[u8]) {
-        let version = self.id().begin_string;
-        let msg_type = message.msg_type();
+    /// on behalf of its sender. Returns whether that is done, or refused.
+    fn route(&mut self, now: Now, message: &Message<'_>, to: &[u8]) -> bool {
+        let (id, msg_type) = (self.id(), message.msg_type());
+        let (version, is_own) = (id.begin_string, id.target_comp_id.as_bytes() == to);
         let mut fill = |body: &mut Body<'_>| fill_routed(body, message);
-        let to = std::str::from_utf8(to).ok();
+        let to = std::str::from_utf8(to).ok().filter(|_| !is_own);
         let application = self.delivery.application();
-        let sent = to.and_then(|to| application.pass_on((version, to), msg_type, &mut fill));
-        let why = match sent {
-            Some(Ok(())) => return,
-            Some(Err(error)) => error.to_string(),
-            None => "no such counterparty".to_owned(),
+        let passed_on = to.map(|to| application.pass_on((version, to), msg_type, &mut fill));
+        let why = match passed_on {
+            Some(PassedOn::Sent) => return true,
+            Some(PassedOn::Busy) => return false,
+            Some(PassedOn::Refused(error)) => error.to_string(),
+            Some(PassedOn::Nobody) | None => "no such counterparty".to_owned(),
         };
         self.events.not_routed(now, &why);
         // BusinessRejectReason(380): 7 is "DeliverTo firm not available", from FIX 4.3 on; 4 is
@@ -354,6 +364,7 @@ impl Core {
         let why = (reason, "DeliverToCompID(128) is not available at this time");
         let seq = message.msg_seq_num().ok();
         self.session.business_reject(now, (message, seq), why, &mut self.out);
+        true
     }
 }
 
@@ -374,13 +385,19 @@ const REPLACED: [(Tag, Option<Tag>); 12] = [
 ];
 
 fn fill_routed(body: &mut Body<'_>, message: &Message<'_>) {
+    // A process that was killed may have passed it on before.
+    let repeats = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
+    if repeats {
+        body.str(tag::POSS_RESEND, "Y");
+    }
     for (from, to) in REPLACED {
         if let (Some(to), Some(value)) = (to, message.raw(from).filter(|v| !v.is_empty())) {
             body.bytes(to, value);
         }
     }
     for (n, field) in message.fields().enumerate() {
-        let replaced = REPLACED.iter().any(|(tag, _)| *tag == field.tag);
+        let replaced = (repeats && field.tag == tag::POSS_RESEND)
+            || REPLACED.iter().any(|(tag, _)| *tag == field.tag);
         if !replaced && !tag::is_session_owned(field.tag) {
             body.fields_unchecked(message.encoded(n));
         }
