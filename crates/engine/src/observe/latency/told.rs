@@ -58,16 +58,16 @@ impl Told {
                 return change.map(Line::Changed);
             }
             Some(Change::Left { .. }) => self.untold += 1,
-            Some(Change::Returned { .. } | Change::Rests { .. }) => {
-                if std::mem::take(&mut self.is_unusual) {
-                    return change.map(Line::Changed);
-                }
+            Some(Change::Returned { .. } | Change::Rests { .. })
+                if std::mem::take(&mut self.is_unusual) =>
+            {
+                return change.map(Line::Changed);
             }
             Some(Change::Adopted { .. }) => {
                 *self = Self::default();
                 return change.map(Line::Changed);
             }
-            None => {}
+            Some(Change::Returned { .. } | Change::Rests { .. }) | None => {}
         }
         let windows = self.windows.filter(|windows| *windows >= TOLD_AGAIN)?;
         let times = std::mem::take(&mut self.untold);
