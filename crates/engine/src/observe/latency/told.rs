@@ -162,8 +162,7 @@ mod tests {
     #[test]
     fn after_a_quiet_while_it_is_told_at_once() {
         let quiet = [None; 2 * TOLD_AGAIN];
-        let lines =
-            told([Some(LEFT), Some(RETURNED)].into_iter().chain(quiet).chain([Some(LEFT)]));
+        let lines = told([Some(LEFT), Some(RETURNED)].into_iter().chain(quiet).chain([Some(LEFT)]));
         assert_eq!(lines.len(), 3, "{lines:?}");
         assert_eq!(lines[2], (2 + 2 * TOLD_AGAIN, Line::Changed(LEFT)));
     }

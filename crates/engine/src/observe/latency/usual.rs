@@ -343,9 +343,8 @@ mod tests {
     #[test]
     fn a_stage_that_is_slow_each_second_window_is_summed_up() {
         let (published, mut known) = (Published::default(), Known::default());
-        let mut window = |ns: u64| {
-            known.judge(&HashMap::from([(LatencyStage::Callback, ns)]), &published, 3.0)
-        };
+        let mut window =
+            |ns: u64| known.judge(&HashMap::from([(LatencyStage::Callback, ns)]), &published, 3.0);
         (0..WINDOWS_LEAST).for_each(|_| assert_eq!(window(20 * US), []));
         let mut lines = 0;
         for _ in 0..100 {
