@@ -60,7 +60,6 @@ fn a_script_ends_with_what_fails_first() {
         (WRONG, "burst 1 -5\n", "line 1: PER_SECOND: -5 a second is not possible"),
         (WRONG, "pause x\n", "line 1: SECONDS: x is no number of seconds"),
         (WRONG, "logout\nwait\n", "line 2: logged out; `logon` first"),
-        (FAILED, "wait\nexpect A\nlogout\nexpect 5\nbuy 1 EU 2\n", "line 5: "),
     ] {
         let run = script(&dir, commands);
         assert_eq!(run.code, code, "{commands}: {run:#?}");
@@ -163,6 +162,8 @@ fn a_logon_may_come_after_the_end() {
         "logout\nexpect Logout\nlogon\nexpect Logon within 20\nwait\nbuy 1 EU 2\nexpect 8\n";
     let run = script(&dir, &format!("wait\nexpect Logon\n{again}{again}"));
     assert_eq!((run.code, &*run.err), (0, ""), "{run:#?}");
+    let run = script(&dir, "wait\nlogout\nexpect Logout\nbuy 1 EU 2\n");
+    assert!(run.code == FAILED && run.err.contains("line 4: not logged on"), "{run:#?}");
 }
 
 #[test]
