@@ -161,8 +161,10 @@ impl Application for Client {
     fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
         self.show.line(&format!("{} ended: {end}", session.id()));
         let words = end.to_string();
-        // One that has closed without an answer may not be ready yet.
-        self.heard.ended(&words, end.reason != Disconnect::LogonUnanswered);
+        // One that says nothing may not be ready yet.
+        let is_silent =
+            matches!(end.reason, Disconnect::LogonUnanswered | Disconnect::LogonTimeout);
+        self.heard.ended(&words, !is_silent);
         let own = session.other(session.id());
         let destination = own.and_then(|own| own.destination()).unwrap_or_default();
         self.note(|seen| {
