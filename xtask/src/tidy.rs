@@ -9,6 +9,7 @@ mod edges;
 mod links;
 mod locks;
 mod source;
+mod threads;
 mod tracked;
 
 use std::collections::BTreeMap;
@@ -69,6 +70,7 @@ pub fn run() -> Outcome {
     let metadata = edges::metadata()?;
     edges::check(&metadata, &mut violations)?;
     locks::check(&locks, &metadata, &mut violations);
+    threads::check(&sources, &pages, &mut violations);
     let circles = circles::check(&sources, &mut violations);
     if violations.is_empty() {
         let told: Vec<String> =

@@ -1,6 +1,5 @@
 //! What all requests share.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,8 +26,6 @@ pub(crate) struct App {
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) events: EventRing,
     pub(crate) filter: Option<EventFilter>,
-    /// Where the engine listens for counterparties.
-    pub(crate) listening: Vec<SocketAddr>,
     pub(crate) audit_file: Option<PathBuf>,
     pub(crate) settings_file: Option<PathBuf>,
     pub(crate) open_metrics: bool,

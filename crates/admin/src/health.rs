@@ -33,10 +33,12 @@ pub(crate) fn unready(app: &App) -> Vec<String> {
     if failed > 0 {
         why.push(format!("stores that cannot be written: {failed}"));
     }
-    if !app.listening.is_empty() && !app.admin.accepts() {
+    // As it is now: a reload opens and closes listeners.
+    let listens = !app.admin.listening().is_empty();
+    if listens && !app.admin.accepts() {
         why.push("connections are not accepted".to_owned());
     }
-    if handles.is_empty() && app.listening.is_empty() {
+    if handles.is_empty() && !listens {
         why.push("there is no session and no listener".to_owned());
     }
     why

@@ -354,7 +354,7 @@ fn disks(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt:
         let found = rustix::fs::statvfs(dir).ok()?;
         let bytes = |blocks: u64| blocks as f64 * found.f_frsize as f64;
         // What is kept for root is not there for us.
-        let size = found.f_blocks.saturating_sub(found.f_bfree) + found.f_bavail;
+        let size = found.f_blocks.saturating_sub(found.f_bfree).saturating_add(found.f_bavail);
         Some((dir.display().to_string(), bytes(found.f_bavail), bytes(size)))
     });
     let found: Vec<_> = found.collect();

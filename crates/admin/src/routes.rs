@@ -248,7 +248,8 @@ async fn act(
 
 /// What is known of the program as a whole.
 async fn engine(State(app): Shared, _: Access) -> Json<Value> {
-    let listening: Vec<_> = app.listening.iter().map(ToString::to_string).collect();
+    let listening = app.admin.listening();
+    let listening: Vec<_> = listening.iter().map(ToString::to_string).collect();
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "now": moment(clock::now().utc),

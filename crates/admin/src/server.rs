@@ -58,7 +58,8 @@ pub struct Extras {
     pub settings_file: Option<PathBuf>,
     /// The audit file, to be shown.
     pub audit_file: Option<PathBuf>,
-    /// Where the engine listens: [`transfix::Engine::listening`].
+    /// Where the engine listens at the start, for sessions that are created over FIX:
+    /// [`transfix::Engine::listening`].
     pub listening: Vec<SocketAddr>,
     /// Commands of the program, for those who administer it over FIX.
     pub own_commands: OwnCommands,
@@ -135,7 +136,7 @@ impl AdminServer {
             admin: admin.clone(),
             users: Arc::clone(&users),
             throttle: Arc::clone(&throttle),
-            listening: extras.listening.clone(),
+            listening: extras.listening,
             own: extras.own_commands,
             attendance: Arc::default(),
             checking: Mutex::default(),
@@ -149,7 +150,6 @@ impl AdminServer {
             throttle,
             events: extras.events,
             filter: extras.filter,
-            listening: extras.listening,
             audit_file: extras.audit_file,
             settings_file: extras.settings_file,
             open_metrics: settings.open_metrics,

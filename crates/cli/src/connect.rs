@@ -3,12 +3,15 @@
 mod commands;
 mod completion;
 mod console;
+mod expecting;
+mod fault;
 mod heard;
 mod kept;
 mod making;
 mod message;
 mod placed;
 mod replay;
+mod sending;
 mod values;
 mod vocabulary;
 
@@ -16,14 +19,14 @@ use std::io::IsTerminal;
 use std::iter;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::{CompletionType, ExternalPrinter};
 use transfix::{
     Application, BusinessReject, Direction, Disconnect, Disconnection, Engine, Message, Outcome,
-    Rejected, Role, SessionHandle, SessionRef, SessionSettings, Settings,
+    Rejected, Role, SessionHandle, SessionRef, SessionSettings, Settings, clock,
 };
 
 use crate::events::{connection_break, connection_failure};
@@ -33,8 +36,10 @@ use crate::show::{Show, say};
 use crate::{administered, events};
 use completion::{Help, Situation};
 use console::{Console, LineEditor};
+use fault::Fault;
 use heard::Heard;
 use kept::Kept;
+use values::Ids;
 use vocabulary::Vocabulary;
 
 /// Run a test client from a settings file, with commands from the keyboard or a script.
@@ -47,18 +52,21 @@ use vocabulary::Vocabulary;
   > new NewOrderSingle
   > set Symbol=EU Side=BUY OrderQty=5 OrdType=MARKET
   > send
-  > expect ExecutionReport ExecType=NEW|ClOrdID=* within 5
+  > expect ExecutionReport ClOrdID={sent.ClOrdID} ExecType=NEW within 5
   > quit
   transfix connect client.toml --script morning.txt
 
-`help` lists the commands; the Tab key completes commands, messages, fields and codes. A script has
-a command in each line, and ends with the first that fails. The page \"Test client\" of the book
-explains them.
+`help` lists the commands, `help expect` shows one of them; the Tab key completes commands,
+messages, fields and codes. A script has a command in each line, and ends with the first that fails:
+with its line, and what came in place of what it expected. `expect` looks at what has come after the
+last message that was sent, and `{sent.FIELD}` in it is a field of that message. The page
+\"Test client\" of the book explains them.
 On the screen passwords are stars, and so are the fields in `log.mask` of the session. The file of
 `save` has them as they are, for its owner alone.
 Ends on `quit`, the end of the input, Ctrl-C or SIGTERM: logs out and waits for the answer.
 Exit code: 0 was logged on and has logged out in order, 1 failed, or never logged on,
-2 wrong usage or settings that cannot be read. A script: 1 too if a command has failed.")]
+2 wrong usage or settings that cannot be read. A script: 1 too if what it expected has not come, its
+session has ended, or a signal came before its last command, and 2 if a command of it is wrong.")]
 pub(crate) struct Args {
     /// Settings file with one initiator session.
     settings: PathBuf,
@@ -111,11 +119,10 @@ struct Seen {
     last_destination: usize,
 }
 
-/// Prints what comes and goes, and wakes those who wait for a logon.
+/// Prints what comes and goes, and wakes those who wait for it.
 struct Client {
     show: Show,
     quiet: bool,
-    logons: Sender<()>,
     heard: Heard,
     seen: Arc<Mutex<Seen>>,
 }
@@ -141,7 +148,7 @@ impl Application for Client {
         self.note(|seen| {
             *seen = Seen { was_logged_on: true, is_logged_on: true, ..Seen::default() };
         });
-        let _ = self.logons.send(());
+        self.heard.logged_on();
     }
 
     fn on_reject(&mut self, rejected: &Rejected<'_>, _: &mut SessionRef<'_>) {
@@ -154,6 +161,10 @@ impl Application for Client {
     fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
         self.show.line(&format!("{} ended: {end}", session.id()));
         let words = end.to_string();
+        // One that says nothing may not be ready yet.
+        let is_silent =
+            matches!(end.reason, Disconnect::LogonUnanswered | Disconnect::LogonTimeout);
+        self.heard.ended(&words, !is_silent);
         let own = session.other(session.id());
         let destination = own.and_then(|own| own.destination()).unwrap_or_default();
         self.note(|seen| {
@@ -169,10 +180,11 @@ impl Application for Client {
     }
 
     fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
-        if direction == Direction::Inbound {
-            self.heard.add(frame);
+        match direction {
+            Direction::Inbound => self.heard.add(frame),
+            Direction::Outbound => self.heard.leaves(frame),
         }
-        self.show.frame(transfix::clock::now().utc, direction, frame);
+        self.show.frame(clock::now().utc, direction, frame);
     }
 }
 
@@ -218,13 +230,12 @@ fn connect(
     let addresses: Vec<_> = addresses.cloned().collect();
     let to = addresses.join(" or ");
     say(&format!("connecting to {to}; orders go on at {next_order}; `help` lists the commands"));
-    let (logons, logged_on) = channel();
     let seen = Arc::default();
     let heard = Heard::default();
-    let client =
-        Client { show, quiet: args.quiet, logons, heard: heard.clone(), seen: Arc::clone(&seen) };
+    let client = Client { show, quiet: args.quiet, heard: heard.clone(), seen: Arc::clone(&seen) };
     let mut client = Some(client);
-    let ending = Ending { addresses, engine: Arc::default(), seen };
+    let in_script = Arc::new(AtomicBool::new(args.script.is_some()));
+    let ending = Ending { addresses, engine: Arc::default(), seen, in_script };
     let mut place = ending.engine();
     let at_signal = ending.clone();
     // In a thread of its own, since the editor may wait for a key all the while; before a session
@@ -245,28 +256,39 @@ fn connect(
         begin_string,
         orders,
         next_order,
-        logged_on,
         logged_out: false,
         words,
         kept,
         heard,
         situation,
         typed: None,
+        ids: Ids::new(u64::try_from(clock::now().utc.0 / 1_000_000).unwrap_or(0)),
+        sent: Vec::new(),
         last: Vec::new(),
+        has_begun: false,
         depth: 0,
         pause: console::pause(),
     };
-    let done = match &args.script {
-        Some(script) => console.script(script),
-        None => console.run(&mut editor, prompt),
+    let failed = match &args.script {
+        Some(script) => console.script(script).err(),
+        None => console.run(&mut editor, prompt).map(|()| None)?,
     };
+    Ok(ended_by_itself(&ending, failed))
+}
+
+/// The commands have ended, or one of a script has failed.
+fn ended_by_itself(ending: &Ending, failed: Option<Fault>) -> ExitCode {
+    ending.in_script.store(false, Ordering::Relaxed);
+    if let Some(fault) = &failed {
+        eprintln!("transfix connect: {fault}");
+    }
     let code = ending.log_out().unwrap_or_else(|| {
         loop {
             // A signal came first: its thread ends the process.
             std::thread::park();
         }
     });
-    Ok(done.map(|()| code)?)
+    failed.map_or(code, |fault| fault.exit_code())
 }
 
 /// The editor of the line, with what the Tab key offers.
@@ -294,6 +316,8 @@ struct Ending {
     addresses: Vec<String>,
     engine: Arc<Mutex<Option<Engine>>>,
     seen: Arc<Mutex<Seen>>,
+    /// There are commands of a script that were not done yet.
+    in_script: Arc<AtomicBool>,
 }
 
 /// How long the counterparty may take to answer our Logout(5), in milliseconds.
@@ -354,12 +378,17 @@ impl Ending {
 
     /// Logs out, and ends the process.
     fn at_signal(&self, terminal: Option<&Termios>) {
+        let is_cut_off = self.in_script.load(Ordering::Relaxed);
         let Some(code) = self.log_out() else { return };
+        if is_cut_off {
+            eprintln!("transfix connect: a signal has ended the script before its last command");
+        }
         if let Some(terminal) = terminal {
             // The editor has made the terminal raw; a terminal that is gone needs nothing.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, terminal);
         }
         events::finish();
-        std::process::exit(if code == ExitCode::SUCCESS { 0 } else { 1 });
+        let is_good = code == ExitCode::SUCCESS && !is_cut_off;
+        std::process::exit(if is_good { 0 } else { 1 });
     }
 }

@@ -1,7 +1,7 @@
 //! `transfix top`: the sessions of an engine that runs, as a table that lives.
 
 use std::collections::HashMap;
-use std::io::{IsTerminal as _, stdout};
+use std::io::{self, IsTerminal as _, stdout};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,8 +47,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         return failed("top needs a terminal; `transfix admin sessions` writes to a pipe");
     }
     let chosen = Chosen::default();
-    let looks = looks(args, Arc::clone(&chosen));
-    let shown = ratatui::run(|terminal| show(terminal, first, &looks, &chosen));
+    let shown = looks(args, Arc::clone(&chosen))
+        .and_then(|looks| ratatui::run(|terminal| show(terminal, first, &looks, &chosen)));
     match shown {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -65,7 +65,7 @@ type Look = Result<(Vec<Value>, Value), String>;
 type Chosen = Arc<Mutex<Option<String>>>;
 
 /// Looks from time to time, in a thread of its own: a slow engine does not hold up the keys.
-fn looks(args: &Args, chosen: Chosen) -> Receiver<Look> {
+fn looks(args: &Args, chosen: Chosen) -> io::Result<Receiver<Look>> {
     let (to, looks) = channel();
     let (engine, every) = (args.to.clone(), Duration::from_secs(args.every));
     let look = move || {
@@ -75,7 +75,8 @@ fn looks(args: &Args, chosen: Chosen) -> Receiver<Look> {
         let more = id.and_then(|id| engine.session(&id).ok()).unwrap_or_default();
         Ok((sessions, more))
     };
-    std::thread::spawn(move || {
+    let thread = std::thread::Builder::new().name("looks".to_owned());
+    thread.spawn(move || {
         // Nobody sends: it is a wait that ends with the program.
         let (_stop, pause) = channel::<()>();
         while pause.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
@@ -83,8 +84,8 @@ fn looks(args: &Args, chosen: Chosen) -> Receiver<Look> {
                 break;
             }
         }
-    });
-    looks
+    })?;
+    Ok(looks)
 }
 
 /// Columns, by which the table may be sorted.
@@ -141,7 +142,7 @@ fn show(
     first: Vec<Value>,
     looks: &Receiver<Look>,
     chosen: &Chosen,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     let mut screen = Screen::default();
     screen.see(&first, clock::monotonic_ns());
     loop {

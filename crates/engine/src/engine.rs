@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::thread;
 
 use transfix_session::{Role, SessionId};
@@ -211,7 +211,7 @@ impl Engine {
         later: (Option<AdmitTo>, usize),
     ) -> Result<Self, EngineError> {
         let bound: io::Result<_> = entrances.iter().map(|at| at.listener.local_addr()).collect();
-        Ok(Self {
+        let engine = Self {
             sessions,
             registry: Arc::clone(registry),
             listening: bound.map_err(io_error("listening address"))?,
@@ -226,7 +226,15 @@ impl Engine {
             acceptor: None,
             watching: watching(settings.engine.thread_lost, registry)?,
             tells_latency: settings.engine.latency_at_stop,
-        })
+        };
+        engine.publish_listening();
+        Ok(engine)
+    }
+
+    /// Lets everybody see where it listens now.
+    fn publish_listening(&self) {
+        let mut seen = self.registry.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.clone_from(&self.listening);
     }
 
     /// Returns the mailboxes of the pool's workers.

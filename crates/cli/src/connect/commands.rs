@@ -1,65 +1,173 @@
-//! The commands of `connect`, for `help` and the Tab key.
+//! The commands of `connect`, for `help`, the Tab key and those that are typed wrongly.
 
-/// A command, for `help` and the Tab key.
+use transfix::dictionary::nearest;
+
+use super::fault::Fault;
+
+/// A command.
 pub(super) struct Command {
     pub(super) name: &'static str,
     pub(super) usage: &'static str,
     pub(super) does: &'static str,
+    example: &'static str,
 }
 
-const fn command(name: &'static str, usage: &'static str, does: &'static str) -> Command {
-    Command { name, usage, does }
-}
-
-/// All commands.
-pub(super) const COMMANDS: &[Command] = &[
-    command("buy", "buy QUANTITY SYMBOL PRICE", "sends a limit order"),
-    command("sell", "sell QUANTITY SYMBOL PRICE", "sends a limit order"),
-    command("cancel", "cancel NUMBER", "asks to cancel the order with this ClOrdID(11)"),
-    command("new", "new MESSAGE", "begins a message, by name or MsgType(35), with what it needs"),
-    command(
-        "set",
+/// All commands: how each is written, what it does, and an example.
+pub(super) const COMMANDS: &[Command] = &commands([
+    ("buy QUANTITY SYMBOL PRICE", "sends a limit order", "buy 100 EU 30.5"),
+    ("sell QUANTITY SYMBOL PRICE", "sends a limit order", "sell 100 EU 30.5"),
+    (
+        "cancel NUMBER",
+        "asks to cancel the order of buy, sell or burst with this ClOrdID(11)",
+        "cancel 1",
+    ),
+    (
+        "new MESSAGE",
+        "begins a message, by name or MsgType(35), with what it needs",
+        "new NewOrderSingle",
+    ),
+    (
         "set FIELD=VALUE …",
         "gives fields of it a value: by tag or name, quotes for spaces",
+        "set Symbol=EU Side=BUY 38=5 OrdType=MARKET Text=\"two words\"",
     ),
-    command(
-        "add",
+    (
         "add FIELD=VALUE …",
         "puts fields at its end: a group is its count, then each entry",
+        "add NoPartyIDs=1 PartyID=DESK PartyIDSource=D PartyRole=11",
     ),
-    command("unset", "unset FIELD …", "takes fields away"),
-    command("edit", "edit", "puts the message on the line to be edited, as TAG=VALUE|…"),
-    command("show", "show", "shows the message, and what the dictionary says is wrong with it"),
-    command("save", "save NAME", "keeps the message in the file of --messages"),
-    command("load", "load NAME", "takes a saved message"),
-    command("saved", "saved", "lists the saved messages"),
-    command("forget", "forget NAME", "deletes a saved message"),
-    command(
-        "send",
-        "send [NAME | MESSAGE FIELD=VALUE|…]",
+    ("unset FIELD …", "takes fields away", "unset Price 58"),
+    ("edit", "puts the message on the line to be edited, as TAG=VALUE|…", "edit"),
+    ("show", "shows the message, and what the dictionary says is wrong with it", "show"),
+    ("save NAME", "keeps the message in the file of --messages", "save mine"),
+    ("load NAME", "takes a saved message", "load mine"),
+    ("saved", "lists the saved messages", "saved"),
+    ("forget NAME", "deletes a saved message", "forget mine"),
+    (
+        "send [NAME | MESSAGE FIELD=VALUE …]",
         "sends the message, a saved one, or this one",
+        "send NewOrderSingle ClOrdID=c{id}|Symbol=EU|Side=BUY|TransactTime={now}|OrdType=MARKET",
     ),
-    command("burst", "burst N [PER_SECOND] [NAME]", "sends orders, or a saved message, so often"),
-    command(
-        "replay",
+    (
+        "burst N [PER_SECOND] [NAME]",
+        "sends orders, or a saved message, so often; 0 a second is as fast as they go",
+        "burst 1000 200 mine",
+    ),
+    (
         "replay FILE [PER_SECOND]",
         "sends our messages of a log, capture or store anew",
+        "replay yesterday.log 50",
     ),
-    command(
-        "expect",
-        "expect MESSAGE [FIELD=VALUE|…] [within SECONDS]",
-        "waits for a message; * is any value",
+    (
+        "expect MESSAGE [FIELD=VALUE …] [within SECONDS]",
+        "waits for a message that came after the last one sent; * is any value",
+        "expect ExecutionReport ClOrdID={sent.ClOrdID} OrdStatus=NEW within 5",
     ),
-    command("run", "run FILE", "takes the commands of a file, until one fails"),
-    command("pause", "pause SECONDS", "waits"),
-    command("logout", "logout", "logs out"),
-    command("logon", "logon", "logs on again"),
-    command("wait", "wait", "waits until the session is logged on"),
-    command("quit", "quit", "logs out and ends"),
-    command(
-        "help",
-        "help",
-        "this; in values {id} is a new number, {now} and {date} the time, {n} the \
-        message's place in a burst, {last.FIELD} a field of what expect has found",
-    ),
-];
+    ("run FILE", "takes the commands of a file, until one fails", "run logon-and-trade.txt"),
+    ("pause SECONDS", "waits", "pause 0.5"),
+    ("logout", "logs out", "logout"),
+    ("logon", "logs on again", "logon"),
+    ("wait", "waits until the session is logged on", "wait"),
+    ("quit", "logs out and ends", "quit"),
+    ("help [COMMAND]", "this, or how one of them is used", "help expect"),
+]);
+
+/// What stands below the list of `help`.
+pub(super) const VALUES: &str = "\
+In values {id} is a new number that no other run has, {now} and {date} the time, {n} the message's
+place in a burst, {sent.FIELD} a field of what was sent last, {last.FIELD} one of what expect has
+found last. FIELD=VALUE stand apart by spaces, or all by bars: A=two words|B=3.";
+
+const fn commands<const N: usize>(
+    all: [(&'static str, &'static str, &'static str); N],
+) -> [Command; N] {
+    let mut commands = [const { Command { name: "", usage: "", does: "", example: "" } }; N];
+    let mut n = 0;
+    while n < N {
+        let (usage, does, example) = all[n];
+        commands[n] = Command { name: first_word(usage), usage, does, example };
+        n += 1;
+    }
+    commands
+}
+
+const fn first_word(usage: &'static str) -> &'static str {
+    let mut end = 0;
+    while end < usage.len() && usage.as_bytes()[end] != b' ' {
+        end += 1;
+    }
+    usage.split_at(end).0
+}
+
+impl Command {
+    /// The command of this name.
+    ///
+    /// # Errors
+    /// There is none: with the one that may be meant.
+    pub(super) fn named(name: &str) -> Result<&'static Self, Fault> {
+        COMMANDS.iter().find(|command| command.name == name).ok_or_else(|| {
+            let hint = nearest(name, COMMANDS.iter().map(|command| command.name));
+            let hint = hint.map_or_else(String::new, |name| format!("do you mean `{name}`? "));
+            Fault::Wrong(format!("'{name}' is not understood; {hint}`help` lists the commands"))
+        })
+    }
+
+    /// All that `help` says about it.
+    pub(super) fn explained(&self) -> String {
+        let Self { usage, does, example, .. } = self;
+        format!("{usage}\n  {does}\n  example: {example}")
+    }
+
+    /// What is wrong with the number of its words.
+    pub(super) fn miscounted(&self, words: &[&str]) -> Fault {
+        let wanted: Vec<_> = self.usage.split(' ').skip(1).filter(|word| *word != "…").collect();
+        let needed: Vec<_> =
+            wanted.iter().take_while(|word| !word.starts_with('[')).copied().collect();
+        let name = self.name;
+        Fault::Usage(match (needed.get(words.len()..), words.get(wanted.len()..)) {
+            (Some(missing @ [_, ..]), _) => format!("{name} lacks {}", missing.join(" ")),
+            (_, Some(surplus @ [_, ..])) => {
+                format!("{name} has no use for '{}'", surplus.join(" "))
+            }
+            _ => format!("{name} does not understand '{}'", words.join(" ")),
+        })
+    }
+
+    /// With how the command is written, where that helps.
+    pub(super) fn with_usage(&self, fault: Fault) -> Fault {
+        match fault {
+            Fault::Usage(text) => Fault::Wrong(format!("{text} (usage: {})", self.usage)),
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lacks_and_what_is_too_much_is_named() {
+        for (name, words, said) in [
+            ("buy", &["1"][..], "buy lacks SYMBOL PRICE"),
+            ("buy", &["1", "EU", "3", "now"], "buy has no use for 'now'"),
+            ("set", &[], "set lacks FIELD=VALUE"),
+            ("wait", &["a", "b"], "wait has no use for 'a b'"),
+            ("burst", &[], "burst lacks N"),
+            ("burst", &["1", "2", "x", "y"], "burst has no use for 'y'"),
+            ("help", &["a", "b"], "help has no use for 'b'"),
+        ] {
+            let command = Command::named(name).unwrap();
+            assert_eq!(command.miscounted(words), Fault::Usage(said.to_owned()));
+        }
+    }
+
+    #[test]
+    fn examples_are_of_their_command() {
+        for Command { name, example, .. } in COMMANDS {
+            assert_eq!(example.split(' ').next(), Some(*name));
+        }
+        let said = Command::named("expct").err().unwrap().to_string();
+        assert!(said.contains("do you mean `expect`?"), "{said}");
+    }
+}

@@ -1,4 +1,4 @@
-//! The commands of `connect`: orders, messages of any type, scripts, logon and logout.
+//! The commands of `connect`: scripts, logon and logout; those about messages are elsewhere.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,15 +9,18 @@ use std::time::Duration;
 use rustyline::Editor;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
-use transfix::{BeginString, Body, Decimal, SendError, SessionHandle, Tag, clock, tag};
+use transfix::codec::Precision;
+use transfix::{BeginString, SessionHandle, clock};
 
-use super::commands::{COMMANDS, Command};
+use super::commands::{COMMANDS, Command, VALUES};
 use super::completion::{Help, Situation};
+use super::fault::Fault;
 use super::heard::{Fields, Heard};
 use super::kept::Kept;
-use super::making::{NOTHING, Pace};
+use super::making::NOTHING;
 use super::message::Typed;
 use super::placed::Placed;
+use super::values::Ids;
 use super::vocabulary::Vocabulary;
 use crate::show::say;
 
@@ -32,7 +35,6 @@ pub(super) struct Console {
     pub(super) begin_string: BeginString,
     pub(super) orders: HashMap<u64, Placed>,
     pub(super) next_order: u64,
-    pub(super) logged_on: Receiver<()>,
     /// By `logout`: no logon comes before `logon`.
     pub(super) logged_out: bool,
     pub(super) words: Arc<Vocabulary>,
@@ -41,8 +43,14 @@ pub(super) struct Console {
     pub(super) situation: Arc<Mutex<Situation>>,
     /// The message that is being made.
     pub(super) typed: Option<Typed>,
+    /// Names that no other run gives.
+    pub(super) ids: Ids,
+    /// What was sent last.
+    pub(super) sent: Fields,
     /// What `expect` has found last.
     pub(super) last: Fields,
+    /// The present command has sent something.
+    pub(super) has_begun: bool,
     /// Files of commands that are being read.
     pub(super) depth: usize,
     /// Nobody sends: a wait on it ends with its time.
@@ -71,8 +79,8 @@ impl Console {
                 Ok(line) => {
                     // History is a comfort: without it the command counts all the same.
                     let _ = editor.add_history_entry(&line);
-                    if let Err(error) = self.command(&line) {
-                        say(&error);
+                    if let Err(fault) = self.command(&line) {
+                        say(&fault.to_string());
                     }
                     let mut situation =
                         self.situation.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,20 +93,20 @@ impl Console {
         }
     }
 
-    fn command(&mut self, line: &str) -> Result<(), String> {
+    fn command(&mut self, line: &str) -> Result<(), Fault> {
         let line = line.trim();
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let rest = rest.trim();
+        if name.is_empty() || name.starts_with('#') {
+            return Ok(());
+        }
+        let command = Command::named(name)?;
+        self.has_begun = false;
+        self.carried_out(command, rest.trim()).map_err(|fault| command.with_usage(fault))
+    }
+
+    fn carried_out(&mut self, command: &Command, rest: &str) -> Result<(), Fault> {
         let words: Vec<&str> = rest.split_whitespace().collect();
-        match (name, &words[..]) {
-            ("", _) => Ok(()),
-            (comment, _) if comment.starts_with('#') => Ok(()),
-            ("buy", [quantity, symbol, price]) => self.order(b'1', quantity, symbol, price),
-            ("sell", [quantity, symbol, price]) => self.order(b'2', quantity, symbol, price),
-            ("cancel", [number]) => self.cancel(number),
-            ("burst", [n]) => self.burst(n, "0", None),
-            ("burst", [n, rate]) => self.burst(n, rate, None),
-            ("burst", [n, rate, kept]) => self.burst(n, rate, Some(kept)),
+        match (command.name, &words[..]) {
             ("run", [file]) => self.script(Path::new(file)),
             ("pause", [seconds]) => {
                 let _ = self.pause.1.recv_timeout(span(seconds)?);
@@ -106,33 +114,38 @@ impl Console {
             }
             ("logout", []) => {
                 self.logged_out = true;
-                self.handle.log_out("").map_err(|error| error.to_string())
+                self.handle.log_out("").map_err(|error| Fault::Failed(error.to_string()))
             }
             ("logon", []) => {
                 self.logged_out = false;
-                self.handle.log_on().map_err(|error| error.to_string())
+                self.heard.forget_end();
+                self.handle.log_on().map_err(|error| Fault::Failed(error.to_string()))
             }
             ("wait", []) => self.wait(),
-            ("help", _) => {
+            ("help", []) => {
                 for Command { usage, does, .. } in COMMANDS {
                     say(&format!("{usage:50} {does}"));
                 }
+                say(VALUES);
                 Ok(())
             }
-            _ if self.message_command(name, rest)? => Ok(()),
-            _ => Err(match COMMANDS.iter().find(|command| command.name == name) {
-                Some(Command { usage, does, .. }) => format!("usage: {usage}: {does}"),
-                None => "not understood; `help` lists the commands".to_owned(),
-            }),
+            ("help", [name]) => {
+                say(&Command::named(name)?.explained());
+                Ok(())
+            }
+            (name, words) => match self.message_command(name, rest)? {
+                true => Ok(()),
+                false => Err(command.miscounted(words)),
+            },
         }
     }
 
     /// Takes the commands of a file, until one fails.
-    pub(super) fn script(&mut self, path: &Path) -> Result<(), String> {
+    pub(super) fn script(&mut self, path: &Path) -> Result<(), Fault> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("{}: {error}", path.display()))?;
         if self.depth == FILES_MAX {
-            return Err(format!("{}: {FILES_MAX} files run each other", path.display()));
+            return Err(format!("{}: {FILES_MAX} files run each other", path.display()).into());
         }
         self.depth += 1;
         let mut done = Ok(());
@@ -140,9 +153,9 @@ impl Console {
             if line.trim() == "quit" {
                 break;
             }
-            done = self.command(line);
-            if let Err(error) = &mut done {
-                *error = format!("{}, line {}: {error}", path.display(), n + 1);
+            let place = |text| format!("{}, line {}: {text}", path.display(), n + 1);
+            done = self.command(line).map_err(|fault| fault.map(place));
+            if done.is_err() {
                 break;
             }
         }
@@ -150,87 +163,32 @@ impl Console {
         done
     }
 
-    fn wait(&self) -> Result<(), String> {
+    fn wait(&self) -> Result<(), Fault> {
         if self.logged_out {
-            return Err("logged out; `logon` first".to_owned());
+            return Err("logged out; `logon` first".into());
         }
-        while !self.handle.is_logged_on() {
-            let came = self.logged_on.recv_timeout(LOGON_WAIT);
-            came.map_err(|_| "no logon yet; is the acceptor running?".to_owned())?;
-        }
-        Ok(())
+        // With several destinations the next one may let us log on.
+        let is_only_one = self.handle.destinations().len() <= 1;
+        self.heard.wait(LOGON_WAIT, is_only_one).map_err(|refused| {
+            Fault::Failed(match refused {
+                Some(words) => format!("not logged on; the last connection: {words}"),
+                None => "no logon yet; is the acceptor running?".to_owned(),
+            })
+        })
     }
 
-    pub(super) fn send(&self, msg_type: &str, fill: impl Fn(&mut Body<'_>)) -> Result<(), String> {
-        loop {
-            match self.handle.send(msg_type, &fill) {
-                Ok(_) => return Ok(()),
-                Err(SendError::WouldBlock { .. }) => std::thread::yield_now(),
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-    }
-
-    fn order(&mut self, side: u8, quantity: &str, symbol: &str, price: &str) -> Result<(), String> {
-        let decimal = |text: &str| {
-            Decimal::parse(text.as_bytes()).ok_or_else(|| format!("{text} is no number"))
+    /// The time as UTCTimestamp, as exact as the session writes it.
+    pub(super) fn now(&self) -> String {
+        let settings = self.handle.settings();
+        let version = settings.begin_string.precision();
+        let digits = match settings.protocol.precision.unwrap_or(version) {
+            Precision::Seconds => 17,
+            Precision::Millis => 21,
+            Precision::Micros => 24,
+            Precision::Nanos => 27,
         };
-        let (quantity, price) = (decimal(quantity)?, decimal(price)?);
-        let (n, begin_string) = (self.next_order, self.begin_string);
-        self.send("D", |body| {
-            body.uint(tag::CL_ORD_ID, n);
-            if begin_string < BeginString::Fix44 {
-                body.char(tag::HANDL_INST, b'1');
-            }
-            body.str(tag::SYMBOL, symbol).char(tag::SIDE, side);
-            body.timestamp(tag::TRANSACT_TIME, clock::now().utc);
-            body.decimal(tag::ORDER_QTY, quantity).char(tag::ORD_TYPE, b'2');
-            body.decimal(tag::PRICE, price);
-        })?;
-        let placed = Placed { symbol: symbol.to_owned(), side, quantity };
-        self.orders.insert(n, placed);
-        self.next_order += 1;
-        Ok(())
-    }
-
-    /// Orders, or a saved message.
-    fn burst(&mut self, n: &str, rate: &str, kept: Option<&str>) -> Result<(), String> {
-        let n: u64 = n.parse().map_err(|_| format!("{n} is no number"))?;
-        let mut pace = Pace::new(rate)?;
-        let kept = kept.map(|name| self.kept.get(name).cloned()).transpose()?;
-        for i in 0..n {
-            pace.wait(&self.pause.1);
-            let sent = match &kept {
-                Some(typed) => self.send_typed(typed, i),
-                None => {
-                    // Two sides in turn: every second order trades with the one before.
-                    let side = if self.next_order.is_multiple_of(2) { b'2' } else { b'1' };
-                    let price = format!("{}", 30 + self.next_order / 2 % 10);
-                    self.order(side, "5", "EU", &price)
-                }
-            };
-            sent.map_err(|e| format!("{i} of {n} sent: {e}"))?;
-        }
-        Ok(())
-    }
-
-    fn cancel(&mut self, number: &str) -> Result<(), String> {
-        let orig: u64 = number.parse().map_err(|_| format!("{number} is no order number"))?;
-        let order = self.orders.get(&orig).ok_or_else(|| format!("there is no order {orig}"))?;
-        let (n, begin_string) = (self.next_order, self.begin_string);
-        self.send("F", |body| {
-            body.uint(tag::ORIG_CL_ORD_ID, orig).uint(tag::CL_ORD_ID, n);
-            if begin_string < BeginString::Fix42 {
-                body.char(Tag(125), b'F');
-            }
-            body.str(tag::SYMBOL, &order.symbol).char(tag::SIDE, order.side);
-            if begin_string >= BeginString::Fix42 {
-                body.timestamp(tag::TRANSACT_TIME, clock::now().utc);
-            }
-            body.decimal(tag::ORDER_QTY, order.quantity);
-        })?;
-        self.next_order += 1;
-        Ok(())
+        let now = clock::now().utc.to_string();
+        now.get(..digits).unwrap_or(&now).to_owned()
     }
 }
 
@@ -240,7 +198,21 @@ pub(super) fn pause() -> (Sender<()>, Receiver<()>) {
 }
 
 /// A number of seconds.
-pub(super) fn span(seconds: &str) -> Result<Duration, String> {
+pub(super) fn span(seconds: &str) -> Result<Duration, Fault> {
     let found = seconds.parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
-    found.map(Duration::from_secs_f64).ok_or_else(|| format!("{seconds} is no number of seconds"))
+    let wrong = || Fault::Usage(format!("SECONDS: {seconds} is no number of seconds"));
+    found.map(Duration::from_secs_f64).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_seconds_are_checked() {
+        assert_eq!(span("0.5"), Ok(Duration::from_millis(500)));
+        for wrong in ["-1", "x", "nan", "1e9"] {
+            assert!(span(wrong).is_err(), "{wrong}");
+        }
+    }
 }

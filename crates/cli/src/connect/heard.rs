@@ -1,71 +1,203 @@
-//! What the counterparty has sent, for the command `expect`.
+//! What was heard of the counterparty, for the commands `expect` and `wait`: its messages, and
+//! whether it has let us log on.
 //!
 //! Invariant: bounded; who trades for hours without a look loses the oldest.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use transfix::clock;
 use transfix::codec::SOH;
 
+use super::replay::SESSION_TYPES;
+
+/// PossDupFlag(43)=Y.
+const POSS_DUP: &[u8] = b"\x0143=Y\x01";
 /// Messages that are kept.
 const MESSAGES_MAX: usize = 10_000;
 
 /// The fields of a message, in their order.
 pub(super) type Fields = Vec<(u32, String)>;
 
-/// Messages that nobody has looked at yet. A clone is the same.
+/// How a connection has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct End {
+    words: String,
+    /// The counterparty has refused the logon, and will the next one.
+    is_refusal: bool,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Those that nobody has looked at yet.
+    messages: VecDeque<Fields>,
+    /// Those that had come before the last message was sent.
+    earlier: VecDeque<Fields>,
+    /// The last message of the application that has left.
+    out: Vec<u8>,
+    is_logged_on: bool,
+    /// How the last connection has ended; none while the next one may still log on.
+    end: Option<End>,
+}
+
+/// What was heard. A clone is the same.
 #[derive(Clone, Default)]
 pub(super) struct Heard {
-    inner: Arc<(Mutex<VecDeque<Fields>>, Condvar)>,
+    inner: Arc<(Mutex<Inner>, Condvar)>,
+}
+
+/// Why no message has been found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Missed {
+    /// Those that came and did not fit.
+    pub(super) others: Vec<Fields>,
+    /// One that fits had come before the last message was sent.
+    pub(super) came_earlier: bool,
+    /// The connection has ended so: no message comes any more.
+    pub(super) end: Option<String>,
 }
 
 impl Heard {
-    /// A message has come.
-    pub(super) fn add(&self, frame: &[u8]) {
-        let (messages, came) = &*self.inner;
-        let mut messages = messages.lock().unwrap_or_else(PoisonError::into_inner);
-        if messages.len() == MESSAGES_MAX {
-            messages.pop_front();
-        }
-        messages.push_back(fields(frame));
-        came.notify_all();
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes messages until one fits. The others are gone.
-    ///
-    /// # Errors
-    /// The MsgType(35) of those that came and did not fit, if none has come in time.
-    pub(super) fn take(
-        &self,
-        within: Duration,
-        fits: impl Fn(&Fields) -> bool,
-    ) -> Result<Fields, Vec<String>> {
+    /// A message has come.
+    pub(super) fn add(&self, frame: &[u8]) {
+        let mut inner = self.inner();
+        if inner.messages.len() == MESSAGES_MAX {
+            inner.messages.pop_front();
+        }
+        inner.messages.push_back(fields(frame));
+        self.inner.1.notify_all();
+    }
+
+    /// A message leaves.
+    pub(super) fn leaves(&self, frame: &[u8]) {
+        let is_of_session = msg_type(frame).is_none_or(|one| SESSION_TYPES.contains(&one));
+        // What is sent again was sent before.
+        if is_of_session || frame.windows(POSS_DUP.len()).any(|bytes| bytes == POSS_DUP) {
+            return;
+        }
+        let mut inner = self.inner();
+        inner.out.clear();
+        inner.out.extend_from_slice(frame);
+        self.inner.1.notify_all();
+    }
+
+    /// Waits until the message with these fields leaves, and returns all that it has.
+    pub(super) fn whole(&self, sent: &Fields, within: Duration) -> Option<Fields> {
         let until_ns = clock::monotonic_ns().saturating_add(within.as_nanos() as u64);
-        let (messages, came) = &*self.inner;
-        let mut messages = messages.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut others = Vec::new();
+        let mut inner = self.inner();
         loop {
-            while let Some(one) = messages.pop_front() {
-                if fits(&one) {
-                    return Ok(one);
-                }
-                others.extend(value(&one, 35).map(str::to_owned));
+            let out = fields(&inner.out);
+            if sent.iter().all(|field| out.contains(field)) {
+                return Some(out);
             }
             let left = until_ns.saturating_sub(clock::monotonic_ns());
             if left == 0 {
-                return Err(others);
+                return None;
             }
-            let waited = came.wait_timeout(messages, Duration::from_nanos(left));
-            messages = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.inner.1.wait_timeout(inner, Duration::from_nanos(left));
+            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// The session is logged on.
+    pub(super) fn logged_on(&self) {
+        let mut inner = self.inner();
+        (inner.is_logged_on, inner.end) = (true, None);
+        self.inner.1.notify_all();
+    }
+
+    /// The connection has ended. Without a logon that is a refusal, if the counterparty has said
+    /// anything.
+    pub(super) fn ended(&self, words: &str, is_answered: bool) {
+        let mut inner = self.inner();
+        let is_refusal = !std::mem::take(&mut inner.is_logged_on) && is_answered;
+        inner.end = Some(End { words: words.to_owned(), is_refusal });
+        self.inner.1.notify_all();
+    }
+
+    /// A message is to be sent: what has come before does not answer it.
+    pub(super) fn begin_anew(&self) {
+        let mut inner = self.inner();
+        inner.earlier = std::mem::take(&mut inner.messages);
+    }
+
+    /// A new logon is asked for: how the last connection ended is past.
+    pub(super) fn forget_end(&self) {
+        self.inner().end = None;
+    }
+
+    pub(super) fn is_logged_on(&self) -> bool {
+        self.inner().is_logged_on
+    }
+
+    /// Takes messages until one fits. The others are gone. The end of the connection ends it,
+    /// unless `beyond_ends` says that the next connection counts too.
+    ///
+    /// # Errors
+    /// [`Missed`], if none has come in time.
+    pub(super) fn take(
+        &self,
+        within: Duration,
+        beyond_ends: bool,
+        fits: impl Fn(&Fields) -> bool,
+    ) -> Result<Fields, Missed> {
+        let until_ns = clock::monotonic_ns().saturating_add(within.as_nanos() as u64);
+        let mut inner = self.inner();
+        let mut others = Vec::new();
+        loop {
+            while let Some(one) = inner.messages.pop_front() {
+                if fits(&one) {
+                    return Ok(one);
+                }
+                others.push(one);
+            }
+            let end = inner.end.as_ref().filter(|_| !beyond_ends).map(|end| end.words.clone());
+            let left = until_ns.saturating_sub(clock::monotonic_ns());
+            if left == 0 || end.is_some() {
+                let came_earlier = inner.earlier.iter().any(&fits);
+                return Err(Missed { others, came_earlier, end });
+            }
+            let waited = self.inner.1.wait_timeout(inner, Duration::from_nanos(left));
+            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits for a logon.
+    ///
+    /// # Errors
+    /// None in time, or, with `ends_refused`, none since the counterparty refuses it: how the last
+    /// connection has ended, if there was one. A refusal is told once: the next call waits for the
+    /// next connection.
+    pub(super) fn wait(&self, within: Duration, ends_refused: bool) -> Result<(), Option<String>> {
+        let until_ns = clock::monotonic_ns().saturating_add(within.as_nanos() as u64);
+        let mut inner = self.inner();
+        while !inner.is_logged_on {
+            if ends_refused && let Some(end) = inner.end.take_if(|end| end.is_refusal) {
+                return Err(Some(end.words));
+            }
+            let left = until_ns.saturating_sub(clock::monotonic_ns());
+            if left == 0 {
+                return Err(inner.end.as_ref().map(|end| end.words.clone()));
+            }
+            let waited = self.inner.1.wait_timeout(inner, Duration::from_nanos(left));
+            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(())
     }
 }
 
 /// The first value of this tag.
 pub(super) fn value(fields: &Fields, tag: u32) -> Option<&str> {
     fields.iter().find(|(known, _)| *known == tag).map(|(_, value)| &**value)
+}
+
+fn msg_type(frame: &[u8]) -> Option<&[u8]> {
+    frame.split(|byte| *byte == SOH).find_map(|field| field.strip_prefix(b"35="))
 }
 
 /// For a look: a data field that holds SOH is cut into pieces.
@@ -82,34 +214,127 @@ fn fields(frame: &[u8]) -> Fields {
 mod tests {
     use super::*;
 
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn report(fields: &Fields) -> bool {
+        value(fields, 35) == Some("8")
+    }
+
+    fn take(heard: &Heard, within: Duration) -> Result<Fields, Missed> {
+        heard.take(within, false, report)
+    }
+
     #[test]
     fn takes_what_fits_and_says_what_else_came() {
         let heard = Heard::default();
         for msg_type in ["0", "8", "8"] {
             heard.add(format!("8=FIX.4.4\x0135={msg_type}\x0137=V-{msg_type}\x01").as_bytes());
         }
-        let is_report = |fields: &Fields| value(fields, 35) == Some("8");
-        let found = heard.take(Duration::ZERO, is_report).unwrap();
+        let found = take(&heard, Duration::ZERO).unwrap();
         assert_eq!(value(&found, 37), Some("V-8"));
-        let others = heard.take(Duration::ZERO, |fields| value(fields, 35) == Some("9"));
-        assert_eq!(others, Err(vec!["8".to_owned()]));
-        assert_eq!(heard.take(Duration::ZERO, is_report), Err(vec![]));
+        let missed = heard.take(Duration::ZERO, false, |fields| value(fields, 35) == Some("9"));
+        let others = missed.unwrap_err().others;
+        assert_eq!(others.iter().map(|one| value(one, 35)).collect::<Vec<_>>(), [Some("8")]);
+        assert_eq!(take(&heard, Duration::ZERO), Err(Missed::default()));
+    }
+
+    #[test]
+    fn what_came_before_the_last_message_does_not_count() {
+        let heard = Heard::default();
+        heard.add(b"35=8\x0137=1\x01");
+        heard.begin_anew();
+        let missed = take(&heard, Duration::ZERO).unwrap_err();
+        assert!(missed.came_earlier && missed.others.is_empty(), "{missed:?}");
+        heard.add(b"35=8\x0137=2\x01");
+        assert_eq!(value(&take(&heard, LONG).unwrap(), 37), Some("2"));
+        heard.begin_anew();
+        assert!(!take(&heard, Duration::ZERO).unwrap_err().came_earlier, "long ago");
     }
 
     #[test]
     fn waits_for_what_comes_later() {
         let heard = Heard::default();
         std::thread::scope(|scope| {
-            let taker = scope.spawn(|| heard.take(Duration::from_secs(20), |_| true));
+            let taker = scope.spawn(|| take(&heard, LONG));
             heard.add(b"35=8\x01");
             assert_eq!(taker.join().unwrap(), Ok(vec![(35, "8".to_owned())]));
         });
     }
 
     #[test]
+    fn the_end_of_the_connection_ends_it_behind_the_last_message() {
+        let heard = Heard::default();
+        heard.logged_on();
+        std::thread::scope(|scope| {
+            let taker = scope.spawn(|| take(&heard, LONG));
+            heard.ended("bye", true);
+            assert_eq!(taker.join().unwrap().unwrap_err().end.as_deref(), Some("bye"));
+        });
+        heard.add(b"35=8\x01");
+        assert!(take(&heard, LONG).is_ok());
+        assert!(take(&heard, LONG).is_err());
+        std::thread::scope(|scope| {
+            let taker = scope.spawn(|| heard.take(LONG, true, report));
+            heard.logged_on();
+            heard.add(b"35=8\x01");
+            assert!(taker.join().unwrap().is_ok());
+        });
+        assert_eq!(take(&heard, Duration::ZERO).unwrap_err().end, None, "logged on again");
+    }
+
+    #[test]
+    fn a_refused_logon_ends_the_wait_and_a_lost_one_does_not() {
+        let heard = Heard::default();
+        let words = |text: &str| Err(Some(text.to_owned()));
+        heard.logged_on();
+        assert_eq!(heard.wait(Duration::ZERO, true), Ok(()));
+        heard.ended("lost", true);
+        assert_eq!(heard.wait(Duration::from_millis(1), true), words("lost"));
+        heard.ended("wrong password", true);
+        assert_eq!(heard.wait(LONG, true), words("wrong password"));
+        assert_eq!(heard.wait(Duration::ZERO, true), Err(None), "it was told");
+        for (is_answered, ends_refused) in [(true, false), (false, true)] {
+            heard.ended("no", is_answered);
+            std::thread::scope(|scope| {
+                // Another address may do, and one that says nothing may not be ready yet.
+                let waiter = scope.spawn(|| heard.wait(LONG, ends_refused));
+                heard.logged_on();
+                assert_eq!(waiter.join().unwrap(), Ok(()));
+            });
+            heard.ended("lost", true);
+        }
+        heard.ended("wrong password", true);
+        heard.forget_end();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| heard.wait(LONG, true));
+            heard.logged_on();
+            assert_eq!(waiter.join().unwrap(), Ok(()));
+        });
+    }
+
+    #[test]
+    fn what_was_sent_is_found_when_it_leaves() {
+        let heard = Heard::default();
+        let sent = vec![(35, "D".to_owned()), (11, "a".to_owned())];
+        std::thread::scope(|scope| {
+            let looker = scope.spawn(|| heard.whole(&sent, LONG));
+            for frame in ["35=D\x0134=6\x0111=z", "35=D\x0134=7\x0111=a", "35=0\x0134=8"] {
+                heard.leaves(format!("8=FIX.4.4\x01{frame}\x01").as_bytes());
+            }
+            let whole = looker.join().unwrap().unwrap();
+            assert_eq!(value(&whole, 34), Some("7"));
+        });
+        heard.leaves(b"8=FIX.4.4\x0135=D\x0134=1\x0143=Y\x0111=b\x01");
+        assert!(heard.whole(&sent, Duration::ZERO).is_some(), "that is sent again");
+        let other = vec![(35, "D".to_owned()), (11, "b".to_owned())];
+        assert_eq!(heard.whole(&other, Duration::ZERO), None);
+    }
+
+    #[test]
     fn forgets_the_oldest() {
         let heard = Heard::default();
         (0..=MESSAGES_MAX).for_each(|n| heard.add(format!("34={n}\x01").as_bytes()));
-        assert_eq!(heard.take(Duration::ZERO, |_| true), Ok(vec![(34, "1".to_owned())]));
+        let found = heard.take(Duration::ZERO, false, |_| true);
+        assert_eq!(found, Ok(vec![(34, "1".to_owned())]));
     }
 }

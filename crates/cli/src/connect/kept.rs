@@ -1,8 +1,9 @@
 //! Messages that the user keeps under names, in a file of one line each: `NAME TYPE TAG=VALUE|…`.
 //!
-//! Invariant: the file is replaced as a whole, so that a crash leaves the old one or the new one.
+//! Invariants: the file is replaced as a whole, so that a crash leaves the old one or the new one;
+//! lines that were not saved anew stay as they are, comments too, also if somebody else has changed
+//! the file meanwhile.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -11,91 +12,148 @@ use std::path::{Path, PathBuf};
 use super::message::Typed;
 use super::vocabulary::Vocabulary;
 
+/// The first line of a new file.
+const HEAD: &str = "# Messages of `transfix connect`: NAME TYPE TAG=VALUE|…";
+
 /// The messages, by name.
 pub(super) struct Kept {
     path: PathBuf,
-    messages: BTreeMap<String, Typed>,
+    lines: Vec<Line>,
+}
+
+/// A line of the file.
+#[derive(Clone)]
+struct Line {
+    text: String,
+    /// What it keeps; a comment keeps nothing.
+    message: Option<(String, Typed)>,
 }
 
 impl Kept {
     /// Those of this file; none if there is no file yet.
     pub(super) fn read(path: &Path, words: &Vocabulary) -> Result<Self, String> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(format!("{}: {error}", path.display())),
-        };
-        let mut messages = BTreeMap::new();
-        for (n, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let mut parts = line.splitn(3, ' ');
-            let (Some(name), Some(msg_type)) = (parts.next(), parts.next()) else {
-                let path = path.display();
-                return Err(format!("{path}, line {}: not NAME TYPE TAG=VALUE|…", n + 1));
-            };
-            let typed = Typed::parse(msg_type, parts.next().unwrap_or_default(), words);
-            let typed =
-                typed.map_err(|error| format!("{}, line {}: {error}", path.display(), n + 1))?;
-            messages.insert(name.to_owned(), typed);
-        }
-        Ok(Self { path: path.to_owned(), messages })
+        let lines = read(path, words)?.unwrap_or_else(|| vec![Line::comment(HEAD)]);
+        Ok(Self { path: path.to_owned(), lines })
+    }
+
+    fn messages(&self) -> impl Iterator<Item = &(String, Typed)> {
+        self.lines.iter().filter_map(|line| line.message.as_ref())
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.messages.keys().map(|name| &**name)
+        let mut names: Vec<&str> = self.messages().map(|(name, _)| &**name).collect();
+        names.sort_unstable();
+        names.into_iter()
     }
 
     pub(super) fn get(&self, name: &str) -> Result<&Typed, String> {
-        self.messages.get(name).ok_or_else(|| match self.messages.is_empty() {
-            true => format!("no message '{name}' was saved; {} is empty", self.path.display()),
-            false => {
-                let names: Vec<_> = self.names().collect();
-                format!("no message '{name}' was saved; there are {}", names.join(", "))
+        let found = self.messages().find(|(known, _)| known == name);
+        found.map(|(_, typed)| typed).ok_or_else(|| {
+            let names: Vec<_> = self.names().collect();
+            match names.is_empty() {
+                true => format!("no message '{name}' was saved; {} is empty", self.path.display()),
+                false => format!("no message '{name}' was saved; there are {}", names.join(", ")),
             }
         })
     }
 
-    /// Keeps it, also over the end of the program.
+    /// Keeps it, also over the end of the program: in the place of the one of this name.
     ///
     /// # Errors
     /// It could not be read again, or not be written.
-    pub(super) fn keep(&mut self, name: &str, typed: Typed) -> Result<(), String> {
+    pub(super) fn keep(
+        &mut self,
+        name: &str,
+        typed: Typed,
+        words: &Vocabulary,
+    ) -> Result<(), String> {
         if name.starts_with('#') {
             return Err(format!("{name} would be a comment in the file: choose another name"));
         }
         if let Some((tag, _)) = typed.fields.iter().find(|(_, value)| value.contains(['|', '\n'])) {
             return Err(format!("the value of ({tag}) has a bar, which parts fields in the file"));
         }
-        let before = self.messages.insert(name.to_owned(), typed);
-        self.write().inspect_err(|_| {
-            match before {
-                Some(typed) => self.messages.insert(name.to_owned(), typed),
-                None => self.messages.remove(name),
-            };
+        let text = format!("{name} {} {}", typed.msg_type, typed.line());
+        let line = Line { text, message: Some((name.to_owned(), typed)) };
+        self.change(words, |lines| match lines.iter_mut().find(|line| line.is_of(name)) {
+            Some(old) => *old = line,
+            None => lines.push(line),
         })
     }
 
-    pub(super) fn forget(&mut self, name: &str) -> Result<(), String> {
+    pub(super) fn forget(&mut self, name: &str, words: &Vocabulary) -> Result<(), String> {
         self.get(name)?;
-        let typed = self.messages.remove(name);
-        self.write().inspect_err(|_| {
-            self.messages.extend(typed.map(|typed| (name.to_owned(), typed)));
-        })
+        self.change(words, |lines| lines.retain(|line| !line.is_of(name)))
     }
 
-    fn write(&self) -> Result<(), String> {
-        let mut text = "# Messages of `transfix connect`: NAME TYPE TAG=VALUE|…\n".to_owned();
-        for (name, typed) in &self.messages {
-            text += &format!("{name} {} {}\n", typed.msg_type, typed.line());
-        }
-        let mut new = self.path.clone().into_os_string();
-        new.push(".new");
-        let written = write_new(new.as_ref(), &text).and_then(|()| fs::rename(&new, &self.path));
-        written.map_err(|error| format!("{}: {error}", self.path.display()))
+    /// Changes the file as it is now, which may have been edited since it was read.
+    fn change(
+        &mut self,
+        words: &Vocabulary,
+        change: impl FnOnce(&mut Vec<Line>),
+    ) -> Result<(), String> {
+        let now =
+            read(&self.path, words).map_err(|error| format!("nothing is changed: {error}"))?;
+        // One that was deleted comes back with all that is known.
+        let mut lines = now.unwrap_or_else(|| self.lines.clone());
+        change(&mut lines);
+        let text: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
+        write(&self.path, &text).map_err(|error| format!("{}: {error}", self.path.display()))?;
+        self.lines = lines;
+        Ok(())
     }
+}
+
+impl Line {
+    fn comment(text: &str) -> Self {
+        Self { text: text.to_owned(), message: None }
+    }
+
+    fn is_of(&self, name: &str) -> bool {
+        self.message.as_ref().is_some_and(|(known, _)| known == name)
+    }
+
+    fn parse(text: &str, words: &Vocabulary) -> Result<Self, String> {
+        let trimmed = text.trim();
+        if trimmed.is_empty() || trimmed.starts_with('#') {
+            return Ok(Self::comment(text));
+        }
+        let mut parts = trimmed.splitn(3, ' ');
+        let (Some(name), Some(msg_type)) = (parts.next(), parts.next()) else {
+            return Err("not NAME TYPE TAG=VALUE|…".to_owned());
+        };
+        let typed = Typed::parse(msg_type, parts.next().unwrap_or_default(), words)?;
+        Ok(Self { text: text.to_owned(), message: Some((name.to_owned(), typed)) })
+    }
+}
+
+/// The lines of the file; `None` if there is no file.
+fn read(path: &Path, words: &Vocabulary) -> Result<Option<Vec<Line>>, String> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("{}: {error}", path.display())),
+    };
+    let mut lines: Vec<Line> = Vec::new();
+    for (n, text) in (1..).zip(text.lines()) {
+        let wrong = |why: String| format!("{}, line {n}: {why}", path.display());
+        let line = Line::parse(text, words).map_err(wrong)?;
+        if let Some((name, _)) = &line.message
+            && let Some(first) = lines.iter().position(|line| line.is_of(name))
+        {
+            return Err(wrong(format!("'{name}' is in line {} already", first + 1)));
+        }
+        lines.push(line);
+    }
+    Ok(Some(lines))
+}
+
+/// Behind a link the file that it leads to is replaced, and not the link.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut new = path.clone().into_os_string();
+    new.push(".new");
+    write_new(new.as_ref(), text).and_then(|()| fs::rename(&new, &path))
 }
 
 /// For the owner alone: it may have passwords. It is on the disk when this returns.

@@ -19,6 +19,20 @@ impl Typed {
         Ok(Self { msg_type: words.msg_type(msg_type)?, fields })
     }
 
+    /// The same for a line that is typed: without bars its fields may be parted by spaces.
+    pub(super) fn from_line(
+        msg_type: &str,
+        fields: &str,
+        words: &Vocabulary,
+    ) -> Result<Self, String> {
+        if fields.contains('|') {
+            return Self::parse(msg_type, fields, words);
+        }
+        let fields = spaced(fields)?;
+        let fields = fields.iter().map(|field| pair(field, words)).collect::<Result<_, _>>()?;
+        Ok(Self { msg_type: words.msg_type(msg_type)?, fields })
+    }
+
     /// The same as [`Typed::line`], with stars for secrets.
     pub(super) fn seen(&self, words: &Vocabulary) -> String {
         let seen = |tag, value: &str| (tag, words.seen(&self.msg_type, tag, value));
@@ -80,7 +94,70 @@ impl Typed {
 
 /// A field, by tag or name, with its value or the name of its code.
 pub(super) fn pair(field: &str, words: &Vocabulary) -> Result<(u32, String), String> {
-    let (name, value) = field.split_once('=').ok_or_else(|| format!("{field} is not TAG=VALUE"))?;
+    let (name, value) =
+        field.split_once('=').ok_or_else(|| format!("{field} is not FIELD=VALUE"))?;
     let tag = words.tag(name)?;
     Ok((tag, words.value(tag, value)))
+}
+
+/// The words of a line; what stands in quotes is one.
+pub(super) fn quoted(line: &str) -> Result<Vec<String>, String> {
+    let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
+    for c in line.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            c if c.is_whitespace() && !is_quoted => words.push(std::mem::take(&mut word)),
+            c => word.push(c),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    if is_quoted { Err("a quote is open".to_owned()) } else { Ok(words) }
+}
+
+/// The fields of a line that are parted by spaces. A word without `=` belongs to the value before
+/// it; quotes hold more together.
+fn spaced(line: &str) -> Result<Vec<String>, String> {
+    if line.contains('"') {
+        return quoted(line);
+    }
+    let begins = |word: &str| {
+        let name = word.split_once('=').map_or("", |(name, _)| name);
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric())
+    };
+    let mut fields: Vec<String> = Vec::new();
+    for word in line.split(' ') {
+        match fields.last_mut() {
+            Some(field) if !begins(word) => *field += &format!(" {word}"),
+            _ => fields.push(word.to_owned()),
+        }
+    }
+    fields.iter_mut().for_each(|field| field.truncate(field.trim_end().len()));
+    fields.retain(|field| !field.is_empty());
+    Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_hold_words_together() {
+        assert_eq!(quoted("a=1  b=\"x y\" c=").unwrap(), ["a=1", "b=x y", "c="]);
+        assert_eq!(quoted("a=\"1"), Err("a quote is open".to_owned()));
+    }
+
+    #[test]
+    fn spaces_part_fields_where_the_next_begins() {
+        for (line, fields) in [
+            ("", &[][..]),
+            ("a=1 b=2", &["a=1", "b=2"]),
+            ("58=two  words 55=EU ", &["58=two  words", "55=EU"]),
+            ("58=1 + 1 = 2", &["58=1 + 1 = 2"]),
+            ("58=\"a=b c\" 55=EU", &["58=a=b c", "55=EU"]),
+            ("nonsense a=1", &["nonsense", "a=1"]),
+        ] {
+            assert_eq!(spaced(line).unwrap(), fields, "{line}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use super::vocabulary::Vocabulary;
 use crate::input::{self, Failure, Found, Place, Sink, Wrong, parse};
 
 /// MsgType(35) of the session layer, which the session speaks by itself.
-const SESSION_TYPES: [&[u8]; 7] = [b"0", b"1", b"2", b"3", b"4", b"5", b"A"];
+pub(super) const SESSION_TYPES: [&[u8]; 7] = [b"0", b"1", b"2", b"3", b"4", b"5", b"A"];
 
 /// Sends one message: type and fields.
 pub(super) type Send<'s> = dyn FnMut(&str, &[(Tag, Vec<u8>)]) -> Result<(), String> + 's;

@@ -1,42 +1,82 @@
-//! Values that are made when a message is sent: `{id}`, `{now}`, `{date}`, `{n}`, `{last.FIELD}`.
+//! Values that are made when a message is sent: `{id}`, `{now}`, `{date}`, `{n}`, `{sent.FIELD}`,
+//! `{last.FIELD}`.
+
+use super::fault::Fault;
 
 /// Stands where a value is still missing.
 pub(super) const MISSING: &str = "?";
 
+/// Digits of the time of a start: enough for milliseconds until the year 2059.
+const START_DIGITS: usize = 8;
+
+/// Names that no other run gives: the time of the start, and a number.
+#[derive(Debug)]
+pub(super) struct Ids {
+    start: String,
+    next: u64,
+}
+
+impl Ids {
+    /// Those of a run that has begun at this time, in milliseconds since 1970.
+    pub(super) fn new(start_ms: u64) -> Self {
+        let (mut left, mut digits) = (start_ms, Vec::new());
+        while left > 0 || digits.len() < START_DIGITS {
+            digits.extend(char::from_digit((left % 36) as u32, 36));
+            left /= 36;
+        }
+        Self { start: digits.into_iter().rev().collect(), next: 1 }
+    }
+
+    /// What the next message gets.
+    pub(super) fn next(&self) -> String {
+        // All starts have the same length, so that no two names are the same.
+        format!("{}{}", self.start, self.next)
+    }
+
+    /// It was given.
+    pub(super) fn given(&mut self) {
+        self.next += 1;
+    }
+}
+
+/// The value of a field, by its name or tag.
+pub(super) type Look<'s> = dyn Fn(&str) -> Result<String, Fault> + 's;
+
 /// What values are made of.
 pub(super) struct Source<'s> {
-    /// The number of the next request, for ClOrdID(11) and other names that nobody else has.
-    pub(super) id: u64,
+    /// A name that nobody else has, for ClOrdID(11) and others.
+    pub(super) id: String,
     /// How many messages of the same command were sent before this one.
     pub(super) n: u64,
-    /// The time as UTCTimestamp, as exact as the version has it.
+    /// The time as UTCTimestamp, as exact as the session writes it.
     pub(super) now: &'s str,
+    /// The value of a field of the message that was sent last.
+    pub(super) sent: &'s Look<'s>,
     /// The value of a field of the message that `expect` has found last.
-    pub(super) last: &'s dyn Fn(&str) -> Result<String, String>,
+    pub(super) last: &'s Look<'s>,
 }
 
 /// The value with everything in braces made. Braces of other words stay.
-pub(super) fn made(value: &str, source: &Source<'_>) -> Result<String, String> {
+pub(super) fn made(value: &str, source: &Source<'_>) -> Result<String, Fault> {
     let (mut text, mut rest) = (String::new(), value);
     while let Some((before, behind)) = rest.split_once('{') {
         let Some((word, after)) = behind.split_once('}') else { break };
         text += before;
-        match word {
-            "id" => text += &source.id.to_string(),
-            "n" => text += &source.n.to_string(),
-            "now" => text += source.now,
-            "date" => text += source.now.get(..8).unwrap_or_default(),
-            _ => match word.strip_prefix("last.") {
-                Some(field) => text += &(source.last)(field)?,
-                None => text += &format!("{{{word}}}"),
-            },
+        match (word, word.split_once('.')) {
+            ("id", _) => text += &source.id,
+            ("n", _) => text += &source.n.to_string(),
+            ("now", _) => text += source.now,
+            ("date", _) => text += source.now.get(..8).unwrap_or_default(),
+            (_, Some(("sent", field))) => text += &(source.sent)(field)?,
+            (_, Some(("last", field))) => text += &(source.last)(field)?,
+            _ => text += &format!("{{{word}}}"),
         }
         rest = after;
     }
     Ok(text + rest)
 }
 
-/// Whether it takes up a number that nobody else gets.
+/// Whether it takes up a name that nobody else gets.
 pub(super) fn has_id(value: &str) -> bool {
     value.contains("{id}")
 }
@@ -47,24 +87,37 @@ mod tests {
 
     #[test]
     fn braces_are_made_and_others_stay() {
+        let sent = |field: &str| Ok(format!("sent {field}"));
         let last = |field: &str| match field {
             "OrderID" => Ok("V-7".to_owned()),
-            other => Err(format!("no {other}")),
+            other => Err(Fault::Wrong(format!("no {other}"))),
         };
-        let source = Source { id: 9, n: 2, now: "20261125-07:00:00.125", last: &last };
+        let now = "20261125-07:00:00.125";
+        let source = Source { id: "a9".to_owned(), n: 2, now, sent: &sent, last: &last };
         for (value, expected) in [
             ("", ""),
             ("plain", "plain"),
-            ("c{id}-{n}", "c9-2"),
+            ("c{id}-{n}", "ca9-2"),
             ("{now}|{date}", "20261125-07:00:00.125|20261125"),
-            ("<{last.OrderID}>", "<V-7>"),
+            ("<{last.OrderID}>{sent.11}", "<V-7>sent 11"),
             ("{\"a\": {}}", "{\"a\": {}}"),
+            ("{other.field}", "{other.field}"),
             ("open {", "open {"),
             ("{id", "{id"),
         ] {
             assert_eq!(made(value, &source).as_deref(), Ok(expected), "{value}");
         }
-        assert_eq!(made("{last.Side}", &source), Err("no Side".to_owned()));
+        assert_eq!(made("{last.Side}", &source), Err(Fault::Wrong("no Side".to_owned())));
         assert!(has_id("x{id}") && !has_id("{n}"));
+    }
+
+    #[test]
+    fn names_are_those_of_one_run() {
+        let mut ids = Ids::new(1_795_597_449_123);
+        assert_eq!(ids.next(), "mwvwcyw31");
+        ids.given();
+        assert_eq!(ids.next(), "mwvwcyw32");
+        assert_eq!(Ids::new(1_795_597_449_124).next(), "mwvwcyw41", "a millisecond later");
+        assert_eq!(Ids::new(0).next(), "000000001", "a clock that has not been set");
     }
 }

@@ -57,10 +57,10 @@ fn pass_on(client: &TcpStream, venue: &TcpStream, line: &Line) -> std::io::Resul
         end.set_nodelay(true)?;
     }
     let (mut back_from, mut back_to) = (venue.try_clone()?, client.try_clone()?);
-    let back = std::thread::spawn(move || {
+    let back = std::thread::Builder::new().name("relay-back".to_owned()).spawn(move || {
         let _ = std::io::copy(&mut back_from, &mut back_to);
         let _ = back_to.shutdown(Shutdown::Both);
-    });
+    })?;
     let (mut from, mut to) = (client, venue);
     let mut buffer = [0; 4096];
     while let Ok(n @ 1..) = from.read(&mut buffer) {

@@ -1,21 +1,22 @@
-//! `transfix connect` as a test client: messages made by name, kept, sent often, replayed, and
-//! scripts that expect something.
+//! `transfix connect` as a test client: messages made by name, kept, sent often and replayed.
 
+use std::collections::HashSet;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 
 use transfix_testkit::temp::TempDir;
 
-use crate::command_line::running::venue;
+use crate::command_line::running::{Program, venue, write_client};
 use crate::command_line::{Run, run_in};
 
-fn script(dir: &TempDir, commands: &str) -> Run {
+pub(crate) fn script(dir: &TempDir, commands: &str) -> Run {
     fs::write(dir.path().join("script.txt"), commands).unwrap();
     run_in(dir.path(), &["connect", "client.toml", "--quiet", "--script", "script.txt"], b"")
 }
 
 /// An order by names, of which the values are made when it is sent.
-const ORDER: &str = "new NewOrderSingle\n\
+pub(crate) const ORDER: &str = "new NewOrderSingle\n\
     set Symbol=EU Side=BUY OrderQty=5 OrdType=LIMIT Price=30.5 Text=\"two words\"\n";
 
 #[test]
@@ -31,7 +32,7 @@ fn a_script_trades_and_ends_well() {
              set OrigClOrdID={{last.ClOrdID}} Symbol=EU Side=BUY OrderQty=5\nshow\nsend\n\
              expect ExecutionReport ExecType=CANCELED|OrigClOrdID={{last.ClOrdID}}\n\
              burst 3 0 mine\n{}",
-            "expect 8 ClOrdID=*|OrdStatus=NEW within 15\n".repeat(3)
+            "expect 8 ClOrdID=* OrdStatus=NEW within 15\n".repeat(3)
         ),
     );
     assert_eq!((run.code, &*run.err), (0, ""), "{run:#?}");
@@ -40,46 +41,6 @@ fn a_script_trades_and_ends_well() {
     let kept = fs::read_to_string(dir.path().join("messages.txt")).unwrap();
     let line = "mine D 11={id}|55=EU|54=1|60={now}|40=2|38=5|44=30.5|58=two words\n";
     assert!(kept.ends_with(line), "{kept}");
-}
-
-#[test]
-fn a_script_ends_with_what_fails_first() {
-    let dir = TempDir::new();
-    let _venue = venue(&dir, "", &["--quiet"]);
-    for (commands, said) in [
-        (
-            "wait\nexpect QuoteRequest within 0.2\nlunch\n",
-            "line 2: not within 0.2 s: QuoteRequest(R); Logon(A) came",
-        ),
-        ("wait\n\nlunch\n", "line 3: not understood"),
-        (
-            "new NewOrderSingel\n",
-            "line 1: FIX.4.4 has no message 'NewOrderSingel'; do you mean NewOrderSingle?",
-        ),
-        ("new D\nset Side=1 Sid=1\n", "line 2: FIX.4.4 has no field 'Sid'; do you mean Side?"),
-        ("new D\nsend\n", "line 2: a value is missing: Symbol(55): a String"),
-        ("set Side=1\n", "line 1: there is no message; `new NewOrderSingle` begins one"),
-        (
-            "new D\nset Side={last.OrderID} Symbol=x OrdType=1\nsend\n",
-            "line 3: what expect has found last has no OrderID(37)",
-        ),
-        ("set\n", "line 1: usage: set FIELD=VALUE …"),
-        ("load mine\n", "line 1: no message 'mine' was saved; messages.txt is empty"),
-        ("run script.txt\n", "script.txt: 10 files run each other"),
-        ("run none.txt\n", "none.txt: No such file or directory"),
-        ("replay none.log\n", "none.log"),
-        ("burst 1 -5\n", "line 1: -5 a second is not possible"),
-        ("pause x\n", "line 1: x is no number of seconds"),
-    ] {
-        let run = script(&dir, commands);
-        assert_eq!(run.code, 1, "{commands}: {run:#?}");
-        assert!(run.err.contains(said), "{commands}: {run:#?}");
-    }
-    let run = run_in(dir.path(), &["connect", "client.toml", "--script", "none.txt"], b"");
-    assert_eq!(run.code, 1, "{run:?}");
-    fs::write(dir.path().join("messages.txt"), "mine\n").unwrap();
-    let run = script(&dir, "wait\n");
-    assert!(run.err.contains("messages.txt, line 1: not NAME TYPE TAG=VALUE|…"), "{run:?}");
 }
 
 #[test]
@@ -112,7 +73,7 @@ fn secrets_are_stars_and_what_is_saved_can_be_read_again() {
         ("new D\nset Text=\"a|b\"\nsave bar\n", "the value of (58) has a bar"),
     ] {
         let run = script(&dir, commands);
-        assert!(run.code == 1 && run.err.contains(said), "{run:?}");
+        assert!(run.code == 2 && run.err.contains(said), "{run:?}");
     }
     assert_eq!(script(&dir, "wait\nload pw\n").code, 0);
 }
@@ -138,4 +99,101 @@ fn a_log_is_sent_anew() {
     // With a header of its own.
     let line = venue.wait_for("ClOrdID=old");
     assert!(line.contains("CLIENT->VENUE") && !line.contains("seq 77"), "{line}");
+}
+
+#[test]
+fn what_was_written_into_the_file_of_messages_by_hand_stays() {
+    let dir = TempDir::new();
+    let _venue = venue(&dir, "", &["--quiet"]);
+    let file = dir.path().join("messages.txt");
+    let own =
+        "# Ours.\n\nnews B Headline=by hand\n  # In between.\nmine D 55=EU|54=1\nold D 55=X\n";
+    fs::write(&file, own).unwrap();
+    let commands = "load mine\nset Symbol=US\nsave mine\nsave more\nforget old\n";
+    let run = script(&dir, &format!("wait\n{commands}"));
+    assert_eq!(run.code, 0, "{run:#?}");
+    let expected = "# Ours.\n\nnews B Headline=by hand\n  # In between.\nmine D 55=US|54=1\n\
+                    more D 55=US|54=1\n";
+    assert_eq!(fs::read_to_string(&file).unwrap(), expected);
+    // What an editor has written meanwhile stays too, or nothing is written.
+    let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
+    client.wait_for("logged on");
+    fs::write(&file, "# Edited.\nother D 55=EU\n").unwrap();
+    writeln!(client.commands, "load mine\nsave mine\nsaved").unwrap();
+    client.wait_for("other D 55=EU");
+    let edited = "# Edited.\nother D 55=EU\nmine D 55=US|54=1\n";
+    assert_eq!(fs::read_to_string(&file).unwrap(), edited);
+    for (wrong, said) in [
+        ("half\n", "nothing is changed: messages.txt, line 1: not NAME TYPE TAG=VALUE|…"),
+        ("a D 55=1\na D 55=2\n", "messages.txt, line 2: 'a' is in line 1 already"),
+    ] {
+        fs::write(&file, wrong).unwrap();
+        writeln!(client.commands, "save mine").unwrap();
+        client.wait_for(said);
+        assert_eq!(fs::read_to_string(&file).unwrap(), wrong);
+    }
+    writeln!(client.commands, "quit").unwrap();
+    assert_eq!(client.ended().0, Some(0));
+    let run = script(&dir, "wait\n");
+    assert!(run.code == 1 && run.err.contains("'a' is in line 1 already"), "{run:?}");
+}
+
+#[test]
+fn names_are_new_in_each_run() {
+    let dir = TempDir::new();
+    let venue = venue(&dir, "", &[]);
+    let mut names = HashSet::new();
+    for _ in 0..3 {
+        let commands = format!("wait\n{ORDER}set ClOrdID=c{{id}}\nsave mine\nburst 3 0 mine\n");
+        let run = script(&dir, &(commands + "expect 8 ClOrdID={sent.ClOrdID}\nforget mine\n"));
+        assert_eq!(run.code, 0, "{run:#?}");
+        for _ in 0..3 {
+            let line = venue.wait_for("<- NewOrderSingle(D)");
+            let name = line.split("ClOrdID=").nth(1).unwrap().split(' ').next().unwrap();
+            assert!(name.starts_with('c') && name.len() <= 12, "{name}");
+            assert!(names.insert(name.to_owned()), "{name} twice");
+        }
+    }
+    // They are no numbers, which those of `buy` go on from.
+    let run = script(&dir, "wait\nbuy 1 EU 2\nexpect 8 ClOrdID=1\nexpect 8 within 0\n");
+    assert!(run.code == 1 && run.err.contains("line 4"), "{run:#?}");
+}
+
+#[test]
+fn each_command_says_how_it_is_used() {
+    let dir = TempDir::new();
+    write_client(&dir, "127.0.0.1:1", "");
+    let commands = [
+        ("help", "{sent.FIELD}"),
+        ("help expect", "example: expect ExecutionReport ClOrdID={sent.ClOrdID}"),
+        ("help nonsense", "'nonsense' is not understood; `help` lists the commands"),
+        ("snd", "'snd' is not understood; do you mean `send`? `help` lists the commands"),
+        ("buy 1 EU", "buy lacks PRICE (usage: buy QUANTITY SYMBOL PRICE)"),
+        ("buy 1 EU x", "PRICE: x is no number (usage: buy QUANTITY SYMBOL PRICE)"),
+        ("cancel x", "NUMBER: x is no order number (usage: cancel NUMBER)"),
+        ("new", "new lacks MESSAGE (usage: new MESSAGE)"),
+        ("set Side", "Side is not FIELD=VALUE (usage: set FIELD=VALUE …)"),
+        ("send D", "NewOrderSingle(D) has no fields here"),
+        ("send D Side", "Side is not FIELD=VALUE (usage: send [NAME | MESSAGE FIELD=VALUE …])"),
+        ("burst 3 x", "PER_SECOND: x is no number (usage: burst N [PER_SECOND] [NAME])"),
+        ("burst x", "N: x is no number of messages (usage: burst N [PER_SECOND] [NAME])"),
+        ("burst 3 0 x", "no message 'x' was saved"),
+        ("burst 1 2 x y", "burst has no use for 'y' (usage: burst N [PER_SECOND] [NAME])"),
+        ("replay", "replay lacks FILE (usage: replay FILE [PER_SECOND])"),
+        ("expect", "expect lacks MESSAGE (usage: expect MESSAGE [FIELD=VALUE …] [within"),
+        ("expect 8 within x", "SECONDS: x is no number of seconds (usage: expect MESSAGE"),
+        ("expect 8 11={id}", "{id} is a new name, which no message has"),
+        ("pause", "pause lacks SECONDS (usage: pause SECONDS)"),
+        ("wait now", "wait has no use for 'now' (usage: wait)"),
+        ("quit now", "quit has no use for 'now' (usage: quit)"),
+        ("run", "run lacks FILE (usage: run FILE)"),
+    ];
+    let mut input: String = commands.iter().map(|(command, _)| format!("{command}\n")).collect();
+    input += "quit\n";
+    let run = run_in(dir.path(), &["connect", "client.toml", "--quiet"], input.as_bytes());
+    let mut rest = &*run.out;
+    for (command, said) in commands {
+        let at = rest.find(said).unwrap_or_else(|| panic!("{command}: no '{said}' in {rest}"));
+        rest = &rest[at + said.len()..];
+    }
 }

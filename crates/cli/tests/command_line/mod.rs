@@ -3,6 +3,7 @@
 
 mod admin;
 mod client;
+mod client_scripts;
 mod events;
 mod exit_codes;
 mod gateway;

@@ -143,7 +143,7 @@ pub(crate) fn venue(dir: &TempDir, keys: &str, options: &[&str]) -> Program {
     venue
 }
 
-fn write_client(dir: &TempDir, address: &str, keys: &str) {
+pub(crate) fn write_client(dir: &TempDir, address: &str, keys: &str) {
     let settings = format!(
         "[[session]]\nrole = 'initiator'\naddress = '{address}'\nbegin_string = 'FIX.4.4'\n\
          sender_comp_id = 'CLIENT'\ntarget_comp_id = 'VENUE'\nstore_dir = 'client'\n{keys}"
@@ -557,7 +557,7 @@ fn connect_without_a_logon_is_a_failure() {
 }
 
 /// A counterparty that takes one connection and answers the n-th message that comes with these.
-fn scripted(answers: Vec<Vec<(&'static str, &'static str)>>) -> String {
+pub(crate) fn scripted(answers: Vec<Vec<(&'static str, &'static str)>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use transfix_session::{OperateError, SendError, SessionId};
@@ -165,6 +166,13 @@ impl Admin {
     #[must_use]
     pub fn accepts(&self) -> bool {
         self.registry.accepts.load(Ordering::Acquire)
+    }
+
+    /// Addresses that the engine listens at now: those of sessions that have come since the start
+    /// too, and none that has gone.
+    #[must_use]
+    pub fn listening(&self) -> Vec<SocketAddr> {
+        self.registry.listening.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How often messages were rejected and connections ended, by reason.

@@ -1,8 +1,9 @@
 //! All sessions of an engine, found by what they are.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use transfix_session::{BeginString, SessionId};
 use transfix_store::{Helpers, Store, StoreError};
@@ -58,6 +59,8 @@ pub(crate) struct Registry {
     pub(crate) reasons: Arc<LiveReasons>,
     /// Whether the thread `tfx-accept` runs.
     pub(crate) accepts: AtomicBool,
+    /// Where the engine listens now; held for a copy.
+    pub(crate) listening: Mutex<Vec<SocketAddr>>,
     /// Certificates of our own.
     pub(crate) certificates: Arc<OwnCertificates>,
     /// Where the actions of operators are written, if they are.
@@ -87,6 +90,7 @@ impl Default for Registry {
             names: Arc::default(),
             reasons: Arc::default(),
             accepts: AtomicBool::new(false),
+            listening: Mutex::default(),
             certificates: Arc::default(),
             audit: None,
             requests: Requests::default(),

@@ -155,6 +155,7 @@ impl Engine {
             self.listening.push(entrance.listener.local_addr().map_err(io_error("listening"))?);
             self.groups.push(entrance.group);
         }
+        self.publish_listening();
         if self.acceptor.is_none() && group.is_some() {
             self.start_acceptor(Vec::new(), [].into(), Vec::new())?;
         }
@@ -258,6 +259,7 @@ impl Engine {
             let groups = std::mem::take(&mut self.groups);
             let all = std::mem::take(&mut self.listening).into_iter().zip(groups);
             (self.listening, self.groups) = all.filter(|(_, at)| *at != group).unzip();
+            self.publish_listening();
         }
         if let Some((door, _)) = &self.acceptor {
             door.change(changes);

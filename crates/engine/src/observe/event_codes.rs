@@ -497,4 +497,16 @@ const ALL: &[EventCode] = &[
         "It has lasted for thirty windows and is no longer told. If nothing was changed, find out \
             why: the book's page \"Latency\" says what each stage holds.",
     ),
+    event(
+        2805,
+        "too few messages to call a latency unusual any longer",
+        "Nothing: the session or the stage rests, and is judged again when it has enough messages.",
+    ),
+    event(
+        2806,
+        "a latency is unusual again and again",
+        "It has left its usual range `times` times in `windows` windows since it was last told: \
+            look for what happens in turns, such as a job that runs each few minutes. \
+            `is_unusual` says how it is now.",
+    ),
 ];

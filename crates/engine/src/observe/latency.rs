@@ -6,6 +6,7 @@
 
 mod histogram;
 mod recorder;
+mod told;
 pub(crate) mod usual;
 
 use std::fmt;

@@ -94,12 +94,18 @@ fn of_command(words: Vec<&str>) -> Result<String, String> {
     let mut child = command.spawn().map_err(|error| failed(&error))?;
     let (written, reading) = channel();
     if let Some(output) = child.stdout.take() {
-        thread::spawn(move || {
+        let read = move || {
             let mut bytes = Vec::new();
             let read = output.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
             // After the end of our patience nobody listens.
             let _ = written.send(read.map(|_| bytes));
-        });
+        };
+        let reader = thread::Builder::new().name("tfx-secret".to_owned()).spawn(read);
+        if let Err(error) = reader {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(failed(&error));
+        }
     }
     let ended = child.wait_timeout(PATIENCE).map_err(|error| failed(&error));
     let Some(status) = ended? else {

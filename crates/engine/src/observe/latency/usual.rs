@@ -1,7 +1,7 @@
 //! Whether the times of each session are what they usually are.
 //!
 //! Invariants: of a session that is quiet only the p99s of its last usual windows are kept; a
-//! change of a session that is busy is told once; no lock of a session is taken.
+//! change is told once, and one that comes and goes is summed up; no lock of a session is taken.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use transfix_session::SessionId;
 
+use super::told::{Change, Line, Told};
 use super::{Latency, LatencyStage};
 use crate::observe::published::Published;
 
@@ -20,6 +21,8 @@ const WINDOWS_LEAST: usize = 10;
 const TIMES_LEAST: u64 = 500;
 /// What is shorter is never told: nobody can act on it.
 const NS_LEAST: u64 = 10_000;
+/// Windows in turn with too few times after which a stage is not unusual any longer.
+const RESTS_MAX: u32 = 3;
 /// Windows without much after which what is known of a session goes.
 const QUIET_MAX: u32 = 30;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -75,42 +78,54 @@ struct Usual {
     p99_ns: Vec<u64>,
     /// Windows since it is unusual; 0 if it is not.
     unusual: usize,
-}
-
-/// What has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
-    /// The p99 is unusual now.
-    Left { usual_ns: u64 },
-    /// It is what it was before.
-    Returned { usual_ns: u64 },
-    /// It has been unusual for so long that it is the usual one now.
-    Adopted,
+    /// The last ones of these that had too few times.
+    rests: u32,
+    told: Told,
 }
 
 impl Usual {
+    /// The window has ended with this p99.
     fn judge(&mut self, p99_ns: u64, factor: f64) -> Option<Change> {
-        let mut sorted = self.p99_ns.clone();
-        sorted.sort_unstable();
-        let usual_ns = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
-        let highest = sorted.last().copied().unwrap_or(0).max(NS_LEAST);
-        let is_unusual = sorted.len() >= WINDOWS_LEAST
+        let usual_ns = self.usual_ns();
+        let highest = self.p99_ns.iter().copied().max().unwrap_or(0).max(NS_LEAST);
+        let is_unusual = self.p99_ns.len() >= WINDOWS_LEAST
             && p99_ns > highest
             && p99_ns as f64 > usual_ns as f64 * factor;
+        self.rests = 0;
         if is_unusual {
             self.unusual += 1;
             if self.unusual == WINDOWS {
-                *self = Self::default();
-                return Some(Change::Adopted);
+                (self.p99_ns, self.unusual) = (Vec::new(), 0);
+                return Some(Change::Adopted { p99_ns });
             }
-            return (self.unusual == 1).then_some(Change::Left { usual_ns });
+            return (self.unusual == 1).then_some(Change::Left { p99_ns, usual_ns });
         }
         if self.p99_ns.len() == WINDOWS {
             self.p99_ns.remove(0);
         }
         self.p99_ns.push(p99_ns);
         let was_unusual = std::mem::take(&mut self.unusual) > 0;
-        was_unusual.then_some(Change::Returned { usual_ns })
+        was_unusual.then_some(Change::Returned { p99_ns, usual_ns })
+    }
+
+    /// The window has ended with too few times to judge by. Nothing is unusual about silence.
+    fn rest(&mut self) -> Option<Change> {
+        if self.unusual == 0 {
+            return None;
+        }
+        self.rests += 1;
+        if self.rests < RESTS_MAX {
+            return None;
+        }
+        (self.unusual, self.rests) = (0, 0);
+        Some(Change::Rests { usual_ns: self.usual_ns() })
+    }
+
+    /// The median of the windows that were usual.
+    fn usual_ns(&self) -> u64 {
+        let mut sorted = self.p99_ns.clone();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied().unwrap_or(0)
     }
 }
 
@@ -145,9 +160,8 @@ impl UsualTimes {
             let of = Arc::downgrade(&published);
             let known = before.remove(&id).filter(|known| known.of.ptr_eq(&of));
             let mut known = known.unwrap_or_else(|| Known { of, ..Known::default() });
-            for (stage, p99_ns, change) in known.window(&published, self.factor) {
-                published.unusual.set(stage, matches!(change, Change::Left { .. }));
-                tell(&id, stage, p99_ns, change);
+            for (stage, line) in known.window(&published, self.factor) {
+                line.tell(&id, stage);
             }
             sessions.insert(id, known);
         }
@@ -155,56 +169,56 @@ impl UsualTimes {
 }
 
 impl Known {
-    /// The window has ended. Returns what has changed, with the p99 of the window.
-    fn window(&mut self, published: &Published, factor: f64) -> Vec<(LatencyStage, u64, Change)> {
+    /// The window has ended. Returns what is to be told.
+    fn window(&mut self, published: &Published, factor: f64) -> Vec<(LatencyStage, Line)> {
         let counters = published.counters.now();
         let messages = counters.messages_in + counters.messages_out;
         let came = messages.saturating_sub(std::mem::replace(&mut self.messages, messages));
+        let mut p99s_ns = HashMap::new();
         if came < TIMES_LEAST {
             self.quiet += 1;
-            if self.quiet == QUIET_MAX {
-                // Nothing is unusual about silence.
-                for (stage, usual) in &mut self.stages {
-                    published.unusual.set(*stage, false);
-                    usual.unusual = 0;
-                }
-            }
             if self.quiet >= QUIET_MAX {
                 self.times = None;
             }
-            return Vec::new();
-        }
-        self.quiet = 0;
-        let now = published.latency();
-        let mut changes = Vec::new();
-        if let Some(earlier) = &self.times {
-            for (stage, times) in now.since(earlier).stages() {
-                if times.count() < TIMES_LEAST {
-                    continue;
-                }
-                let p99_ns = times.percentile_ns(99.0);
-                let change = self.stages.entry(stage).or_default().judge(p99_ns, factor);
-                changes.extend(change.map(|change| (stage, p99_ns, change)));
+        } else {
+            self.quiet = 0;
+            let now = published.latency();
+            if let Some(earlier) = &self.times {
+                p99s_ns = p99s(&now.since(earlier));
             }
+            self.times = Some(Box::new(now));
         }
-        self.times = Some(Box::new(now));
-        changes
+        self.judge(&p99s_ns, published, factor)
+    }
+
+    /// The window has ended with these p99s, of the stages that had enough.
+    fn judge(
+        &mut self,
+        p99s_ns: &HashMap<LatencyStage, u64>,
+        published: &Published,
+        factor: f64,
+    ) -> Vec<(LatencyStage, Line)> {
+        for stage in p99s_ns.keys() {
+            self.stages.entry(*stage).or_default();
+        }
+        let mut lines = Vec::new();
+        for (stage, usual) in &mut self.stages {
+            let change = match p99s_ns.get(stage) {
+                Some(p99_ns) => usual.judge(*p99_ns, factor),
+                None => usual.rest(),
+            };
+            let is_unusual = usual.unusual > 0;
+            published.unusual.set(*stage, is_unusual);
+            lines.extend(usual.told.window(change, is_unusual).map(|line| (*stage, line)));
+        }
+        lines
     }
 }
 
-fn tell(id: &SessionId, stage: LatencyStage, p99_ns: u64, change: Change) {
-    match change {
-        Change::Left { usual_ns } => {
-            tracing::warn!(session = %id, %stage, p99_ns, usual_ns, "a latency is unusual");
-        }
-        Change::Returned { usual_ns } => {
-            tracing::info!(session = %id, %stage, p99_ns, usual_ns, "a latency is usual again");
-        }
-        Change::Adopted => {
-            tracing::warn!(session = %id, %stage, p99_ns,
-                "an unusual latency is the usual one now");
-        }
-    }
+/// The p99 of each stage that has enough times for one.
+fn p99s(window: &Latency) -> HashMap<LatencyStage, u64> {
+    let stages = window.stages().filter(|(_, times)| times.count() >= TIMES_LEAST);
+    stages.map(|(stage, times)| (stage, times.percentile_ns(99.0))).collect()
 }
 
 #[cfg(test)]
@@ -233,9 +247,11 @@ mod tests {
     fn a_change_is_told_once_and_its_end_too() {
         let mut usual = learnt(20 * US);
         assert_eq!(usual.judge(60 * US, 3.0), None, "three times, not more");
-        assert_eq!(usual.judge(181 * US, 3.0), Some(Change::Left { usual_ns: 20 * US }));
+        let left = Change::Left { p99_ns: 181 * US, usual_ns: 20 * US };
+        assert_eq!(usual.judge(181 * US, 3.0), Some(left));
         assert_eq!(usual.judge(500 * US, 3.0), None, "once");
-        assert_eq!(usual.judge(21 * US, 3.0), Some(Change::Returned { usual_ns: 20 * US }));
+        let returned = Change::Returned { p99_ns: 21 * US, usual_ns: 20 * US };
+        assert_eq!(usual.judge(21 * US, 3.0), Some(returned));
         assert_eq!(usual.judge(21 * US, 3.0), None);
     }
 
@@ -255,7 +271,7 @@ mod tests {
         let mut usual = learnt(20 * US);
         assert!(matches!(usual.judge(300 * US, 3.0), Some(Change::Left { .. })));
         let told: Vec<_> = (0..WINDOWS).filter_map(|_| usual.judge(300 * US, 3.0)).collect();
-        assert_eq!(told, [Change::Adopted]);
+        assert_eq!(told, [Change::Adopted { p99_ns: 300 * US }]);
         (0..WINDOWS).for_each(|_| assert_eq!(usual.judge(300 * US, 3.0), None));
     }
 
@@ -283,16 +299,62 @@ mod tests {
         }
         assert_eq!(window(TIMES_LEAST - 1, 1e9), [], "too few");
         let found = window(50_000, 90_000.0);
-        let [(LatencyStage::Callback, 90_000..=93_000, Change::Left { .. })] = found[..] else {
+        let [(LatencyStage::Callback, Line::Changed(Change::Left { p99_ns, .. }))] = found[..]
+        else {
             panic!("{found:?}")
         };
-        published.unusual.set(LatencyStage::Callback, true);
+        assert!((90_000..=93_000).contains(&p99_ns), "{p99_ns}");
         assert!(published.unusual.stages().eq([LatencyStage::Callback]));
+        // What is too little to judge by ends it, and that is told.
+        for _ in 1..RESTS_MAX {
+            assert_eq!(window(TIMES_LEAST - 1, 1e9), []);
+            assert!(published.unusual.stages().eq([LatencyStage::Callback]));
+        }
+        let rests = Line::Changed(Change::Rests { usual_ns: 20_000 });
+        assert_eq!(window(0, 0.0), [(LatencyStage::Callback, rests)]);
+        assert!(published.unusual.stages().eq([]));
         for _ in 0..QUIET_MAX {
             assert_eq!(window(0, 0.0), []);
         }
-        assert!(published.unusual.stages().eq([]));
         assert!(known.times.is_none(), "memory is back");
+    }
+
+    #[test]
+    fn a_stage_that_rests_while_others_work_is_not_unusual_for_ever() {
+        let (published, mut known) = (Published::default(), Known::default());
+        let recorder = published.recorder();
+        let mut window = |callback_ns: Option<f64>| {
+            for _ in 0..1_000 {
+                recorder.record(LatencyStage::Written, 20_000.0);
+                callback_ns.into_iter().for_each(|ns| recorder.record(LatencyStage::Callback, ns));
+                published.counters.messages_in.add(1);
+            }
+            known.window(&published, 3.0)
+        };
+        for _ in 0..=WINDOWS_LEAST {
+            assert_eq!(window(Some(20_000.0)), []);
+        }
+        assert_eq!(window(Some(900_000.0)).len(), 1);
+        let lines: Vec<_> = (0..RESTS_MAX).flat_map(|_| window(None)).collect();
+        assert!(matches!(lines[..], [(_, Line::Changed(Change::Rests { .. }))]), "{lines:?}");
+        assert!(published.unusual.stages().eq([]));
+    }
+
+    #[test]
+    fn a_stage_that_is_slow_each_second_window_is_summed_up() {
+        let (published, mut known) = (Published::default(), Known::default());
+        let mut window =
+            |ns: u64| known.judge(&HashMap::from([(LatencyStage::Callback, ns)]), &published, 3.0);
+        (0..WINDOWS_LEAST).for_each(|_| assert_eq!(window(20 * US), []));
+        let mut lines = 0;
+        for _ in 0..100 {
+            lines += window(900 * US).len();
+            assert!(published.unusual.stages().eq([LatencyStage::Callback]), "it is all the same");
+            lines += window(20 * US).len();
+            assert!(published.unusual.stages().eq([]));
+        }
+        // Of two hundred without it.
+        assert!((8..=16).contains(&lines), "{lines}");
     }
 
     #[test]

@@ -1,0 +1,169 @@
+//! What the log is told of the times of a stage: that they become unusual, and that they are not
+//! any more.
+//!
+//! Invariants: of a stage that comes and goes there are at most two lines and a sum in
+//! [`TOLD_AGAIN`] windows; whatever was told to have become unusual is told to have ended.
+
+use transfix_session::SessionId;
+
+use super::LatencyStage;
+
+/// Windows in which a stage is told once to have become unusual; then further times are summed up.
+pub(super) const TOLD_AGAIN: usize = 30;
+
+/// What has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The p99 is unusual now.
+    Left { p99_ns: u64, usual_ns: u64 },
+    /// It is what it was before.
+    Returned { p99_ns: u64, usual_ns: u64 },
+    /// For some windows there has been too little to judge it by.
+    Rests { usual_ns: u64 },
+    /// It has been unusual for so long that it is the usual one now.
+    Adopted { p99_ns: u64 },
+}
+
+/// A line of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Changed(Change),
+    /// It has become unusual so often, in so many windows, since it was told.
+    Again {
+        times: u64,
+        windows: usize,
+        is_unusual: bool,
+    },
+}
+
+/// What was told of a stage.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Windows since it was told that it is unusual; `None` if that is long ago.
+    windows: Option<usize>,
+    /// How often it has become unusual since.
+    untold: u64,
+    /// Whether it is unusual by the last line.
+    is_unusual: bool,
+}
+
+impl Told {
+    /// A window has ended with this change, and the stage is unusual now, or is not. Returns what
+    /// is to be told.
+    pub(super) fn window(&mut self, change: Option<Change>, is_unusual: bool) -> Option<Line> {
+        self.windows = self.windows.map(|windows| windows + 1);
+        match change {
+            Some(Change::Left { .. }) if self.windows.is_none() => {
+                (self.windows, self.is_unusual) = (Some(0), true);
+                return change.map(Line::Changed);
+            }
+            Some(Change::Left { .. }) => self.untold += 1,
+            Some(Change::Returned { .. } | Change::Rests { .. })
+                if std::mem::take(&mut self.is_unusual) =>
+            {
+                return change.map(Line::Changed);
+            }
+            Some(Change::Adopted { .. }) => {
+                *self = Self::default();
+                return change.map(Line::Changed);
+            }
+            Some(Change::Returned { .. } | Change::Rests { .. }) | None => {}
+        }
+        let windows = self.windows.filter(|windows| *windows >= TOLD_AGAIN)?;
+        let times = std::mem::take(&mut self.untold);
+        if times == 0 {
+            self.windows = None;
+            return None;
+        }
+        (self.windows, self.is_unusual) = (Some(0), is_unusual);
+        Some(Line::Again { times, windows, is_unusual })
+    }
+}
+
+impl Line {
+    pub(super) fn tell(self, id: &SessionId, stage: LatencyStage) {
+        match self {
+            Self::Changed(Change::Left { p99_ns, usual_ns }) => {
+                tracing::warn!(session = %id, %stage, p99_ns, usual_ns, "a latency is unusual");
+            }
+            Self::Changed(Change::Returned { p99_ns, usual_ns }) => {
+                tracing::info!(session = %id, %stage, p99_ns, usual_ns,
+                    "a latency is usual again");
+            }
+            Self::Changed(Change::Rests { usual_ns }) => {
+                tracing::info!(session = %id, %stage, usual_ns,
+                    "too few messages to call a latency unusual any longer");
+            }
+            Self::Changed(Change::Adopted { p99_ns }) => {
+                tracing::warn!(session = %id, %stage, p99_ns,
+                    "an unusual latency is the usual one now");
+            }
+            Self::Again { times, windows, is_unusual } => {
+                tracing::warn!(session = %id, %stage, times, windows, is_unusual,
+                    "a latency is unusual again and again");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEFT: Change = Change::Left { p99_ns: 9, usual_ns: 1 };
+    const RETURNED: Change = Change::Returned { p99_ns: 1, usual_ns: 1 };
+    const RESTS: Change = Change::Rests { usual_ns: 1 };
+
+    /// The lines of these windows, each with its number.
+    fn told(changes: impl IntoIterator<Item = Option<Change>>) -> Vec<(usize, Line)> {
+        let (mut told, mut is_unusual) = (Told::default(), false);
+        let lines = changes.into_iter().enumerate().filter_map(|(n, change)| {
+            is_unusual = match change {
+                Some(LEFT) => true,
+                Some(_) => false,
+                None => is_unusual,
+            };
+            Some((n, told.window(change, is_unusual)?))
+        });
+        lines.collect()
+    }
+
+    #[test]
+    fn one_that_comes_and_goes_once_is_told_so() {
+        for end in [RETURNED, RESTS] {
+            let lines = told([Some(LEFT), None, Some(end)].into_iter().chain([None; 100]));
+            assert_eq!(lines, [(0, Line::Changed(LEFT)), (2, Line::Changed(end))]);
+        }
+    }
+
+    #[test]
+    fn one_that_comes_and_goes_all_the_time_is_summed_up() {
+        let flaps = (0..10 * TOLD_AGAIN).map(|n| Some([LEFT, RETURNED][n % 2]));
+        let lines = told(flaps);
+        assert_eq!(lines[..2], [(0, Line::Changed(LEFT)), (1, Line::Changed(RETURNED))]);
+        let again = Line::Again { times: 15, windows: 30, is_unusual: true };
+        assert_eq!(lines[2..4], [(30, again), (31, Line::Changed(RETURNED))]);
+        assert!(lines.len() <= 2 * 10, "{lines:?}");
+    }
+
+    #[test]
+    fn whatever_is_told_to_be_unusual_is_told_to_end() {
+        // Unusual for the second time within the thirty windows, and for long.
+        let begin = [Some(LEFT), Some(RETURNED), Some(LEFT)];
+        let lines = told(begin.into_iter().chain([None; 60]).chain([Some(RETURNED)]));
+        let again = Line::Again { times: 1, windows: 30, is_unusual: true };
+        assert_eq!(lines[2..], [(30, again), (63, Line::Changed(RETURNED))]);
+        // One that is over when it is summed up.
+        let lines = told(begin.into_iter().chain([Some(RESTS)]).chain([None; 60]));
+        let again = Line::Again { times: 1, windows: 30, is_unusual: false };
+        assert_eq!(lines[2..], [(30, again)]);
+    }
+
+    #[test]
+    fn after_a_quiet_while_it_is_told_at_once() {
+        let quiet = [None; 2 * TOLD_AGAIN];
+        let lines = told([Some(LEFT), Some(RETURNED)].into_iter().chain(quiet).chain([Some(LEFT)]));
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert_eq!(lines[2], (2 + 2 * TOLD_AGAIN, Line::Changed(LEFT)));
+    }
+}
