@@ -16,7 +16,7 @@ const NAMED: &str = "Builder::new().name(";
 /// What starts one without.
 const UNNAMED: &str = "thread::spawn(";
 /// Literals that begin so are names of threads, wherever they stand.
-const PREFIXES: &[&str] = &["tfx-", "store-", "events-", "socket-", "program-"];
+const PREFIXES: &[&str] = &["tfx-", "store-", "events-", "socket-", "file-"];
 
 /// Checks all sources, by their paths, against the page.
 pub(crate) fn check(

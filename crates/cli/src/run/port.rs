@@ -251,8 +251,8 @@ impl Port {
             // What is said to it is still written, if it reads.
             reads.leaves(number, end);
         };
-        start(format!("to-{name}"), move || writes.write(writer, number))
-            .and_then(|()| start(format!("from-{name}"), read))
+        start(format!("socket-to-{name}"), move || writes.write(writer, number))
+            .and_then(|()| start(format!("socket-from-{name}"), read))
             .map_err(|error| {
                 *self.program() = None;
                 io::Error::other(error)
