@@ -222,7 +222,7 @@ impl Link {
             return Err(Down::Session(Disconnect::Stalled));
         }
         if let Err(why) = outcome {
-            return core.end(now, why).map(|()| Turn { progress: true, again: false });
+            return core.end(now, why).map(|()| Turn { progress: true, again: more });
         }
         // The worker is called when the application has had enough.
         let goes_on = core.sends_more() || core.goes_on_reading(now, is_behind || *unseen);
@@ -234,10 +234,10 @@ impl Link {
 
     /// Writes the last words of a connection, as far as the store has made them safe.
     fn go_on_ending(&mut self, now: Now) -> Result<Turn, Down> {
-        self.flush(now)?;
-        match self.core.ending().filter(|_| !self.core.waits_for_store()) {
+        let again = self.flush_some(now)?;
+        match self.core.ending().filter(|_| !self.core.has_last_words()) {
             Some(reason) => Err(Down::Session(reason)),
-            None => Ok(Turn::default()),
+            None => Ok(Turn { progress: again, again }),
         }
     }
 
@@ -442,15 +442,20 @@ impl Link {
     /// One commit, and one write: of what the application has sent in a thread of its own together
     /// with what it has had.
     pub(crate) fn flush(&mut self, now: Now) -> Result<(), Down> {
+        self.flush_some(now).map(|_| ())
+    }
+
+    /// The same. Returns whether the socket may take more.
+    fn flush_some(&mut self, now: Now) -> Result<bool, Down> {
         self.note_had(now)?;
         self.core.commit(now).map_err(Down::Store)?;
         match self.stream.as_deref_mut() {
             // The turn that began a replay goes on with it, or the socket's next event does.
             Some(stream) => {
                 let mut unlogged = self.received.of_turn(self.inbox.buffer());
-                self.core.write(now, stream, &mut unlogged).map(|_| ())
+                self.core.write(now, stream, &mut unlogged)
             }
-            None => self.core.look_what_is_safe(now).map_err(Down::Store),
+            None => self.core.look_what_is_safe(now).map(|()| false).map_err(Down::Store),
         }
     }
 

@@ -529,15 +529,25 @@ impl Core {
     }
 
     /// The connection is to end for this reason. Returns it unless the store has still to make safe
-    /// what is to be written before.
+    /// what is to be written before, or messages are sent again before.
     pub(crate) fn end(&mut self, now: Now, why: Down) -> Result<(), Down> {
         let Down::Session(reason) = why else { return Err(why) };
         // It has waited long enough, or need not.
-        if self.ending.is_some() || !self.waits_for_store() {
+        if self.ending.is_some() || !self.has_last_words() {
             return Err(why);
+        }
+        // Who has logged out gets all that it has asked for before; for a fault that is over.
+        if reason != Disconnect::LoggedOut {
+            self.replay.stop();
         }
         self.ending = Some((reason, now.monotonic_ns + ENDING_NS_MAX));
         Ok(())
+    }
+
+    /// Whether something is still to be written before the connection ends: it waits for the store,
+    /// or Logout(5) stands behind messages that are sent again.
+    pub(crate) fn has_last_words(&self) -> bool {
+        self.waits_for_store() || (self.replay.active && !self.out.bytes().is_empty())
     }
 
     /// Why the connection ends as soon as all is written.

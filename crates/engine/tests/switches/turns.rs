@@ -9,7 +9,7 @@ use transfix::{
 };
 
 use crate::switches::wire::Wire;
-use crate::switches::{LONG, venue};
+use crate::switches::{Echo, LONG, logged_on, start, venue};
 
 /// Tells whose message came; at an order named `wait` it waits.
 struct Teller {
@@ -131,4 +131,30 @@ fn a_burst_of_one_session_does_not_hold_up_the_others() {
         // As many as one read brings.
         assert!(longest_run(&order_of(1_000, burst)) > 20, "{burst:?}");
     }
+}
+
+/// Who asks for messages and logs out in the same breath gets both: what he has asked for, and the
+/// answer to his Logout(5), also if that is more than one turn writes, and he reads slowly.
+#[test]
+fn a_logout_is_answered_behind_the_messages_that_are_sent_again() {
+    const COUNT: u64 = 400;
+    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let mut wire = logged_on(address);
+    let id = "x".repeat(5_000);
+    for seq in 2..2 + COUNT {
+        wire.send(&format!("35=D|34={seq}|11={id}"));
+        assert!(wire.next().starts_with("35=D|"));
+    }
+    let last = 2 + COUNT;
+    let both = [
+        wire.frame(&format!("35=2|34={last}|7=2|16=0")),
+        wire.frame(&format!("35=5|34={}", last + 1)),
+    ];
+    wire.write(&both.concat());
+    for seq in 2..2 + COUNT {
+        assert!(wire.next().starts_with(&format!("35=D|34={seq}|43=Y|")), "{seq}");
+    }
+    assert_eq!(wire.next(), format!("35=5|34={last}"));
+    assert_eq!(wire.next(), "");
+    drop(engine);
 }
