@@ -235,7 +235,7 @@ impl Link {
     /// Writes the last words of a connection, as far as the store has made them safe.
     fn go_on_ending(&mut self, now: Now) -> Result<Turn, Down> {
         let again = self.flush_some(now)?;
-        match self.core.ending().filter(|_| !self.core.has_last_words()) {
+        match self.core.ending().filter(|reason| !self.core.has_last_words(*reason)) {
             Some(reason) => Err(Down::Session(reason)),
             None => Ok(Turn { progress: again, again }),
         }

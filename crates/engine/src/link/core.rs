@@ -533,21 +533,19 @@ impl Core {
     pub(crate) fn end(&mut self, now: Now, why: Down) -> Result<(), Down> {
         let Down::Session(reason) = why else { return Err(why) };
         // It has waited long enough, or need not.
-        if self.ending.is_some() || !self.has_last_words() {
+        if self.ending.is_some() || !self.has_last_words(reason) {
             return Err(why);
-        }
-        // Who has logged out gets all that it has asked for before; for a fault that is over.
-        if reason != Disconnect::LoggedOut {
-            self.replay.stop();
         }
         self.ending = Some((reason, now.monotonic_ns + ENDING_NS_MAX));
         Ok(())
     }
 
-    /// Whether something is still to be written before the connection ends: it waits for the store,
-    /// or Logout(5) stands behind messages that are sent again.
-    pub(crate) fn has_last_words(&self) -> bool {
-        self.waits_for_store() || (self.replay.active && !self.out.bytes().is_empty())
+    /// Whether something is still to be written before the connection ends for this reason: it
+    /// waits for the store, or the counterparty has logged out, and the answer stands behind the
+    /// messages that it has asked for before.
+    pub(crate) fn has_last_words(&self, reason: Disconnect) -> bool {
+        let answers = reason == Disconnect::LoggedOut && !self.out.bytes().is_empty();
+        self.waits_for_store() || (answers && self.replay.active)
     }
 
     /// Why the connection ends as soon as all is written.
