@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod adding;
 mod answer;
 mod app;
 pub mod client;
@@ -44,6 +45,7 @@ mod routes;
 mod server;
 mod shown;
 mod throttle;
+mod tls;
 pub mod users;
 
 pub use events::{EventLayer, EventRing, ShownEvent};
@@ -51,3 +53,4 @@ pub use filter::EventFilter;
 pub use fix::answer::{Refused, ResultCode, Said};
 pub use fix::own::{OwnCommand, OwnCommands, OwnRequest};
 pub use server::{AdminServer, AdminServerError, Extras};
+pub use tls::FreshCertificate;

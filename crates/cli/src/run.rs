@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use transfix::{Engine, SessionId, Settings};
+use transfix::{Application, Engine, SessionId, SessionSettings, Settings};
 
 use crate::events;
 use crate::input::failed;
@@ -97,7 +97,13 @@ fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotSta
     let go_over = |engine: &mut Engine, from: &Settings| {
         reload((&args.settings, &args.routes), engine, from, (&in_force, &ports))
     };
-    steer(&args.settings, (engine, settings), asked, go_over)
+    // It is no target of a route: the file of routes does not know it.
+    let added = |session: &SessionSettings| {
+        let routes = Arc::clone(&in_force.read().unwrap_or_else(PoisonError::into_inner));
+        routes.check_added(&session.id())?;
+        Ok(Box::new(Bridge::new(&in_force, &ports)) as Box<dyn Application>)
+    };
+    steer(&args.settings, (engine, settings), asked, go_over, added)
 }
 
 /// Goes over to what both files say now.

@@ -15,6 +15,7 @@ use ureq::{Agent, Body};
 use crate::admin::shown;
 use crate::input::{answered, failed};
 
+mod dynamic;
 mod fix;
 
 pub(crate) use fix::FixTo;
@@ -49,6 +50,9 @@ pub(crate) enum Verb {
     Session(Session),
     Latency(Latency),
     Do(Do),
+    Add(dynamic::Add),
+    Change(dynamic::Change),
+    Remove(dynamic::Remove),
     Messages(Messages),
     Events(Events),
     Audit(Audit),
@@ -345,6 +349,9 @@ pub(super) fn run(verb: &Verb, over_fix: &FixTo) -> ExitCode {
             args.to.text(&format!("/api/sessions/{id}/latency/{stage}"))
         }
         Verb::Do(args) => perform(args),
+        Verb::Add(args) => dynamic::add(args),
+        Verb::Change(args) => dynamic::change(args),
+        Verb::Remove(args) => dynamic::remove(args),
         Verb::Messages(args) => shown(&args.to, &messages(args), shown::messages),
         Verb::Events(args) => return events(args),
         Verb::Audit(args) => {
@@ -420,8 +427,12 @@ fn levels(args: &Levels) -> Answer {
 }
 
 fn asked(to: &To, path: &str, body: &Value) -> Answer {
-    let done = to.json("POST", path, Some(body))?;
-    Ok(format!("{}\n", done["said"].as_str().unwrap_or("done")))
+    Ok(said(&to.json("POST", path, Some(body))?))
+}
+
+/// What the program says of it.
+fn said(done: &Value) -> String {
+    format!("{}\n", done["said"].as_str().unwrap_or("done"))
 }
 
 fn messages(args: &Messages) -> String {

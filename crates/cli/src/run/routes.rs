@@ -163,6 +163,27 @@ impl Routes {
         self.routes.iter().find(|route| route.fits(from, message))
     }
 
+    /// Whether a session may be added whose messages these rules would pass on.
+    ///
+    /// # Errors
+    /// A rule that fits sends them to a session of another version.
+    pub(super) fn check_added(&self, id: &SessionId) -> Result<(), String> {
+        let name = id.to_string();
+        let is_from = |route: &&Route| {
+            route.from.as_ref().is_none_or(|all| all.iter().any(|one| one.fits(name.as_bytes())))
+        };
+        for target in self.routes.iter().filter(is_from).flat_map(|route| &route.to) {
+            let Target::Session(to) = target else { continue };
+            if to.begin_string != id.begin_string {
+                return Err(format!(
+                    "{id}: a [[route]] sends its messages to {to}, which has another version: \
+                     messages are not translated"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn sockets(&self) -> &[Socket] {
         &self.sockets
     }

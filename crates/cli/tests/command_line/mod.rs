@@ -3,6 +3,7 @@
 
 mod admin;
 mod client;
+mod dynamic;
 mod events;
 mod exit_codes;
 mod gateway;
