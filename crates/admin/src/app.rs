@@ -1,12 +1,13 @@
 //! What all requests share.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use transfix::{Admin, SessionHandle};
+use transfix::{Admin, EngineAction, SessionHandle};
 
 use crate::answer::Refusal;
 use crate::events::EventRing;
@@ -21,7 +22,8 @@ const CHECKS_AT_ONCE: usize = 2;
 const SEARCHES_AT_ONCE: usize = 2;
 /// Actions at once: each may wait for the end of a session's turn.
 const ACTIONS_AT_ONCE: usize = 4;
-/// Requests to the program at once: each may wait a minute. A stop has a place of its own.
+/// Requests to the program at once, over HTTP and FIX together: each may wait a minute. A stop has
+/// a place of its own.
 const REQUESTS_AT_ONCE: usize = 2;
 const STOPS_AT_ONCE: usize = 1;
 /// Places for those who only look, whatever the others wait for.
@@ -76,18 +78,37 @@ impl Limits {
         Self::wait(&self.actions).await
     }
 
-    /// A place for a request to the program, if there is one.
-    pub(crate) fn request(&self, is_stop: bool) -> Result<Place, Refusal> {
-        let places = if is_stop { &self.stops } else { &self.requests };
-        Arc::clone(places).try_acquire_owned().map(Place).map_err(|_| {
-            let why = "another request to the program is under way; try again when it is done";
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why).again_after(AGAIN_S)
-        })
+    /// A place for a request to the program.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn request(&self, action: &EngineAction) -> Result<Place, Busy> {
+        let places = match action {
+            EngineAction::Stop => &self.stops,
+            _ => &self.requests,
+        };
+        Arc::clone(places).try_acquire_owned().map(Place).map_err(|_| Busy)
     }
 
     async fn wait(places: &Arc<Semaphore>) -> Result<Place, Refusal> {
         let place = Arc::clone(places).acquire_owned().await;
         place.map(Place).map_err(|_| Refusal::failed("the server ends"))
+    }
+}
+
+/// Others wait for the program.
+#[derive(Debug)]
+pub(crate) struct Busy;
+
+impl fmt::Display for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("another request to the program is under way; try again when it is done")
+    }
+}
+
+impl From<Busy> for Refusal {
+    fn from(busy: Busy) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, busy.to_string()).again_after(AGAIN_S)
     }
 }
 
@@ -108,7 +129,7 @@ pub(crate) struct App {
     pub(crate) settings_file: Option<PathBuf>,
     pub(crate) open_metrics: bool,
     pub(crate) is_tls: bool,
-    pub(crate) limits: Limits,
+    pub(crate) limits: Arc<Limits>,
 }
 
 impl App {

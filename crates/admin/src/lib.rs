@@ -41,6 +41,8 @@ mod logins;
 mod metrics;
 mod order;
 mod page;
+#[cfg(feature = "rig")]
+pub mod rig;
 mod routes;
 mod server;
 mod shown;

@@ -346,7 +346,7 @@ async fn stop(State(app): Shared, access: Access, Input(Stop { confirm }): Input
 
 async fn of_engine(app: Arc<App>, access: Access, action: EngineAction) -> Answer {
     access.must_be(Role::Administrator)?;
-    let place = app.limits.request(matches!(action, EngineAction::Stop))?;
+    let place = app.limits.request(&action)?;
     let said = in_place(place, move || app.admin.request(&access.actor(), action)).await??;
     Ok(Json(json!({ "done": true, "said": said })))
 }

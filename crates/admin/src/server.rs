@@ -127,6 +127,7 @@ impl AdminServer {
         let address = listener.local_addr().map_err(wrong)?;
         let users = Arc::new(UsersFile::open(&settings.users_file)?);
         let throttle = Arc::new(Throttle::default());
+        let limits = Arc::<Limits>::default();
         let desk = Desk {
             admin: admin.clone(),
             users: Arc::clone(&users),
@@ -135,6 +136,7 @@ impl AdminServer {
             own: extras.own_commands,
             attendance: Arc::default(),
             checking: Mutex::default(),
+            limits: Arc::clone(&limits),
         };
         let fix = settings.fix.as_ref().map(|fix| FixServer::start(settings, fix, desk));
         let fix = fix.transpose()?;
@@ -150,7 +152,7 @@ impl AdminServer {
             settings_file: extras.settings_file,
             open_metrics: settings.open_metrics,
             is_tls: certificate.is_some(),
-            limits: Limits::default(),
+            limits,
         };
         let (stop, stopped) = oneshot::channel();
         let shown = certificate.clone();

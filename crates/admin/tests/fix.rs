@@ -361,6 +361,32 @@ fn sessions_are_made_and_forgotten_by_the_program() {
     });
 }
 
+/// Two wait for a program that does not answer: a third is told so, and all else is answered.
+#[test]
+fn who_waits_for_the_program_holds_up_nobody_else() {
+    let market = market();
+    let (to, requests) = std::sync::mpsc::channel();
+    market.venue.admin().take_requests(move |request| to.send(request).unwrap());
+    let of = |name: &str| {
+        let mut login = login(&market, "administrator");
+        login.sender_comp_id = name.to_owned();
+        Who(FixClient::log_on(&login).unwrap())
+    };
+    std::thread::scope(|scope| {
+        let waiting = ["one", "two"].map(|name| {
+            let mut who = of(name);
+            scope.spawn(move || who.gets("<ReloadConfig/>", 0, "done"))
+        });
+        let asked = [(); 2].map(|()| requests.recv_timeout(LONG).unwrap());
+        let mut three = of("three");
+        three.gets("<ReloadConfig/>", 7, "another request to the program is under way");
+        three.gets("<Help/>", 0, "HelpData");
+        market.administrator().post("/api/engine/reload", "").refused(503);
+        asked.into_iter().for_each(|request| request.answer(Ok("done".to_owned())));
+        waiting.into_iter().for_each(|one| drop(one.join().unwrap()));
+    });
+}
+
 struct Deaf;
 
 impl transfix::Application for Deaf {

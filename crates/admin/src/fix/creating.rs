@@ -157,7 +157,7 @@ fn create(given: &Given<'_>, session: SessionSettings) -> Result<Said, Refused> 
     let passed_over = extra.into_iter().flat_map(Element::children).map(Element::name);
     let passed_over = passed_over.filter(|name| PASSED_OVER.contains(name));
     let passed_over: Vec<_> = passed_over.collect();
-    let added = given.admin().request(given.actor, EngineAction::Add(Box::new(session)))?;
+    let added = given.request(EngineAction::Add(Box::new(session)))?;
     if next_in.is_some() || next_out.is_some() {
         given.admin().act(given.actor, &id, &Action::SetNumbers { next_in, next_out })?;
     }
@@ -175,7 +175,7 @@ fn forget(given: &Given<'_>, id: &SessionId, farewell: &(bool, String)) -> Resul
         given.admin().act(given.actor, id, &Action::Disconnect {})?;
     }
     let remove = EngineAction::Remove { id: id.clone(), text: text.clone() };
-    Ok(given.admin().request(given.actor, remove)?)
+    given.request(remove)
 }
 
 /// `Delete`.

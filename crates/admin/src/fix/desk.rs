@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use transfix::{Admin, clock};
 
+use crate::app::Limits;
 use crate::fix::attendance::SharedAttendance;
 use crate::fix::own::OwnCommands;
 use crate::throttle::Throttle;
@@ -21,6 +22,7 @@ pub(crate) struct Desk {
     pub(crate) attendance: SharedAttendance,
     /// One password is checked at a time: each takes memory.
     pub(crate) checking: Mutex<()>,
+    pub(crate) limits: Arc<Limits>,
 }
 
 /// A user who has logged on.
