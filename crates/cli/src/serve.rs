@@ -236,8 +236,8 @@ enum Wish {
     Stop,
 }
 
-/// Signals, which a thread of its own takes: who wants the end while a reload or a logout goes on is told that
-/// it has been heard.
+/// Signals, which a thread of its own takes: who wants the end while a reload or a logout goes on
+/// is told that it has been heard.
 pub(crate) struct Asked {
     wishes: Receiver<Wish>,
     to: Sender<Wish>,
