@@ -35,8 +35,9 @@ verbs:
                                          count the instructions of one turn of a link, of the
                                          codec, of bytes that are made to cost much
   journald                               let a real journald take the events of a venue
-  package [--without-test]               make the Debian package, pages, SBOM and release notes;
-                                         install, run and remove it in a system of its own
+  package [--without-test | --container] make the Debian package, pages, SBOM and release notes;
+                                         install, run and remove it in a system of its own; build
+                                         the container file and run the image, with buildah
   metrics                                let a real Prometheus read the metrics of a venue, and
                                          evaluate the dashboard and the alerts of packaging/
   openapi [--time SECONDS] [--seed N]    let a fuzzer ask a venue all that its openapi.json allows

@@ -141,10 +141,10 @@ fn who_waits_for_the_program_holds_up_nobody_else() {
 fn who_waits_for_a_session_holds_up_nobody_else() {
     let market = Market::new();
     let (operator, action) = (market.operator(), format!("{PATH}/actions"));
-    let held = market.hold();
+    let (comes, goes_on) = market.hold();
     let session = market.client.sessions().next().unwrap();
     session.send("D", |order| _ = order.str(transfix::tag::CL_ORD_ID, HELD)).unwrap();
-    held.wait();
+    comes.recv_timeout(LONG).unwrap();
     let mut waiting: Vec<_> = (0..30)
         .map(|_| {
             let mut socket = TcpStream::connect(operator.to).unwrap();
@@ -157,7 +157,7 @@ fn who_waits_for_a_session_holds_up_nobody_else() {
     for _ in 0..20 {
         operator.get("/api/sessions").good();
     }
-    held.wait();
+    drop(goes_on);
     waiting.iter_mut().for_each(|socket| _ = answer(socket).good());
 }
 

@@ -1,7 +1,8 @@
 //! A venue with an administration, and a client that trades with it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
 use transfix::{
     AdminSettings, Application, BeginString, BusinessReject, Durability, Engine, Message, Role,
@@ -28,7 +29,7 @@ pub(crate) const HELD: &str = "held";
 
 #[derive(Clone, Default)]
 struct Echo {
-    held: Arc<Mutex<Option<Arc<Barrier>>>>,
+    held: Arc<Mutex<Option<(Sender<()>, Receiver<()>)>>>,
 }
 
 impl Application for Echo {
@@ -39,10 +40,11 @@ impl Application for Echo {
     ) -> Result<(), BusinessReject> {
         if message.msg_type() == b"D" {
             let id = message.text(tag::CL_ORD_ID)?.to_owned();
-            let held = self.held.lock().unwrap().clone().filter(|_| id == HELD);
-            if let Some(held) = held {
-                held.wait();
-                held.wait();
+            let held = self.held.lock().unwrap().take_if(|_| id == HELD);
+            if let Some((is_here, goes_on)) = held {
+                is_here.send(()).unwrap();
+                // A test that fails lets it go on, too.
+                let _ = goes_on.recv_timeout(2 * LONG);
             }
             let _ = session.send(msg_type::NEWS, |news| _ = news.str(Tag(148), &id));
         }
@@ -122,11 +124,11 @@ impl Market {
         Client::new(self.server.address())
     }
 
-    /// Lets the venue stop at the order [`HELD`]: it waits there twice, for two to come.
-    pub(crate) fn hold(&self) -> Arc<Barrier> {
-        let held = Arc::new(Barrier::new(2));
-        *self.echo.held.lock().unwrap() = Some(Arc::clone(&held));
-        held
+    /// Lets the venue stop at the order [`HELD`], which it says, until the other end is dropped.
+    pub(crate) fn hold(&self) -> (Receiver<()>, Sender<()>) {
+        let ((is_here, comes), (goes_on, waits)) = (channel(), channel());
+        *self.echo.held.lock().unwrap() = Some((is_here, waits));
+        (comes, goes_on)
     }
 
     fn by_token(&self, n: usize) -> Client {
