@@ -27,9 +27,12 @@ const SETTINGS: &str = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4
 /// ClOrdID(11) of an order that holds the venue up.
 pub(crate) const HELD: &str = "held";
 
+/// What a callback says when it has come to the order, and what it waits for then.
+type Held = (Sender<()>, Receiver<()>);
+
 #[derive(Clone, Default)]
 struct Echo {
-    held: Arc<Mutex<Option<(Sender<()>, Receiver<()>)>>>,
+    held: Arc<Mutex<Option<Held>>>,
 }
 
 impl Application for Echo {
