@@ -70,6 +70,12 @@ const CHECKS: &[Check] = &[
         long: &["xtask openapi --time 600", "xtask metrics"],
     },
     Check {
+        name: "events told to a real journald",
+        about: &["crates/cli/src/events", "crates/cli/src/events.rs", "xtask/src/journald.rs"],
+        short: &["xtask journald"],
+        long: &["xtask journald"],
+    },
+    Check {
         name: "processes killed under load",
         about: &["crates/store", "crates/engine", "crates/cli", "xtask/src/crash.rs"],
         short: &["xtask crash --loops 20"],

@@ -44,6 +44,7 @@ const PARTS: &[Part] = &[
     ("pictures", 40, look::pictures),
     ("log-in ends", 40, operate::expired),
     ("2,000 sessions", 2_000, many::sessions),
+    ("a session is removed", 40, operate::remove),
     ("the engine stops", 40, operate::stop),
 ];
 

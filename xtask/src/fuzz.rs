@@ -23,6 +23,7 @@ const TARGETS: &[(&str, &str)] = &[
     ("session", "messages"),
     ("proxy", "proxy"),
     ("settings", "settings"),
+    ("admin", "admin"),
 ];
 const SECONDS: u64 = 60;
 /// Messages are short; longer inputs only make each run slower.

@@ -11,6 +11,7 @@ pub mod figures;
 pub mod fuzz;
 pub mod hostile;
 pub mod instructions;
+pub mod journald;
 pub mod metrics;
 pub mod openapi;
 pub mod package;

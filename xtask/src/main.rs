@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use xtask::{
     Outcome, campaign, clocks, console, crash, dictionaries, docs, figures, fuzz, hostile,
-    instructions, metrics, openapi, package, peers, sanitize, scenarios, sessions, simulate, tidy,
+    instructions, journald, metrics, openapi, package, peers, sanitize, scenarios, sessions,
+    simulate, tidy,
 };
 
 const USAGE: &str = "usage: cargo xtask VERB
@@ -33,8 +34,10 @@ verbs:
   instructions [--record | codec | hostile]
                                          count the instructions of one turn of a link, of the
                                          codec, of bytes that are made to cost much
-  package [--without-test]               make the Debian package, pages, SBOM and release notes;
-                                         install, run and remove it in a system of its own
+  journald                               let a real journald take the events of a venue
+  package [--without-test | --container] make the Debian package, pages, SBOM and release notes;
+                                         install, run and remove it in a system of its own; build
+                                         the container file and run the image, with buildah
   metrics                                let a real Prometheus read the metrics of a venue, and
                                          evaluate the dashboard and the alerts of packaging/
   openapi [--time SECONDS] [--seed N]    let a fuzzer ask a venue all that its openapi.json allows
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(args),
         "hostile" => hostile::run(args),
         "instructions" => instructions::run(args),
+        "journald" => journald::run(args),
         "package" => package::run(args),
         "metrics" => metrics::run(args),
         "openapi" => openapi::run(args),

@@ -2,6 +2,7 @@
 //! a Debian package that is installed, run and removed in a system of its own, with the list of
 //! what it is made of.
 
+mod container;
 mod install;
 
 use std::fs;
@@ -10,12 +11,14 @@ use std::process::Command;
 
 use crate::{Outcome, root, shown};
 
-const USAGE: &str = "usage: cargo xtask package [--without-test]
+const USAGE: &str = "usage: cargo xtask package [--without-test | --container]
 
 Makes the Debian package, its manual pages and completions, the list of its parts (SBOM) and the
 notes of the release under target/package. Then installs the package in a Debian of its own
 (target/package/system), runs its service as systemd would, and removes it: that needs root and
-debootstrap (Debian: apt-get install debootstrap). --without-test leaves that out.";
+debootstrap (Debian: apt-get install debootstrap). With buildah it builds the container file too,
+and runs the image. --without-test leaves all that out; --container does that of the container
+alone.";
 
 /// Programs that make a part, and the versions with which that was tried.
 const TOOLS: [(&str, &str); 2] = [("cargo-deb", "3.8.0"), ("cargo-cyclonedx", "0.5.9")];
@@ -28,6 +31,7 @@ pub fn run(args: &[String]) -> Outcome {
     let is_tested = match args {
         [] => true,
         [flag] if flag == "--without-test" => false,
+        [flag] if flag == "--container" => return container_alone(),
         _ => return Err(USAGE.to_owned()),
     };
     if is_tested {
@@ -51,8 +55,20 @@ pub fn run(args: &[String]) -> Outcome {
     let mut report = format!("made: {}", shown(&package));
     if is_tested {
         report += &install::test(&package, &to.join("system"))?;
+        report += &container::test(&program, &to)?;
     }
     Ok(report)
+}
+
+/// Builds the container file and runs the image, with any `transfix` of this machine beside it.
+fn container_alone() -> Outcome {
+    install::check_means()?;
+    if !container::has_buildah() {
+        return Err("buildah is not installed (Debian: apt-get install buildah)".to_owned());
+    }
+    let to = root().join("target/package");
+    fs::create_dir_all(&to).map_err(|error| format!("{}: {error}", shown(&to)))?;
+    container::test(&crate::served::program()?, &to).map(|said| said.trim_start().to_owned())
 }
 
 fn cargo(args: &[&str]) -> Result<(), String> {

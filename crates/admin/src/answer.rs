@@ -36,8 +36,12 @@ impl Refusal {
     }
 
     pub(crate) fn later(why: impl Into<String>, seconds: u64) -> Self {
-        let refusal = Self::new(StatusCode::TOO_MANY_REQUESTS, why);
-        Self { retry_after_s: Some(seconds.max(1)), ..refusal }
+        Self::new(StatusCode::TOO_MANY_REQUESTS, why).again_after(seconds)
+    }
+
+    /// The same, with the time after which to ask again.
+    pub(crate) fn again_after(self, seconds: u64) -> Self {
+        Self { retry_after_s: Some(seconds.max(1)), ..self }
     }
 }
 

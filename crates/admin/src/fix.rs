@@ -35,6 +35,18 @@ mod xml;
 
 pub(crate) use desk::Desk;
 
+/// What is answered to a command.
+#[cfg(feature = "rig")]
+pub(crate) fn answer_to(
+    desk: &Desk,
+    session: &SessionId,
+    xml: &[u8],
+    asks: Result<(transfix::Actor, crate::users::Role), answer::Refused>,
+) -> String {
+    let (request_id, outcome) = application::carry_out(desk, session, (xml, None), asks);
+    answer::response(request_id, &outcome)
+}
+
 /// The longest message of an administrator: one with longer XML than is read is answered, and not
 /// cut off.
 const MESSAGE_MAX: usize = 2 << 20;

@@ -21,7 +21,7 @@ use transfix::{
 
 use crate::access::Access;
 use crate::answer::{Named, Refusal, Wanted};
-use crate::app::{App, blocking};
+use crate::app::{App, in_place};
 use crate::order::Order;
 use crate::shown::moment;
 
@@ -62,8 +62,8 @@ pub(crate) async fn messages(
         return Err(Refusal::not_found(format!("{id} keeps its messages in memory alone")));
     }
     let wanted = Compiled::of(search)?;
-    let _turn = app.searches.acquire().await.map_err(|_| Refusal::failed("the server ends"))?;
-    let found = blocking(move || wanted.search(handle.settings())).await?;
+    let place = app.limits.search().await?;
+    let found = in_place(place, move || wanted.search(handle.settings())).await?;
     found.map(Json).map_err(|error| Refusal::failed(error.to_string()))
 }
 

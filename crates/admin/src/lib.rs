@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod adding;
 mod answer;
 mod app;
 pub mod client;
@@ -40,10 +41,13 @@ mod logins;
 mod metrics;
 mod order;
 mod page;
+#[cfg(feature = "rig")]
+pub mod rig;
 mod routes;
 mod server;
 mod shown;
 mod throttle;
+mod tls;
 pub mod users;
 
 pub use events::{EventLayer, EventRing, ShownEvent};
@@ -51,3 +55,4 @@ pub use filter::EventFilter;
 pub use fix::answer::{Refused, ResultCode, Said};
 pub use fix::own::{OwnCommand, OwnCommands, OwnRequest};
 pub use server::{AdminServer, AdminServerError, Extras};
+pub use tls::FreshCertificate;

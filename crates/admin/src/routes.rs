@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post, put};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,8 +20,9 @@ use transfix::{
 };
 
 use crate::access::{Access, COOKIE, from};
+use crate::adding;
 use crate::answer::{Input, Named, Refusal, Wanted};
-use crate::app::{App, blocking};
+use crate::app::{App, blocking, in_place};
 use crate::filter::EventFilter;
 use crate::shown::{details, moment, session};
 use crate::users::{NOBODY, Role};
@@ -46,7 +47,10 @@ pub(crate) fn served() -> Vec<(&'static str, &'static str, MethodRouter<Arc<App>
         post_by("/api/logout", post(log_out)),
         get_by("/api/me", get(me)),
         get_by("/api/sessions", get(sessions)),
+        post_by("/api/sessions", post(add_session)),
         get_by("/api/sessions/{id}", get(one_session)),
+        ("put", "/api/sessions/{id}", put(change_session)),
+        ("delete", "/api/sessions/{id}", delete(remove_session)),
         get_by("/api/sessions/{id}/latency/{stage}", get(latency)),
         post_by("/api/sessions/{id}/actions", post(act)),
         get_by("/api/sessions/{id}/messages", get(journals::messages)),
@@ -127,7 +131,7 @@ async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusa
     if let Some(left) = app.throttle.wait(source, clock::monotonic_ns()) {
         return Err(wait(left));
     }
-    let _turn = app.checks.acquire().await.map_err(|_| Refusal::failed("the server ends"))?;
+    let place = app.limits.check().await?;
     // Others of this source may have failed meanwhile.
     if let Some(left) = app.throttle.wait(source, clock::monotonic_ns()) {
         return Err(wait(left));
@@ -135,7 +139,7 @@ async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusa
     let users = app.users.now();
     let user = users.users.iter().find(|user| user.name == name).cloned();
     let hash = user.as_ref().map_or(NOBODY, |user| &*user.password_hash).to_owned();
-    let is_right = blocking(move || transfix::is_password_of(&hash, &password)).await?;
+    let is_right = in_place(place, move || transfix::is_password_of(&hash, &password)).await?;
     let Some(user) = user.filter(|user| is_right && user.may_come_from(source)) else {
         app.throttle.failed(source, clock::monotonic_ns());
         let user = name.escape_debug();
@@ -239,11 +243,67 @@ async fn act(
             return Err(Refusal::new(StatusCode::PRECONDITION_REQUIRED, why));
         }
     }
-    let done = blocking(move || {
+    let place = app.limits.action().await?;
+    let done = in_place(place, move || {
         let done = app.admin.act(&access.actor(), handle.id(), &action);
         done.map(|_| session(&handle))
     });
     Ok(Json(json!({ "done": true, "session": done.await?? })))
+}
+
+/// A session as a settings file has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewSession {
+    settings: String,
+}
+
+async fn add_session(
+    State(app): Shared,
+    access: Access,
+    Input(NewSession { settings }): Input<NewSession>,
+) -> Answer {
+    access.must_be(Role::Administrator)?;
+    let session = adding::session_of(&settings, &app.admin, adding::New::Added);
+    let session = session.map_err(|why| Refusal::new(StatusCode::CONFLICT, why))?;
+    of_engine(app, access, EngineAction::Add(Box::new(session))).await
+}
+
+async fn change_session(
+    State(app): Shared,
+    access: Access,
+    Named(id): Named<String>,
+    Input(NewSession { settings }): Input<NewSession>,
+) -> Answer {
+    access.must_be(Role::Administrator)?;
+    let handle = app.session(&id)?;
+    let session = adding::session_of(&settings, &app.admin, adding::New::InPlaceOf(&handle));
+    let session = session.map_err(|why| Refusal::new(StatusCode::CONFLICT, why))?;
+    of_engine(app, access, EngineAction::Change(Box::new(session))).await
+}
+
+/// The name of a session that is to go, once more, and the words of our Logout(5).
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Removal {
+    confirm: Option<String>,
+    #[serde(default)]
+    text: String,
+}
+
+async fn remove_session(
+    State(app): Shared,
+    access: Access,
+    Named(id): Named<String>,
+    Wanted(Removal { confirm, text }): Wanted<Removal>,
+) -> Answer {
+    access.must_be(Role::Administrator)?;
+    let session = app.session(&id)?.id().clone();
+    if confirm.as_deref() != Some(&*id) {
+        let why = format!("to remove a session is dangerous: write confirm={id} to do it");
+        return Err(Refusal::new(StatusCode::PRECONDITION_REQUIRED, why));
+    }
+    of_engine(app, access, EngineAction::Remove { id: session, text }).await
 }
 
 /// What is known of the program as a whole.
@@ -287,7 +347,8 @@ async fn stop(State(app): Shared, access: Access, Input(Stop { confirm }): Input
 
 async fn of_engine(app: Arc<App>, access: Access, action: EngineAction) -> Answer {
     access.must_be(Role::Administrator)?;
-    let said = blocking(move || app.admin.request(&access.actor(), action)).await??;
+    let place = app.limits.request(&action)?;
+    let said = in_place(place, move || app.admin.request(&access.actor(), action)).await??;
     Ok(Json(json!({ "done": true, "said": said })))
 }
 

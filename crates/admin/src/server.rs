@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -15,17 +15,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::{Semaphore, oneshot};
-use tokio_rustls::TlsAcceptor;
 use transfix::{Admin, AdminSettings, clock};
 
-use crate::app::App;
+use crate::app::{App, BLOCKING_MAX, Limits};
 use crate::events::EventRing;
 use crate::filter::EventFilter;
 use crate::fix::own::OwnCommands;
@@ -33,6 +29,7 @@ use crate::fix::{Desk, FixServer};
 use crate::logins::Logins;
 use crate::routes::router;
 use crate::throttle::Throttle;
+use crate::tls::{Certificate, FreshCertificate};
 use crate::users::UsersFile;
 
 /// Connections at once.
@@ -58,9 +55,6 @@ pub struct Extras {
     pub settings_file: Option<PathBuf>,
     /// The audit file, to be shown.
     pub audit_file: Option<PathBuf>,
-    /// Where the engine listens at the start, for sessions that are created over FIX:
-    /// [`transfix::Engine::listening`].
-    pub listening: Vec<SocketAddr>,
     /// Commands of the program, for those who administer it over FIX.
     pub own_commands: OwnCommands,
 }
@@ -95,7 +89,7 @@ impl std::error::Error for AdminServerError {}
 #[derive(Debug)]
 pub struct AdminServer {
     address: SocketAddr,
-    is_tls: bool,
+    certificate: Option<Arc<Certificate>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     fix: Option<FixServer>,
@@ -118,8 +112,8 @@ impl AdminServer {
         let wrong = |error: io::Error| format!("{}: {error}", settings.address);
         let address = settings.address.to_socket_addrs().map_err(wrong)?.next();
         let address = address.ok_or_else(|| format!("{}: no such address", settings.address))?;
-        let tls = tls(settings)?;
-        if tls.is_none() && !address.ip().is_loopback() {
+        let certificate = Certificate::of(settings)?.map(Arc::new);
+        if certificate.is_none() && !address.ip().is_loopback() {
             return Err(format!(
                 "address = \"{}\" can be reached from other machines: set certificate and \
                  key, or listen at 127.0.0.1",
@@ -129,17 +123,17 @@ impl AdminServer {
         let listener = std::net::TcpListener::bind(address).map_err(wrong)?;
         listener.set_nonblocking(true).map_err(wrong)?;
         let address = listener.local_addr().map_err(wrong)?;
-        let (checks, searches) = App::semaphores();
         let users = Arc::new(UsersFile::open(&settings.users_file)?);
         let throttle = Arc::new(Throttle::default());
+        let limits = Arc::<Limits>::default();
         let desk = Desk {
             admin: admin.clone(),
             users: Arc::clone(&users),
             throttle: Arc::clone(&throttle),
-            listening: extras.listening,
             own: extras.own_commands,
             attendance: Arc::default(),
             checking: Mutex::default(),
+            limits: Arc::clone(&limits),
         };
         let fix = settings.fix.as_ref().map(|fix| FixServer::start(settings, fix, desk));
         let fix = fix.transpose()?;
@@ -153,14 +147,14 @@ impl AdminServer {
             audit_file: extras.audit_file,
             settings_file: extras.settings_file,
             open_metrics: settings.open_metrics,
-            is_tls: tls.is_some(),
-            checks,
-            searches,
+            is_tls: certificate.is_some(),
+            limits,
         };
         let (stop, stopped) = oneshot::channel();
-        let is_tls = tls.is_some();
+        let shown = certificate.clone();
         let mut runtime = runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_all().max_blocking_threads(8).build().map_err(wrong)?;
+        let runtime =
+            runtime.enable_all().max_blocking_threads(BLOCKING_MAX).build().map_err(wrong)?;
         let router = router(Arc::new(app));
         let thread = thread::Builder::new().name("tfx-admin".to_owned()).spawn(move || {
             runtime.block_on(async {
@@ -168,7 +162,7 @@ impl AdminServer {
                     Ok(listener) => {
                         let open = GracefulShutdown::new();
                         tokio::select! {
-                            () = serve(&listener, tls.as_ref(), &router, &open) => {}
+                            () = serve(&listener, shown.as_deref(), &router, &open) => {}
                             _ = stopped => {}
                         }
                         // Who has asked gets its answer.
@@ -180,7 +174,7 @@ impl AdminServer {
             runtime.shutdown_timeout(LAST_ANSWERS);
         });
         let thread = Some(thread.map_err(wrong)?);
-        Ok(Self { address, is_tls, stop: Some(stop), thread, fix })
+        Ok(Self { address, certificate, stop: Some(stop), thread, fix })
     }
 
     /// Where it listens, with the port that the system chose for port 0.
@@ -195,10 +189,30 @@ impl AdminServer {
         self.fix.as_ref().map(FixServer::address)
     }
 
+    /// Reads certificate and key again, which a browser is shown; over FIX they are read again
+    /// before a connection. `None` if they are what they were, or if there are none. Nothing is
+    /// shown before [`AdminServer::show`].
+    ///
+    /// # Errors
+    /// [`AdminServerError`]: they will not do, and the old ones stay.
+    pub fn read_certificate(&self) -> Result<Option<FreshCertificate>, AdminServerError> {
+        let fresh = self.certificate.as_ref().map(|certificate| certificate.read_again());
+        let fresh = fresh.unwrap_or(Ok(None));
+        fresh.map_err(|why| AdminServerError(format!("the old certificate stays: {why}")))
+    }
+
+    /// Shows this certificate from the next connection on.
+    pub fn show(&self, fresh: FreshCertificate) {
+        if let Some(certificate) = &self.certificate {
+            certificate.show(fresh);
+            tracing::info!("the administration shows another certificate");
+        }
+    }
+
     /// Where a browser finds it.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("{}://{}", if self.is_tls { "https" } else { "http" }, self.address)
+        format!("{}://{}", if self.certificate.is_some() { "https" } else { "http" }, self.address)
     }
 }
 
@@ -213,30 +227,9 @@ impl Drop for AdminServer {
     }
 }
 
-fn tls(settings: &AdminSettings) -> Result<Option<TlsAcceptor>, String> {
-    let (certificate, key) = (&settings.certificate, &settings.key);
-    match (certificate.as_os_str().is_empty(), key.as_os_str().is_empty()) {
-        (true, true) => return Ok(None),
-        (false, false) => {}
-        _ => return Err("certificate and key belong together".to_owned()),
-    }
-    let wrong = |path: &Path, why: &dyn fmt::Display| format!("{}: {why}", path.display());
-    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
-    let chain: Vec<_> = chain.map_err(|error| wrong(certificate, &error))?;
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_no_client_auth()
-        .with_single_cert(chain, secret)
-        .map_err(|error| wrong(certificate, &error))?;
-    Ok(Some(TlsAcceptor::from(Arc::new(config))))
-}
-
 async fn serve(
     listener: &TcpListener,
-    tls: Option<&TlsAcceptor>,
+    certificate: Option<&Certificate>,
     router: &Router,
     open: &GracefulShutdown,
 ) {
@@ -253,7 +246,8 @@ async fn serve(
                 continue;
             }
         };
-        let (tls, router, open) = (tls.cloned(), router.clone(), open.watcher());
+        let (tls, router, open) =
+            (certificate.map(Certificate::acceptor), router.clone(), open.watcher());
         let strangers = Arc::clone(&strangers);
         tokio::spawn(async move {
             match tls {

@@ -259,6 +259,13 @@ impl UsersFile {
         Ok(Self { path: path.to_owned(), read: Mutex::new(Read { stamp, users }) })
     }
 
+    /// None that is on a disk.
+    #[cfg(feature = "rig")]
+    pub(crate) fn of_nobody() -> Self {
+        let read = Read { stamp: Stamp(0, 0, 0, 0), users: Arc::default() };
+        Self { path: PathBuf::new(), read: Mutex::new(read) }
+    }
+
     /// Who is in it now. A file that cannot be read lets nobody in.
     pub(crate) fn now(&self) -> Arc<Users> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);

@@ -57,7 +57,8 @@ fn a_stranger_sees_nothing_of_the_sessions() {
     }
     stranger.get("/api/nothing").refused(404);
     stranger.get("/nothing").refused(404);
-    stranger.post("/api/sessions", "").refused(405);
+    stranger.post("/api/sessions", "").refused(401);
+    stranger.post("/api/events", "").refused(405);
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! What operators do, and what is written of it.
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::sync::mpsc;
 use std::thread;
 
 use transfix::EngineAction;
 
-use crate::market::{ID, Market, PATH, until};
+use crate::http::{LONG, answer};
+use crate::market::{HELD, ID, Market, PATH, until};
 
 #[test]
 fn an_operator_logs_a_session_out_and_on_again() {
@@ -95,6 +98,67 @@ fn the_program_is_asked_for_what_only_it_can_do() {
     assert_eq!(why, "not today");
     administrator.post("/api/engine/reload", "").good();
     program.join().unwrap();
+}
+
+/// Nine administrators wait for a program that does not answer, and the others are served.
+#[test]
+fn who_waits_for_the_program_holds_up_nobody_else() {
+    let market = Market::new();
+    let (to, requests) = mpsc::channel();
+    market.venue.admin().take_requests(move |request| to.send(request).unwrap());
+    let administrator = market.administrator();
+    let ask = |path: &str, body: &str| {
+        let mut socket = TcpStream::connect(administrator.to).unwrap();
+        socket.set_read_timeout(Some(LONG)).unwrap();
+        socket.write_all(administrator.request("POST", path, body).as_bytes()).unwrap();
+        socket
+    };
+    let mut waiting: Vec<_> = (0..2).map(|_| ask("/api/engine/reload", "")).collect();
+    let mut asked: Vec<_> = (0..2).map(|_| requests.recv_timeout(LONG).unwrap()).collect();
+    for _ in 0..7 {
+        let refused = administrator.post("/api/engine/reload", "");
+        assert_eq!(refused.header("retry-after"), Some("5"));
+        assert!(refused.refused(503).contains("another request to the program is under way"));
+    }
+    // Who goes away leaves its place when the program has answered, not before.
+    drop(waiting.pop());
+    administrator.get("/api/sessions").good();
+    administrator.post("/api/engine/reload", "").refused(503);
+    // A stop has a place of its own.
+    let mut stop = ask("/api/engine/stop", "{\"confirm\":\"stop\"}");
+    asked.push(requests.recv_timeout(LONG).unwrap());
+    assert!(matches!(asked[2].action, EngineAction::Stop));
+    asked.drain(..).for_each(|request| request.answer(Ok("done".to_owned())));
+    assert_eq!(answer(&mut waiting[0]).good()["said"], "done");
+    assert_eq!(answer(&mut stop).good()["said"], "done");
+    let program = thread::spawn(move || requests.recv_timeout(LONG).unwrap().answer(Ok(ID.into())));
+    until(|| administrator.post("/api/engine/reload", "").status == 200);
+    program.join().unwrap();
+}
+
+/// Those who act on a session whose callback does not return hold up nobody who looks.
+#[test]
+fn who_waits_for_a_session_holds_up_nobody_else() {
+    let market = Market::new();
+    let (operator, action) = (market.operator(), format!("{PATH}/actions"));
+    let (comes, goes_on) = market.hold();
+    let session = market.client.sessions().next().unwrap();
+    session.send("D", |order| _ = order.str(transfix::tag::CL_ORD_ID, HELD)).unwrap();
+    comes.recv_timeout(LONG).unwrap();
+    let mut waiting: Vec<_> = (0..30)
+        .map(|_| {
+            let mut socket = TcpStream::connect(operator.to).unwrap();
+            socket.set_read_timeout(Some(LONG)).unwrap();
+            let body = "{\"action\":\"heartbeat\"}";
+            socket.write_all(operator.request("POST", &action, body).as_bytes()).unwrap();
+            socket
+        })
+        .collect();
+    for _ in 0..20 {
+        operator.get("/api/sessions").good();
+    }
+    drop(goes_on);
+    waiting.iter_mut().for_each(|socket| _ = answer(socket).good());
 }
 
 /// The page has a list of its own of what is dangerous, and of what there is.

@@ -109,6 +109,38 @@ fn reloads_rotates_logs_and_sets_levels(described: &mut Described, market: &Mark
     described.fits("get", levels, &viewer.get(levels));
 }
 
+fn adds_changes_and_removes_sessions(described: &mut Described, market: &Market) {
+    let (viewer, administrator) = (market.viewer(), market.administrator());
+    let (all, one) = ("/api/sessions", "/api/sessions/{id}");
+    let text = |to: &str, more: &str| {
+        let text = format!(
+            "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
+             sender_comp_id = \"VENUE\"\ntarget_comp_id = \"{to}\"\naddress = \"127.0.0.1:0\"\n\
+             {more}"
+        );
+        json!({ "settings": text }).to_string()
+    };
+    for (asks, body) in [
+        (&administrator, &*text("NEW", "")),
+        (&administrator, &*text("NEW", "store_dir = \"x\"")),
+        (&administrator, "{\"setting\":\"\"}"),
+        (&viewer, &*text("NEW", "")),
+    ] {
+        described.fits("post", all, &asks.post(all, body));
+    }
+    for (path, body) in
+        [(PATH, text("CLIENT", "")), (PATH, text("NEW", "")), (NOBODY, text("NEW", ""))]
+    {
+        described.fits("put", one, &administrator.put(path, &body));
+    }
+    let sure = format!("{PATH}?confirm=FIX.4.4:VENUE-%3ECLIENT");
+    for path in [&*sure, PATH, NOBODY, &format!("{PATH}?sure=x")] {
+        described.fits("delete", one, &administrator.delete(path));
+    }
+}
+
+const NOBODY: &str = "/api/sessions/nobody";
+
 #[test]
 fn all_answers_are_as_described() {
     let market = Market::new();
@@ -154,6 +186,7 @@ fn all_answers_are_as_described() {
     act(&mut described, 409, "{\"action\":\"connect_to\",\"destination\":7}");
     answer_requests(&market);
     reloads_rotates_logs_and_sets_levels(&mut described, &market);
+    adds_changes_and_removes_sessions(&mut described, &market);
     let stop = |body: &str| administrator.post("/api/engine/stop", body);
     described.fits("post", "/api/engine/stop", &stop("{\"confirm\":\"stop\"}"));
     described.fits("post", "/api/engine/stop", &stop("{\"confirm\":\"halt\"}"));

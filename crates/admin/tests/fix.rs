@@ -335,7 +335,7 @@ fn sessions_are_made_and_forgotten_by_the_program() {
         let make = |extra: &str| {
             format!("<CreateAcceptor>{new}<Version>FIX44</Version>{extra}</CreateAcceptor>")
         };
-        one.gets(&make(extra), 0, "completed; nothing here is like SocketOpPriority<");
+        one.gets(&make(extra), 0, "completed; nothing here is like SocketOpPriority: added<");
         one.gets(&make(extra), 7, "(1405)");
         let shown = one.gets(&format!("<SessionParams>{new}</SessionParams>"), 0, "<HBI>7</HBI>");
         assert!(shown.contains("TRANSIENT") && shown.contains("<InSeqNum>5</InSeqNum>"), "{shown}");
@@ -348,16 +348,42 @@ fn sessions_are_made_and_forgotten_by_the_program() {
              <RemoteHost>::1</RemoteHost><RemotePort>1</RemotePort></Backup></CreateInitiator>",
             listening.port()
         );
-        one.gets(&initiator, 0, "CreateInitiator completed");
+        one.gets(&initiator, 0, "CreateInitiator completed: added");
         let mine = "<SenderCompID>MINE</SenderCompID><TargetCompID>VENUE</TargetCompID>";
         let shown = one.gets(&format!("<SessionParams>{mine}</SessionParams>"), 0, "INITIATOR");
         assert!(shown.contains("<Backup><RemoteHost>::1</RemoteHost>"), "{shown}");
         one.gets(&format!("<ToBackup>{mine}</ToBackup>"), 0, "ToBackup completed");
         one.gets(&format!("<ToPrimary>{mine}</ToPrimary>"), 0, "ToPrimary completed");
-        one.gets(&format!("<Delete>{mine}</Delete>"), 0, "Delete completed");
+        one.gets(&format!("<Delete>{mine}</Delete>"), 0, "Delete completed: removed");
         one.gets(&format!("<SessionStatus>{mine}</SessionStatus>"), 3, "no session");
-        one.gets(&format!("<Delete>{new}</Delete>"), 0, "Delete completed");
+        one.gets(&format!("<Delete>{new}</Delete>"), 0, "Delete completed: removed");
         program.join().unwrap();
+    });
+}
+
+/// Two wait for a program that does not answer: a third is told so, and all else is answered.
+#[test]
+fn who_waits_for_the_program_holds_up_nobody_else() {
+    let market = market();
+    let (to, requests) = std::sync::mpsc::channel();
+    market.venue.admin().take_requests(move |request| to.send(request).unwrap());
+    let of = |name: &str| {
+        let mut login = login(&market, "administrator");
+        login.sender_comp_id = name.to_owned();
+        Who(FixClient::log_on(&login).unwrap())
+    };
+    std::thread::scope(|scope| {
+        let waiting = ["one", "two"].map(|name| {
+            let mut who = of(name);
+            scope.spawn(move || who.gets("<ReloadConfig/>", 0, "done"))
+        });
+        let asked = [(); 2].map(|()| requests.recv_timeout(LONG).unwrap());
+        let mut three = of("three");
+        three.gets("<ReloadConfig/>", 7, "another request to the program is under way");
+        three.gets("<Help/>", 0, "HelpData");
+        market.administrator().post("/api/engine/reload", "").refused(503);
+        asked.into_iter().for_each(|request| request.answer(Ok("done".to_owned())));
+        waiting.into_iter().for_each(|one| drop(one.join().unwrap()));
     });
 }
 

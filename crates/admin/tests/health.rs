@@ -38,8 +38,7 @@ fn listeners_that_come_and_go_are_looked_at() {
     let (users_file, tokens) = users(dir.path());
     let address = "127.0.0.1:0".to_owned();
     let settings = transfix::AdminSettings { address, users_file, ..Default::default() };
-    let mut extras = Extras::default();
-    extras.listening = engine.listening().to_vec();
+    let extras = Extras::default();
     let server = AdminServer::start(&settings, &engine.admin(), extras).unwrap();
     let client = Client::new(server.address());
     let ready = || {

@@ -73,6 +73,10 @@ impl Client {
         self.ask("PUT", path, body)
     }
 
+    pub(crate) fn delete(&self, path: &str) -> Answer {
+        self.ask("DELETE", path, "")
+    }
+
     pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> String {
         let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.to);
         text += "Connection: close\r\nContent-Type: application/json\r\n";

@@ -1,6 +1,8 @@
 //! A venue with an administration, and a client that trades with it.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
 use transfix::{
     AdminSettings, Application, BeginString, BusinessReject, Durability, Engine, Message, Role,
@@ -22,7 +24,16 @@ const SETTINGS: &str = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4
                         sender_comp_id = \"VENUE\"\ntarget_comp_id = \"CLIENT\"\n\
                         address = \"127.0.0.1:9880\"\nlogon.expected_password = \"sesame\"\n";
 
-struct Echo;
+/// ClOrdID(11) of an order that holds the venue up.
+pub(crate) const HELD: &str = "held";
+
+/// What a callback says when it has come to the order, and what it waits for then.
+type Held = (Sender<()>, Receiver<()>);
+
+#[derive(Clone, Default)]
+struct Echo {
+    held: Arc<Mutex<Option<Held>>>,
+}
 
 impl Application for Echo {
     fn on_message(
@@ -32,6 +43,12 @@ impl Application for Echo {
     ) -> Result<(), BusinessReject> {
         if message.msg_type() == b"D" {
             let id = message.text(tag::CL_ORD_ID)?.to_owned();
+            let held = self.held.lock().unwrap().take_if(|_| id == HELD);
+            if let Some((is_here, goes_on)) = held {
+                is_here.send(()).unwrap();
+                // A test that fails lets it go on, too.
+                let _ = goes_on.recv_timeout(2 * LONG);
+            }
             let _ = session.send(msg_type::NEWS, |news| _ = news.str(Tag(148), &id));
         }
         Ok(())
@@ -47,6 +64,7 @@ pub(crate) struct Market {
     pub(crate) events: EventRing,
     /// Tokens of a viewer, an operator and an administrator.
     pub(crate) tokens: [String; 3],
+    echo: Echo,
 }
 
 pub(crate) fn users(dir: &Path) -> (PathBuf, [String; 3]) {
@@ -77,7 +95,8 @@ impl Market {
         let mut settings = Settings::of(session);
         let audit = dir.path().join("audit.jsonl");
         settings.engine.audit_file = audit.clone();
-        let venue = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
+        let echo = Echo::default();
+        let venue = Engine::start(&settings, |_| Box::new(echo.clone())).unwrap();
         let (users_file, tokens) = users(dir.path());
         let address = "127.0.0.1:0".to_owned();
         let mut admin = AdminSettings { address, users_file, ..AdminSettings::default() };
@@ -89,15 +108,14 @@ impl Market {
         let settings_file = dir.path().join("venue.toml");
         std::fs::write(&settings_file, SETTINGS).unwrap();
         extras.settings_file = Some(settings_file);
-        extras.listening = venue.listening().to_vec();
         let server = AdminServer::start(&admin, &venue.admin(), extras).unwrap();
         let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
         let at = venue.listening()[0].to_string();
         let mut session = SessionSettings::new(Role::Initiator, &id, &at);
         session.store.durability = Durability::Memory;
         session.validation.validate = false;
-        let client = Engine::start(&Settings::of(session), |_| Box::new(Echo)).unwrap();
-        let market = Self { dir, venue, client, server, events, tokens };
+        let client = Engine::start(&Settings::of(session), |_| Box::new(Echo::default())).unwrap();
+        let market = Self { dir, venue, client, server, events, tokens, echo };
         until(|| market.client.sessions().all(|session| session.is_logged_on()));
         until(|| market.venue.sessions().all(|session| session.is_logged_on()));
         market
@@ -106,6 +124,13 @@ impl Market {
     /// Nobody.
     pub(crate) fn stranger(&self) -> Client {
         Client::new(self.server.address())
+    }
+
+    /// Lets the venue stop at the order [`HELD`], which it says, until the other end is dropped.
+    pub(crate) fn hold(&self) -> (Receiver<()>, Sender<()>) {
+        let ((is_here, comes), (goes_on, waits)) = (channel(), channel());
+        *self.echo.held.lock().unwrap() = Some((is_here, waits));
+        (comes, goes_on)
     }
 
     fn by_token(&self, n: usize) -> Client {

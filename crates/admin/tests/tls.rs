@@ -1,5 +1,7 @@
 //! HTTPS.
 
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use transfix_testkit::certificates::{Authority, Valid};
@@ -36,4 +38,53 @@ fn a_browser_is_served_by_tls() {
     let mut answer = Vec::new();
     let _ = std::io::Read::read_to_end(&mut plain, &mut answer);
     assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+}
+
+/// What a client trusts decides whether it speaks to the server.
+fn is_trusted(market: &Market, ca: &Path) -> bool {
+    let port = market.server.address().port();
+    let out = Command::new("curl")
+        .args(["--silent", "--cacert"])
+        .arg(ca)
+        .args(["--resolve", &format!("localhost:{port}:127.0.0.1")])
+        .arg(format!("https://localhost:{port}/health/live"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    out.status.success()
+}
+
+#[test]
+fn a_new_certificate_is_shown_when_it_is_read_again() {
+    let (mut ca, mut shown) = (None, None);
+    let market = Market::with(|admin, dir| {
+        let made = Authority::new(dir, "authority");
+        let signed = made.sign(&["localhost"], 1, Valid::Now);
+        admin.certificate = dir.join("shown.pem");
+        admin.key = dir.join("shown.key");
+        fs::copy(&signed.certificate, &admin.certificate).unwrap();
+        fs::copy(&signed.key, &admin.key).unwrap();
+        (ca, shown) = (Some(made.ca), Some((admin.certificate.clone(), admin.key.clone())));
+    });
+    let (ca, (certificate, key)) = (ca.unwrap(), shown.unwrap());
+    assert!(market.server.read_certificate().unwrap().is_none(), "it is the same");
+    assert!(is_trusted(&market, &ca));
+    let dir = market.dir.path().join("other");
+    fs::create_dir(&dir).unwrap();
+    let other = Authority::new(&dir, "other");
+    let signed = other.sign(&["localhost"], 2, Valid::Now);
+    // The key is still that of the old one.
+    fs::copy(&signed.certificate, &certificate).unwrap();
+    let why = market.server.read_certificate().unwrap_err().to_string();
+    assert!(why.starts_with("administration: the old certificate stays: "), "{why}");
+    assert!(why.contains("shown.pem"), "{why}");
+    fs::write(&certificate, "no certificate").unwrap();
+    market.server.read_certificate().unwrap_err();
+    assert!(is_trusted(&market, &ca) && !is_trusted(&market, &other.ca), "the old one is shown");
+    fs::copy(&signed.certificate, &certificate).unwrap();
+    fs::copy(&signed.key, &key).unwrap();
+    let fresh = market.server.read_certificate().unwrap().expect("it is another");
+    assert!(is_trusted(&market, &ca), "it was only read");
+    market.server.show(fresh);
+    assert!(is_trusted(&market, &other.ca) && !is_trusted(&market, &ca), "the new one is shown");
 }

@@ -19,7 +19,6 @@ pub(crate) fn start(
     let mut extras = Extras::new(events::kept());
     extras.filter = events::filter();
     extras.settings_file = Some(path.to_owned());
-    extras.listening = engine.listening().to_vec();
     let audit = &settings.engine.audit_file;
     extras.audit_file = Some(audit.clone()).filter(|path| !path.as_os_str().is_empty());
     let server = AdminServer::start(admin, &engine.admin(), extras);

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use transfix::{Admin, Application, Engine, Settings};
+use transfix::{Admin, Application, Engine, SessionSettings, Settings};
 
 use crate::events;
 use crate::input::failed;
@@ -155,7 +155,11 @@ fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotSta
     gateway.ports.begin(&admin)?;
     let sources = Sources::begin(&gateway.routes().files, &admin)?;
     let go_over = |engine: &mut Engine, from: &Settings| reload(args, engine, from, &gateway);
-    let orderly = steer(&args.settings, (engine, settings), asked, go_over);
+    let added = |session: &SessionSettings| {
+        gateway.routes().check_added(&session.id())?;
+        Ok(gateway.bridge())
+    };
+    let orderly = steer(&args.settings, (engine, settings), asked, go_over, added);
     drop(sources);
     orderly
 }

@@ -1,6 +1,8 @@
 //! `transfix serve`: the small matching venue, from a settings file, until Ctrl-C or SIGTERM. On
 //! SIGHUP it goes over to what the file says then.
 
+mod dynamic;
+
 use std::collections::VecDeque;
 use std::io::{IsTerminal, stdin};
 use std::net::SocketAddr;
@@ -17,6 +19,7 @@ use transfix::{
     Actor, Admin, Application, Direction, Disconnect, Engine, EngineAction, Outcome, Reloaded,
     Request, Role, SessionId, SessionOutcome, SessionSettings, Settings,
 };
+use transfix_admin::AdminServer;
 
 use crate::input::failed;
 use crate::not_started::NotStarted;
@@ -38,7 +41,8 @@ Ends on Ctrl-C or SIGTERM, or when its terminal is closed: logs out everywhere a
 answers. On SIGHUP it reads the settings file again: sessions that are new, gone or changed begin,
 end or begin anew, the others go on; if anything in the file is wrong, it says so on standard error,
 and nothing changes. On SIGUSR1 it begins new files of all logs. With [admin] in the settings it is
-seen and steered over HTTP, by a browser or by `transfix admin`. [events] says where events go.
+seen and steered over HTTP, by a browser or by `transfix admin`, which also adds sessions until the
+program ends, and removes them. [events] says where events go.
 Exit code: 0 all sessions logged out, 1 not started or a session did not end in order,
 2 wrong usage or settings that cannot be read.")]
 pub(crate) struct Args {
@@ -116,15 +120,23 @@ fn serve(args: &Args, settings: Settings) -> Result<bool, NotStarted> {
         Some(venue) => venue,
         None => unreachable!("there is a venue for each session"),
     })?;
-    steer(&args.settings, (engine, settings), asked, |engine, from| reload(args, engine, from))
+    let mut added = settings.sessions.len();
+    let application = |session: &SessionSettings| {
+        added += 1;
+        venue(session, Ids::new(start, added), args.quiet)
+    };
+    let go_over = |engine: &mut Engine, from: &Settings| reload(args, engine, from);
+    steer(&args.settings, (engine, settings), asked, go_over, application)
 }
 
-/// Lets the engine run until somebody wants the end. `go_over` reads the settings file again.
+/// Lets the engine run until somebody wants the end. `go_over` reads the settings file again,
+/// `application` makes those of sessions that operators add.
 pub(crate) fn steer(
     path: &Path,
     (mut engine, mut settings): (Engine, Settings),
     mut asked: Asked,
     mut go_over: impl FnMut(&mut Engine, &Settings) -> Result<(Settings, String), Vec<String>>,
+    mut application: impl FnMut(&SessionSettings) -> Result<Box<dyn Application>, String>,
 ) -> Result<bool, NotStarted> {
     say_where(&engine);
     let console = administered::start(path, &settings, &engine)?;
@@ -134,47 +146,28 @@ pub(crate) fn steer(
     let signal = Actor::new("signal", "SIGHUP");
     supervisor(&[NotifyState::Ready]);
     loop {
-        let by = match asked.next() {
+        let (action, by) = match asked.next() {
             Wish::Stop => break,
-            Wish::Reload => None,
-            Wish::Asked(request) => match request.action {
-                EngineAction::Reload => Some(request),
-                EngineAction::Stop => {
-                    request.answer(Ok("stopping".to_owned()));
-                    break;
-                }
-                _ => {
-                    let why = "this program takes its sessions from its settings file alone: \
-                               change it, and reload";
-                    request.answer(Err(why.to_owned()));
-                    continue;
-                }
-            },
+            Wish::Reload => (EngineAction::Reload, None),
+            Wish::Asked(request) if matches!(request.action, EngineAction::Stop) => {
+                request.answer(Ok("stopping".to_owned()));
+                break;
+            }
+            Wish::Asked(request) => (request.action.clone(), Some(request)),
         };
-        let since = NotifyState::monotonic_usec_now().ok();
-        let reloading: Vec<_> = [NotifyState::Reloading].into_iter().chain(since).collect();
-        supervisor(&reloading);
-        let mut reload = || match go_over(&mut engine, &settings) {
-            Ok((new, mut done)) => {
-                settings = new;
-                if events::reload(settings.events.as_ref()) {
-                    done += "\n[events]: levels are those of the settings again";
-                }
-                Ok(done)
+        let mut act = || match &action {
+            EngineAction::Reload => {
+                reloaded((&mut engine, &mut settings), &mut go_over, console.as_ref())
             }
-            Err(why) => {
-                complain(why.iter().map(String::as_str).chain(["nothing has changed"]));
-                Err(why.join("\n"))
-            }
+            other => dynamic::carry_out((&mut engine, &mut settings), other, &mut application),
         };
         match by {
             // The audit has it already.
-            Some(request) => request.answer(reload()),
+            Some(request) => request.answer(act()),
             // The log says what is wrong.
-            None => drop(admin.audited(&signal, &EngineAction::Reload, reload)),
+            None => drop(admin.audited(&signal, &action, act)),
         }
-        supervisor(&[NotifyState::Ready]);
-        asked.is_reloading.store(false, Ordering::Release);
+        asked.is_busy.store(false, Ordering::Release);
     }
     say("stopping");
     supervisor(&[NotifyState::Stopping]);
@@ -186,6 +179,40 @@ pub(crate) fn steer(
         say(&shown(&outcome));
     }
     Ok(orderly)
+}
+
+/// Goes over to what the settings file says now. Returns what was done.
+///
+/// # Errors
+/// All that is wrong with it; then nothing has changed.
+fn reloaded(
+    (engine, settings): (&mut Engine, &mut Settings),
+    go_over: &mut impl FnMut(&mut Engine, &Settings) -> Result<(Settings, String), Vec<String>>,
+    console: Option<&AdminServer>,
+) -> Result<String, String> {
+    let since = NotifyState::monotonic_usec_now().ok();
+    let reloading: Vec<_> = [NotifyState::Reloading].into_iter().chain(since).collect();
+    supervisor(&reloading);
+    // What can fail is tried before anything is changed.
+    let certificate = console.map_or(Ok(None), AdminServer::read_certificate);
+    let done = certificate.map_err(|error| vec![error.to_string()]).and_then(|certificate| {
+        let (new, mut done) = go_over(engine, settings)?;
+        *settings = new;
+        if events::reload(settings.events.as_ref()) {
+            done += "\n[events]: levels are those of the settings again";
+        }
+        if let (Some(console), Some(fresh)) = (console, certificate) {
+            console.show(fresh);
+            done += "\n[admin]: the certificate is another now";
+        }
+        Ok(done)
+    });
+    let done = done.map_err(|why| {
+        complain(why.iter().map(String::as_str).chain(["nothing has changed"]));
+        why.join("\n")
+    });
+    supervisor(&[NotifyState::Ready]);
+    done
 }
 
 /// How long counterparties have to answer a Logout(5).
@@ -209,14 +236,14 @@ enum Wish {
     Stop,
 }
 
-/// Signals, which a thread of its own takes: who wants the end while a reload goes on is told that
-/// it has been heard.
+/// Signals, which a thread of its own takes: who wants the end while a reload or a logout goes on
+/// is told that it has been heard.
 pub(crate) struct Asked {
     wishes: Receiver<Wish>,
     to: Sender<Wish>,
     /// What was wanted meanwhile.
     later: VecDeque<Wish>,
-    is_reloading: Arc<AtomicBool>,
+    is_busy: Arc<AtomicBool>,
 }
 
 impl Asked {
@@ -224,8 +251,8 @@ impl Asked {
         let signals = Signals::new([SIGHUP, SIGINT, SIGTERM]);
         let mut signals = signals.map_err(|error| error.to_string())?;
         let (to, wishes) = channel();
-        let is_reloading = Arc::new(AtomicBool::new(false));
-        let (reloading, of_signals) = (Arc::clone(&is_reloading), to.clone());
+        let is_busy = Arc::new(AtomicBool::new(false));
+        let (busy, of_signals) = (Arc::clone(&is_busy), to.clone());
         let has_terminal = stdin().is_terminal();
         let listen = move || {
             for signal in signals.forever() {
@@ -234,8 +261,8 @@ impl Asked {
                 let is_closed = has_terminal && !stdin().is_terminal();
                 let is_reload = signal == SIGHUP && !is_closed;
                 let wish = if is_reload { Wish::Reload } else { Wish::Stop };
-                if !is_reload && reloading.load(Ordering::Acquire) {
-                    say("stopping as soon as the reload is done");
+                if !is_reload && busy.load(Ordering::Acquire) {
+                    say("stopping as soon as what goes on is done");
                 }
                 if of_signals.send(wish).is_err() {
                     break;
@@ -244,7 +271,7 @@ impl Asked {
         };
         let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(listen);
         thread.map(drop).map_err(|error| format!("thread signals: {error}"))?;
-        Ok(Self { wishes, to, later: VecDeque::new(), is_reloading })
+        Ok(Self { wishes, to, later: VecDeque::new(), is_busy })
     }
 
     /// Takes what operators ask of the program, too.
@@ -266,7 +293,7 @@ impl Asked {
             return Wish::Stop;
         }
         let wish = self.later.pop_front().unwrap_or(Wish::Stop);
-        self.is_reloading.store(true, Ordering::Release);
+        self.is_busy.store(true, Ordering::Release);
         wish
     }
 }

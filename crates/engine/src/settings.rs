@@ -135,7 +135,7 @@ impl Settings {
         schema::text()
     }
 
-    /// As [`Settings::load`], with all errors that are found, one at most for each line, in the
+    /// As [`Settings::load`], with all errors that are found, one at most for each key, in the
     /// order of the lines: for those who mend a file.
     ///
     /// # Errors

@@ -33,6 +33,7 @@ mod header;
 mod index;
 pub mod journal;
 mod ledger;
+pub mod lines;
 mod lineup;
 mod map;
 mod memory;

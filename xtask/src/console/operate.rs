@@ -215,9 +215,9 @@ fn off(browser: &Browser) -> Result<(u64, u64), String> {
 pub(super) fn roles(stage: &Stage<'_>) -> Said {
     let browser = stage.browser;
     for (user, expected, why) in [
-        ("viewer", (15, 15), "Your role, viewer, may only look"),
-        ("operator", (15, 6), "Actions with ⚠ need the role administrator; yours is operator."),
-        ("administrator", (15, 0), ""),
+        ("viewer", (16, 16), "Your role, viewer, may only look"),
+        ("operator", (16, 7), "Actions with ⚠ need the role administrator; yours is operator."),
+        ("administrator", (16, 0), ""),
     ] {
         enter(stage, user, &of_session(stage, "FIRM0003", ""))?;
         let found = off(browser)?;
@@ -323,6 +323,21 @@ pub(super) fn expired(stage: &Stage<'_>) -> Said {
     browser.write("input[name=password]", PASSWORD)?;
     browser.press("Log in")?;
     browser.until("document.querySelector('h1').textContent === 'FIX.4.4:VENUE->FIRM0003'")?;
+    GOOD
+}
+
+/// A session is gone when its name was typed.
+pub(super) fn remove(stage: &Stage<'_>) -> Said {
+    let browser = stage.browser;
+    enter(stage, "administrator", &of_session(stage, "FIRM0007", ""))?;
+    browser.press("⚠ Remove …")?;
+    browser.write("dialog input[name=confirm]", "FIX.4.4:VENUE->FIRM0008")?;
+    browser.press("Remove")?;
+    browser.text("Nothing was done: that is not FIX.4.4:VENUE->FIRM0007")?;
+    browser.write("dialog input[name=confirm]", "FIX.4.4:VENUE->FIRM0007")?;
+    browser.press("Remove")?;
+    browser.text("Done: FIX.4.4:VENUE->FIRM0007: removed")?;
+    browser.until("document.querySelector('.count').textContent.includes('45 of 45')")?;
     GOOD
 }
 

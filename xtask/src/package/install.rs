@@ -76,23 +76,7 @@ fn make(system: &Path) -> Result<(), String> {
     if system.join("usr/bin/systemd-analyze").exists() {
         return Ok(());
     }
-    let _ = fs::remove_dir_all(system);
-    let release = fs::read_to_string("/etc/os-release").map_err(|error| error.to_string())?;
-    let codename = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-    let codename = codename.ok_or("/etc/os-release names no VERSION_CODENAME: is this Debian?")?;
-    // Where this machine takes its own packages from.
-    let sites = Command::new("apt-get")
-        .args(["indextargets", "--format", "$(REPO_URI)"])
-        .output()
-        .map_err(|error| format!("apt-get: {error}"))?;
-    let sites = String::from_utf8_lossy(&sites.stdout).into_owned();
-    let mut command = Command::new("debootstrap");
-    command.args(["--variant=minbase", "--include=adduser,systemd", codename]);
-    command.arg(system);
-    if let Some(site) = sites.lines().next() {
-        command.arg(site);
-    }
-    done(&mut command)?;
+    debian(system, "adduser,systemd")?;
     // Packages are fetched as this machine does it.
     for dir in ["etc/apt/apt.conf.d", "etc/apt/sources.list.d"] {
         for file in fs::read_dir(Path::new("/").join(dir)).into_iter().flatten().flatten() {
@@ -105,6 +89,27 @@ fn make(system: &Path) -> Result<(), String> {
         .and_then(|()| fs::set_permissions(&policy, fs::Permissions::from_mode(0o755)))
         .map_err(|error| error.to_string())?;
     inside(system, &["apt-get", "update", "-q"])
+}
+
+/// A small Debian, of the release of this machine, with these packages.
+pub(super) fn debian(system: &Path, packages: &str) -> Result<(), String> {
+    let _ = fs::remove_dir_all(system);
+    let release = fs::read_to_string("/etc/os-release").map_err(|error| error.to_string())?;
+    let codename = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    let codename = codename.ok_or("/etc/os-release names no VERSION_CODENAME: is this Debian?")?;
+    // Where this machine takes its own packages from.
+    let sites = Command::new("apt-get")
+        .args(["indextargets", "--format", "$(REPO_URI)"])
+        .output()
+        .map_err(|error| format!("apt-get: {error}"))?;
+    let sites = String::from_utf8_lossy(&sites.stdout).into_owned();
+    let mut command = Command::new("debootstrap");
+    command.args(["--variant=minbase", &format!("--include={packages}"), codename]);
+    command.arg(system);
+    if let Some(site) = sites.lines().next() {
+        command.arg(site);
+    }
+    done(&mut command)
 }
 
 fn chroot(system: &Path, args: &[&str]) -> Command {

@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let _ = sender.send(News::InputEnded);
     });
     while let Ok(News::Asked(request)) = news.recv() {
-        match request.action {
+        match &request.action {
             EngineAction::Reload => {
                 let done = reload(&mut venue, &mut settings, &file);
                 request.answer(done);
@@ -73,7 +73,15 @@ fn main() -> Result<(), Box<dyn Error>> {
                 request.answer(Ok("all sessions are logged out".to_owned()));
                 break;
             }
-            _ => request.answer(Err("the desk has only reload and stop".to_owned())),
+            EngineAction::Remove { id, text } => {
+                let (id, done) = (id.clone(), venue.remove(id, text, LOGOUT_MS));
+                settings.sessions.retain(|session| session.id() != id);
+                request.answer(match done {
+                    Ok(_) => Ok(format!("{id}: removed")),
+                    Err(error) => Err(error.to_string()),
+                });
+            }
+            _ => request.answer(Err("the desk has only reload, remove and stop".to_owned())),
         }
     }
     counterparties.stop();
@@ -115,6 +123,5 @@ fn console(
     extras.filter = Some(EventFilter::new("info".parse()?));
     extras.settings_file = Some(file.to_owned());
     extras.audit_file = Some(dir.join("audit.jsonl"));
-    extras.listening = venue.listening().to_vec();
     Ok(AdminServer::start(&admin, &venue.admin(), extras)?)
 }

@@ -110,3 +110,23 @@ export function actionButtons(id) {
     })));
   return el("div", { class: "actions" }, why, nodes);
 }
+
+// Logs the session out and forgets it. Its store stays.
+export function removeButton(id) {
+  const isOff = !may("administrator");
+  const remove = async ({ text }) => {
+    const { said: how } = await request(sessionPath(id),
+      { method: "DELETE", query: { confirm: id, text } });
+    say(`Done: ${how}`);
+    soon();
+    location.hash = "#/sessions";
+  };
+  return el("div", { class: "actions" }, el("fieldset", null, el("legend", null, "Session"),
+    el("button", { type: "button", class: "danger", "data-action": "remove", disabled: isOff,
+      title: isOff ? "Needs the role administrator" : "Logs the session out and removes it.",
+      onclick: () => ask({ title: `Remove: ${id}`, button: "Remove",
+        says: "Logs the session out and removes it; its store stays. One of the settings file " +
+          "comes back with the next reload or start.",
+        fields: [{ name: "text", label: "Text(58) of the Logout(5)" }],
+        confirm: id, isDangerous: true, does: remove }) }, "⚠ Remove …")));
+}

@@ -38,9 +38,11 @@ export async function ask(path, { body, query, method = "POST", wait = WAIT_MS }
   }
   const options = { headers: {}, signal: AbortSignal.timeout(wait), cache: "no-store" };
   if (body !== undefined) {
-    options.method = method;
     options.body = JSON.stringify(body);
     options.headers["Content-Type"] = "application/json";
+  }
+  if (body !== undefined || method === "DELETE") {
+    options.method = method;
     if (me) options.headers["X-CSRF-Token"] = me.csrf;
   }
   let response;

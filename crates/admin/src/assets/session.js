@@ -1,6 +1,6 @@
 // The page of one session: what it is now, what can be done to it, and its messages.
 
-import { actionButtons, act } from "/actions.js";
+import { actionButtons, act, removeButton } from "/actions.js";
 import { ask as request, may, sessionPath } from "/api.js";
 import { ask } from "/dialog.js";
 import { el, facts, mark, row, setText, table } from "/dom.js";
@@ -109,7 +109,7 @@ function overview(main, id) {
       card("Counted since the start", counts)),
     el("div", { class: "side" },
       card("Rates", el("div", { class: "curves" }, curves.map((c) => c.node))),
-      card("Actions", actionButtons(id)), card("Latency", latency),
+      card("Actions", actionButtons(id), removeButton(id)), card("Latency", latency),
       el("div", { class: "cards" }, card("Schedule", windows),
         card("Destinations", destinations)))));
   return (s) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use transfix::{
     Actor, Application, BusinessReject, Disconnection, LogonAttempt, LogonRefusal, Message,
-    SessionRef, tag,
+    SessionId, SessionRef, tag,
 };
 
 use crate::fix::answer::{Refused, ResultCode, Said, response};
@@ -17,6 +17,7 @@ use crate::fix::message::{self, monitoring_id};
 use crate::fix::own::OwnRequest;
 use crate::fix::request::Element;
 use crate::fix::xml::parse;
+use crate::users::Role;
 
 /// The longest answer, in bytes of XML.
 const ANSWER_MAX: usize = 16 << 20;
@@ -50,55 +51,58 @@ impl Administrator {
             Ok(id) => id,
             Err(why) => return (None, Err(Refused::invalid(why))),
         };
-        let document = match parse(xml) {
-            Ok(document) => document,
-            Err(why) => return (None, Err(Refused::invalid(why))),
-        };
-        let element = Element::of(document.root_element());
-        let request_id = match element.attribute("RequestID").map(str::parse) {
-            None => None,
-            Some(Ok(id)) => Some(id),
-            Some(Err(_)) => return (None, Err(Refused::invalid("RequestID is a whole number"))),
-        };
-        let (actor, role) = match self.actor() {
-            Ok(known) => known,
-            Err(refused) => return (request_id, Err(refused)),
-        };
-        let name = element.name();
-        let may = role_of(&self.desk, name).and_then(|needed| match role >= needed {
-            true => Ok(()),
-            false => {
-                let who = &actor.who;
-                let why = format!("{who} may not do that: {name} needs the role {needed}");
-                Err(Refused::rejected(why))
-            }
-        });
-        let outcome = may.and_then(|()| match self.desk.own.role(name) {
-            Some(_) => {
-                let xml = document.input_text();
-                let admin = &self.desk.admin;
-                self.desk.own.run(name, &OwnRequest { xml, actor: &actor, role, admin })
-            }
-            None => run(&Given {
-                desk: &self.desk,
-                session: session.id(),
-                actor: &actor,
-                element,
-                request_id,
-                monitoring_id,
-            }),
-        });
-        (request_id, outcome)
+        let asks = self.actor();
+        carry_out(&self.desk, session.id(), (xml, monitoring_id), asks)
     }
 
     /// Who asks, and what it may do.
-    fn actor(&self) -> Result<(Actor, crate::users::Role), Refused> {
+    fn actor(&self) -> Result<(Actor, Role), Refused> {
         let out = || Refused::rejected("you are no user any more");
         let known = self.known.as_ref().ok_or_else(out)?;
         let role = self.desk.role(known, self.peer).ok_or_else(out)?;
         let from = self.peer.map_or_else(|| "fix".to_owned(), |peer| format!("fix {peer}"));
         Ok((Actor::new(&*known.name, from), role))
     }
+}
+
+/// What is answered to a command, and its RequestID.
+pub(super) fn carry_out(
+    desk: &Desk,
+    session: &SessionId,
+    (xml, monitoring_id): (&[u8], Option<&str>),
+    asks: Result<(Actor, Role), Refused>,
+) -> (Option<i64>, Result<Said, Refused>) {
+    let document = match parse(xml) {
+        Ok(document) => document,
+        Err(why) => return (None, Err(Refused::invalid(why))),
+    };
+    let element = Element::of(document.root_element());
+    let request_id = match element.attribute("RequestID").map(str::parse) {
+        None => None,
+        Some(Ok(id)) => Some(id),
+        Some(Err(_)) => return (None, Err(Refused::invalid("RequestID is a whole number"))),
+    };
+    let (actor, role) = match asks {
+        Ok(known) => known,
+        Err(refused) => return (request_id, Err(refused)),
+    };
+    let name = element.name();
+    let may = role_of(desk, name).and_then(|needed| match role >= needed {
+        true => Ok(()),
+        false => {
+            let who = &actor.who;
+            let why = format!("{who} may not do that: {name} needs the role {needed}");
+            Err(Refused::rejected(why))
+        }
+    });
+    let outcome = may.and_then(|()| match desk.own.role(name) {
+        Some(_) => {
+            let xml = document.input_text();
+            desk.own.run(name, &OwnRequest { xml, actor: &actor, role, admin: &desk.admin })
+        }
+        None => run(&Given { desk, session, actor: &actor, element, request_id, monitoring_id }),
+    });
+    (request_id, outcome)
 }
 
 impl Application for Administrator {

@@ -5,6 +5,7 @@ use transfix::{
     TlsSettings, Unsent,
 };
 
+use crate::adding::at_home;
 use crate::fix::answer::{Refused, ResultCode, Said};
 use crate::fix::given::Given;
 use crate::fix::operating::{completed, farewell};
@@ -26,17 +27,12 @@ pub(super) fn acceptor(given: &Given<'_>) -> Result<Said, Refused> {
     let all = given.admin().handles();
     let like = all.iter().find(|handle| handle.settings().role == Role::Acceptor);
     // Sessions whose settings have the same text listen at one address, also with port 0.
-    let address = match (like, given.desk.listening.first()) {
+    let address = match (like, given.admin().listening().first()) {
         (Some(like), _) => like.settings().address.clone(),
         (None, Some(bound)) => bound.to_string(),
         (None, None) => return Err(Refused::rejected("the engine listens nowhere")),
     };
-    let mut session = made(given, Role::Acceptor, &address)?;
-    if let Some(like) = like.map(|handle| handle.settings()) {
-        // All sessions at one address are encrypted, or none is.
-        session.tls.clone_from(&like.tls);
-        session.proxy_protocol_from.clone_from(&like.proxy_protocol_from);
-    }
+    let session = made(given, Role::Acceptor, &address)?;
     create(given, session)
 }
 
@@ -73,10 +69,8 @@ fn made(given: &Given<'_>, role: Role, address: &str) -> Result<SessionSettings,
     if begin_string == BeginString::Fixt11 {
         session.protocol.default_appl_ver_id = appl_ver_id.map(transfix::ApplVerId);
     }
-    // Where the others of the engine have theirs.
-    if let Some(like) = given.admin().handles().first() {
-        session.store.store_dir.clone_from(&like.settings().store.store_dir);
-    }
+    // Where the others of the engine have theirs, and with the door of those at its address.
+    at_home(&mut session, given.admin());
     if let Some(extra) = element.child("ExtraSessionParams") {
         for one in extra.children() {
             parameter(&mut session, extra, one)?;
@@ -163,36 +157,32 @@ fn create(given: &Given<'_>, session: SessionSettings) -> Result<Said, Refused> 
     let passed_over = extra.into_iter().flat_map(Element::children).map(Element::name);
     let passed_over = passed_over.filter(|name| PASSED_OVER.contains(name));
     let passed_over: Vec<_> = passed_over.collect();
-    given.admin().request(given.actor, EngineAction::Add(Box::new(session)))?;
+    let added = given.request(EngineAction::Add(Box::new(session)))?;
     if next_in.is_some() || next_out.is_some() {
         given.admin().act(given.actor, &id, &Action::SetNumbers { next_in, next_out })?;
     }
-    let said = completed(given);
-    Ok(match passed_over.is_empty() {
-        true => said,
-        false => {
-            let all = passed_over.join(", ");
-            Said::words(format!("{}; nothing here is like {all}", said.description))
-        }
-    })
+    let said = completed(given).description;
+    Ok(Said::words(match passed_over.is_empty() {
+        true => format!("{said}: {added}"),
+        false => format!("{said}; nothing here is like {}: {added}", passed_over.join(", ")),
+    }))
 }
 
 /// Asks the program to forget a session. Without a Logout(5) its connection ends before.
-fn forget(given: &Given<'_>, id: &SessionId, farewell: &(bool, String)) -> Result<(), Refused> {
+fn forget(given: &Given<'_>, id: &SessionId, farewell: &(bool, String)) -> Result<String, Refused> {
     let (sends_logout, text) = farewell;
     if !sends_logout && given.admin().handle(id).is_some_and(|handle| handle.is_logged_on()) {
         given.admin().act(given.actor, id, &Action::Disconnect {})?;
     }
     let remove = EngineAction::Remove { id: id.clone(), text: text.clone() };
-    given.admin().request(given.actor, remove)?;
-    Ok(())
+    given.request(remove)
 }
 
 /// `Delete`.
 pub(super) fn delete(given: &Given<'_>) -> Result<Said, Refused> {
     let handle = given.element.session(given.admin())?;
-    forget(given, handle.id(), &farewell(given)?)?;
-    Ok(completed(given))
+    let removed = forget(given, handle.id(), &farewell(given)?)?;
+    Ok(Said::words(format!("{}: {removed}", completed(given).description)))
 }
 
 /// `DeleteAll`. Sessions of administrators are none of the engine's, and stay in any case.
@@ -209,7 +199,7 @@ pub(super) fn delete_all(given: &Given<'_>) -> Result<Said, Refused> {
     let (mut deleted, mut failed) = (0, 0);
     for handle in given.admin().handles() {
         match forget(given, handle.id(), &farewell) {
-            Ok(()) => deleted += 1,
+            Ok(_) => deleted += 1,
             Err(refused) if refused.code == ResultCode::NotImplemented => return Err(refused),
             Err(_) => failed += 1,
         }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use transfix::{Admin, clock};
 
+use crate::app::Limits;
 use crate::fix::attendance::SharedAttendance;
 use crate::fix::own::OwnCommands;
 use crate::throttle::Throttle;
@@ -15,12 +16,11 @@ pub(crate) struct Desk {
     pub(crate) admin: Admin,
     pub(crate) users: Arc<UsersFile>,
     pub(crate) throttle: Arc<Throttle>,
-    /// Where the engine listens for counterparties.
-    pub(crate) listening: Vec<SocketAddr>,
     pub(crate) own: OwnCommands,
     pub(crate) attendance: SharedAttendance,
     /// One password is checked at a time: each takes memory.
     pub(crate) checking: Mutex<()>,
+    pub(crate) limits: Arc<Limits>,
 }
 
 /// A user who has logged on.

@@ -1,7 +1,8 @@
 //! A command as it is carried out: who gives it, and of what.
 
-use transfix::{Actor, Admin, SessionId};
+use transfix::{Actor, Admin, EngineAction, SessionId};
 
+use crate::fix::answer::Refused;
 use crate::fix::attendance::Attendance;
 use crate::fix::desk::Desk;
 use crate::fix::request::Element;
@@ -21,6 +22,13 @@ pub(super) struct Given<'a> {
 impl Given<'_> {
     pub(super) const fn admin(&self) -> &Admin {
         &self.desk.admin
+    }
+
+    /// Asks the program for what only it can do. Returns what it says.
+    pub(super) fn request(&self, action: EngineAction) -> Result<String, Refused> {
+        let place = self.desk.limits.request(&action);
+        let _place = place.map_err(|busy| Refused::rejected(busy.to_string()))?;
+        Ok(self.admin().request(self.actor, action)?)
     }
 
     pub(super) fn attendance(&self) -> &Attendance {

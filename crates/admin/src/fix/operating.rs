@@ -122,7 +122,7 @@ fn message(text: &str) -> Result<(String, String), String> {
 }
 
 fn of_program(given: &Given<'_>, action: EngineAction) -> Result<Said, Refused> {
-    Ok(Said::words(given.admin().request(given.actor, action)?))
+    Ok(Said::words(given.request(action)?))
 }
 
 /// `ReloadConfig`.

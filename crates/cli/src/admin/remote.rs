@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::admin::shown;
 use crate::input::answered;
 
+mod dynamic;
 mod fix;
 mod to;
 
@@ -21,6 +22,9 @@ pub(crate) enum Verb {
     Session(Session),
     Latency(Latency),
     Do(Do),
+    Add(dynamic::Add),
+    Change(dynamic::Change),
+    Remove(dynamic::Remove),
     Messages(Messages),
     Events(Events),
     Audit(Audit),
@@ -288,6 +292,9 @@ pub(super) fn run(verb: &Verb, over_fix: &FixTo) -> ExitCode {
             args.to.text(&format!("/api/sessions/{id}/latency/{stage}"))
         }
         Verb::Do(args) => perform(args),
+        Verb::Add(args) => dynamic::add(args),
+        Verb::Change(args) => dynamic::change(args),
+        Verb::Remove(args) => dynamic::remove(args),
         Verb::Messages(args) => shown(&args.to, &messages(args), shown::messages),
         Verb::Events(args) => return events(args),
         Verb::Audit(args) => {
@@ -363,8 +370,12 @@ fn levels(args: &Levels) -> Answer {
 }
 
 fn asked(to: &To, path: &str, body: &Value) -> Answer {
-    let done = to.json("POST", path, Some(body))?;
-    Ok(format!("{}\n", done["said"].as_str().unwrap_or("done")))
+    Ok(said(&to.json("POST", path, Some(body))?))
+}
+
+/// What the program says of it.
+fn said(done: &Value) -> String {
+    format!("{}\n", done["said"].as_str().unwrap_or("done"))
 }
 
 fn messages(args: &Messages) -> String {

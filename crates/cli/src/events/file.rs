@@ -4,13 +4,13 @@
 //! Invariants: a line is in one file as a whole, but for the last one before a crash; one process
 //! writes a file; what a disk refuses is given back; a folder or a file that is gone is made anew.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
-use transfix::store::compress;
+use transfix::store::{compress, lines};
 use transfix::{EventForm, EventSettings, Timestamp, clock};
 
 use super::encoded::missing_in_file;
@@ -18,6 +18,8 @@ use super::queue::Destination;
 
 const SECOND_NS: i64 = 1_000_000_000;
 const HOUR_NS: i64 = 3_600 * SECOND_NS;
+/// Nobody but the owner and its group reads it.
+const MODE: u32 = 0o640;
 /// Digits that tell files of the same second apart.
 const SERIAL_DIGITS: usize = 3;
 /// `YYYYMMDD-HH:MM:SS`, with which a time begins.
@@ -76,7 +78,7 @@ impl RollingFile {
         if let Some(dir) = self.path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o750).create(dir)?;
         }
-        let (file, bytes) = open(&self.path)?;
+        let (file, bytes) = lines::open(&self.path, MODE)?;
         let changed = file.metadata()?.modified().ok();
         let changed = changed.and_then(|time| Timestamp::try_from(time).ok());
         let period = changed.map_or(0, |time| self.period(time));
@@ -299,27 +301,4 @@ fn rest_of_closed<'n>(name: &'n str, stem: &str, ending: &str) -> Option<&'n str
     let digits = |text: &str, len| text.len() == len && text.bytes().all(|b| b.is_ascii_digit());
     let is_closed = digits(day, 8) && digits(time, 6) && digits(serial, SERIAL_DIGITS);
     is_closed.then_some(rest)
-}
-
-/// Opens a file to append to, and locks it. A line that a crash has torn is ended.
-fn open(path: &Path) -> io::Result<(File, u64)> {
-    let mut options = OpenOptions::new();
-    let mut file = options.read(true).append(true).create(true).mode(0o640).open(path)?;
-    file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => {
-            io::Error::new(io::ErrorKind::ResourceBusy, "another process has it open")
-        }
-        TryLockError::Error(error) => error,
-    })?;
-    let mut bytes = file.metadata()?.len();
-    if bytes > 0 {
-        file.seek(SeekFrom::End(-1))?;
-        let mut last = [0];
-        file.read_exact(&mut last)?;
-        if last != *b"\n" {
-            file.write_all(b"\n")?;
-            bytes += 1;
-        }
-    }
-    Ok((file, bytes))
 }

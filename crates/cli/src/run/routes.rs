@@ -200,6 +200,27 @@ impl Routes {
             |route: &Route| route.to.iter().any(is_it) || route.from.as_ref().is_some_and(is_from);
         self.routes.iter().any(names)
     }
+
+    /// Whether a session may be added whose messages these rules would pass on.
+    ///
+    /// # Errors
+    /// A rule that fits sends them to a session of another version.
+    pub(super) fn check_added(&self, id: &SessionId) -> Result<(), String> {
+        let name = id.to_string();
+        let is_from = |route: &&Route| {
+            route.from.as_ref().is_none_or(|all| all.iter().any(|one| one.fits(name.as_bytes())))
+        };
+        for target in self.routes.iter().filter(is_from).flat_map(|route| &route.to) {
+            let Target::Session(to) = target else { continue };
+            if to.begin_string != id.begin_string {
+                return Err(format!(
+                    "{id}: a [[route]] sends its messages to {to}, which has another version: \
+                     messages are not translated"
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// For people: a line for each.

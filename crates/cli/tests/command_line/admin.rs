@@ -30,11 +30,20 @@ impl Desk {
 
     /// With these settings before those of the engine.
     pub(crate) fn with(keys: &str) -> Self {
+        Self::of_both(keys, "")
+    }
+
+    /// With these settings of the session.
+    pub(crate) fn of(session: &str) -> Self {
+        Self::of_both("", session)
+    }
+
+    fn of_both(keys: &str, of_session: &str) -> Self {
         let dir = TempDir::new();
         let admin = "[engine]\naudit_file = 'audit.jsonl'\n[admin]\naddress = '127.0.0.1:0'\n";
         let text =
             format!("{keys}{admin}{}store_dir = 'venue'\n", session("acceptor", "127.0.0.1:0"));
-        fs::write(dir.path().join("venue.toml"), text).unwrap();
+        fs::write(dir.path().join("venue.toml"), text + of_session).unwrap();
         let tokens = ["viewer", "operator", "administrator"].map(|role| {
             let made = run_in(dir.path(), &["admin", "token", "add", role, "--role", role], b"");
             assert_eq!(made.code, 0, "{made:?}");

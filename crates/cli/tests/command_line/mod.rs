@@ -4,6 +4,7 @@
 mod admin;
 mod client;
 mod client_scripts;
+mod dynamic;
 mod events;
 mod exit_codes;
 mod gateway;

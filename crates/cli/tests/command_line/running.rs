@@ -475,7 +475,7 @@ fn a_stop_that_waits_for_a_reload_says_so_and_counterparties_are_waited_for_toge
         }
     }
     venue.signal();
-    venue.wait_for("stopping as soon as the reload is done");
+    venue.wait_for("stopping as soon as what goes on is done");
     // Each answers now, by hanging up.
     drop(connections);
     for name in names {

@@ -31,6 +31,26 @@ fn all_errors_are_told_at_once() {
 }
 
 #[test]
+fn all_errors_of_tables_within_tables_are_told_at_once() {
+    let dir = TempDir::new();
+    let other = SESSION.replace("'B'", "'C'");
+    let text = format!(
+        "[admin]\nopen_metric = true\n[admin.fix]\nadress = 'a'\nsessions_max = 'x'\n\
+         [defaults]\ntiming.nosuch = 1\n\
+         {SESSION}logon = {{ usernam = 'a', quiet = 7 }}\nheart_bt_int_s = 'x'\n\
+         [session.tls]\nenabled = 'x'\nmin_version = '1.9'\nca = 5\n\
+         [session.log]\ndir = 5\nroll_bytes = 'x'\n\
+         {other}throttles = [{{ msg_type = 5, messages_max = 'x' }}]\n"
+    );
+    let (code, said) = check(&dir, &text, &[]);
+    let places = [2, 4, 5, 7, 14, 14, 15, 17, 18, 19, 21, 22, 29, 29];
+    let places = places.map(|line| format!("a.toml:{line}:"));
+    let lines: Vec<_> = said.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+    assert_eq!(lines[..lines.len() - 1], places, "{said}");
+    assert_eq!(code, 1);
+}
+
+#[test]
 fn all_entries_of_a_list_and_all_cpus_that_are_wrong_are_told_at_once() {
     let dir = TempDir::new();
     let text = format!("{SESSION}allow_from = ['a', '::1', 'b']\n");

@@ -197,6 +197,8 @@ pub enum EngineAction {
     Reload,
     /// To add a session.
     Add(Box<SessionSettings>),
+    /// To let the session of that identity begin anew with other settings, from its store.
+    Change(Box<SessionSettings>),
     /// To log a session out and forget it.
     Remove {
         /// Which one.
@@ -216,7 +218,8 @@ impl fmt::Display for EngineAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reload => f.write_str("reload"),
-            Self::Add(settings) => write!(f, "add {}", settings.id()),
+            Self::Add(settings) => write!(f, "add {} {}", settings.id(), settings.address),
+            Self::Change(settings) => write!(f, "change {} {}", settings.id(), settings.address),
             Self::Remove { id, text } => write!(f, "remove {id} text={text}"),
             Self::Stop => f.write_str("stop"),
             Self::RotateLogs => f.write_str("rotate_logs"),

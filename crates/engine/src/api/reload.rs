@@ -129,9 +129,12 @@ impl Engine {
     /// is added or begins anew. Counterparties, all at the same time, have until `deadline_ms`
     /// milliseconds from now on to answer a Logout(5).
     ///
+    /// Sessions that [`Engine::add`] has added, and that neither of the settings has, go on too.
+    ///
     /// # Errors
-    /// [`EngineError`] if anything in `to` is wrong, an address cannot be listened at, or a file is
-    /// missing: then nothing is changed.
+    /// [`EngineError`] if anything in `to` is wrong, an address cannot be listened at, a file is
+    /// missing, or a session that only `to` has was added to the engine before: then nothing is
+    /// changed.
     pub fn reload(
         &mut self,
         from: &Settings,
@@ -141,6 +144,7 @@ impl Engine {
     ) -> Result<Reloaded, EngineError> {
         self.check_all(to)?;
         let changes = Changes::between(from, to);
+        self.check_not_added(&changes.added)?;
         let (mut ended, mut failed) = (Vec::new(), Vec::new());
         let mut settings =
             Settings { engine: from.engine.clone(), admin: from.admin.clone(), ..to.clone() };

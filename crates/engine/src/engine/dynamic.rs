@@ -97,6 +97,18 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether none of these was added before: a session made from a template is none of them.
+    pub(crate) fn check_not_added(&self, ids: &[SessionId]) -> Result<(), EngineError> {
+        let has = |id: &SessionId| self.sessions.iter().any(|shared| shared.id == *id);
+        let added: Vec<_> = ids.iter().filter(|id| has(id) || self.ways.has(id)).collect();
+        if added.is_empty() {
+            return Ok(());
+        }
+        let why = "was added while the engine ran: remove it before the settings may have it";
+        let all = added.iter().map(|id| format!("{id} {why}"));
+        Err(EngineError::Settings(all.collect::<Vec<_>>().join("\n")))
+    }
+
     /// Whether these sessions could be those of this engine, as far as can be told without opening
     /// their stores: new addresses are bound, and left again.
     pub(crate) fn check_all(&self, settings: &Settings) -> Result<(), EngineError> {

@@ -1,6 +1,7 @@
 //! Reads settings from TOML: defaults merged into each session, errors with line and nearest key.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::iter;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,8 +74,8 @@ fn parse_or_all(path: &Path, text: &str) -> Result<Settings, Vec<SettingsError>>
         Err(last) => errors.push(last),
     }
     // A wrong default is found by each session that takes it over.
-    errors.sort_by_key(|error| error.line);
-    errors.dedup_by_key(|error| error.line);
+    errors.sort_by_key(|error| (error.line, error.at));
+    errors.dedup_by_key(|error| (error.line, error.at));
     Err(errors.into_iter().map(|error| sources.placed(error)).collect())
 }
 
@@ -118,8 +119,14 @@ fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, Settin
             continue;
         };
         let before = errors.count();
-        let session = errors
-            .of_table(own, &sources.lines, |own| file.session((n, own, &span), &engine_keys))?;
+        let session = loop {
+            let read = |own| file.session((n, own, &span), &engine_keys);
+            match errors.of_table(own.clone(), &sources.lines, read)? {
+                // All that is found twice is told once.
+                None if errors.last().is_some_and(|at| file.leave_out_default(at)) => {}
+                session => break session,
+            }
+        };
         // Without the keys that are wrong, a session may look like another one.
         let Some(session) = session.filter(|_| errors.count() == before) else { continue };
         if !ids.insert(session.id()) {
@@ -208,6 +215,14 @@ impl<'t> File<'t> {
         // A wrong default is told of the first session that has no value of its own.
         let base = self.with_groups(SessionSettings::default(), defaults.groups.clone());
         Ok((base.ok(), defaults))
+    }
+
+    /// Leaves out the key of `[defaults]` that stands here, if there is one.
+    fn leave_out_default(&mut self, at: usize) -> bool {
+        let is_here = |range: Range<usize>| range.contains(&at);
+        let Keys { own, groups, .. } = &mut self.defaults;
+        let mut all = iter::once(own).chain(groups);
+        all.any(|keys| error::leave_out(keys, &is_here).is_some())
     }
 
     fn error(&self, at: usize, message: String) -> SettingsError {

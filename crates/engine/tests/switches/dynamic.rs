@@ -346,3 +346,36 @@ fn a_session_whose_new_settings_fail_goes_on_with_its_old_ones() {
     assert!(done.failed[0].1.to_string().contains("the store of"), "{done:?}");
     assert_eq!(day(place(4_050), "CHANGES", 1)[1], "35=D|34=2|11=a");
 }
+
+#[test]
+fn a_reload_leaves_added_sessions_alone_and_is_refused_with_one_of_them() {
+    let from = Settings::of(acceptor(place(4_060), "OF-THE-FILE", |_| ()));
+    let mut engine = Engine::start(&from, |_| Box::new(Echo)).unwrap();
+    let added = acceptor(place(4_060), "ADDED", |_| ());
+    add(&mut engine, &added).unwrap();
+    let mut wire = Wire::connect(place(4_060), BeginString::Fix44);
+    wire.send("35=A|34=1|49=ADDED|98=0|108=30");
+    assert_eq!(wire.next(), "35=A|34=1|98=0|108=30");
+    let mut to = from.clone();
+    to.sessions[0].queue.queued_bytes_max = 1 << 20;
+    to.sessions.push(added.clone());
+    let error = engine.reload(&from, &to, 0, |_| unreachable!("nothing begins")).unwrap_err();
+    let expected = "FIX.4.4:VENUE->ADDED was added while the engine ran: remove it before";
+    assert!(error.to_string().starts_with(expected), "{error}");
+    to.sessions.pop();
+    let done = engine.reload(&from, &to, 0, |_| Box::new(Echo)).unwrap();
+    assert_eq!((done.changes.changed.len(), done.failed.len()), (1, 0));
+    wire.send("35=1|34=2|49=ADDED|112=x");
+    assert_eq!(wire.next(), "35=0|34=2|112=x", "it has heard nothing of either");
+    // Once it is gone the settings may have it.
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(wire.next(), "35=5|34=3|58=moves");
+            wire.send("35=5|34=3|49=ADDED");
+        });
+        engine.remove(&added.id(), "moves", 10_000).unwrap();
+    });
+    let both = Settings { sessions: vec![to.sessions[0].clone(), added], ..Settings::default() };
+    let done = engine.reload(&done.settings, &both, 0, |_| Box::new(Echo)).unwrap();
+    assert_eq!((done.changes.added.len(), done.failed.len()), (1, 0));
+}

@@ -4,15 +4,14 @@
 //! lines at hand, which are counted, and is tried again with the next ones.
 
 use std::fmt::{Arguments, Write as _};
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use tracing::field::display;
 use transfix_codec::Timestamp;
-use transfix_store::compress;
+use transfix_store::{compress, lines};
 
 use crate::clock;
 use crate::observe::repeats::{Repeats, tell};
@@ -22,6 +21,8 @@ const HOUR_NS: i64 = 3_600_000_000_000;
 const PIECE_BYTES: usize = 256 << 10;
 /// `YYYYMMDD-HH:MM:SS`, with which each line begins.
 const SECONDS_LEN: usize = 17;
+/// A log is for its owner alone.
+const MODE: u32 = 0o600;
 /// Digits that tell files of the same second apart.
 const SERIAL_DIGITS: usize = 3;
 
@@ -74,7 +75,7 @@ type NotCompressed = (PathBuf, io::Error);
 impl LogFile {
     /// Goes on with the file if there is one.
     pub(super) fn open(base: PathBuf, rolling: Rolling) -> io::Result<Self> {
-        let (file, bytes) = open(&with(&base, "log"))?;
+        let (file, bytes) = lines::open(&with(&base, "log"), MODE)?;
         let changed = file.metadata()?.modified().ok();
         let changed = changed.and_then(|time| Timestamp::try_from(time).ok());
         let period = changed.map_or(0, |time| rolling.period(time));
@@ -195,7 +196,7 @@ impl LogFile {
         let current = with(&self.base, "log");
         let rolled = self.rolled_path(&current)?;
         fs::rename(&current, &rolled)?;
-        (self.file, self.bytes) = open(&current)?;
+        (self.file, self.bytes) = lines::open(&current, MODE)?;
         if self.rolling.compresses {
             let compress = move || compress::compress(&rolled).map_err(|error| (rolled, error));
             let thread = thread::Builder::new().name("tfx-log-zstd".to_owned());
@@ -286,30 +287,6 @@ impl Drop for LogFile {
         let rest = self.repeats.take_rest();
         self.tell_counts(rest);
     }
-}
-
-/// Opens a file to append to, and locks it.
-fn open(path: &Path) -> io::Result<(File, u64)> {
-    let mut options = OpenOptions::new();
-    let mut file = options.read(true).append(true).create(true).mode(0o600).open(path)?;
-    file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => {
-            io::Error::new(io::ErrorKind::ResourceBusy, "another process has it open")
-        }
-        TryLockError::Error(error) => error,
-    })?;
-    let mut bytes = file.metadata()?.len();
-    if bytes > 0 {
-        file.seek(SeekFrom::End(-1))?;
-        let mut last = [0];
-        file.read_exact(&mut last)?;
-        if last != *b"\n" {
-            // Whoever wrote here was killed within a line.
-            file.write_all(b"\n")?;
-            bytes += 1;
-        }
-    }
-    Ok((file, bytes))
 }
 
 fn with(base: &Path, ending: &str) -> PathBuf {

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use toml::de::DeTable;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use crate::settings::file::lines::{Lines, line_of};
 use crate::settings::words::explain;
@@ -14,6 +16,8 @@ pub struct SettingsError {
     pub(super) path: PathBuf,
     /// 1 for the first line; 0 if the file could not be read.
     pub(super) line: usize,
+    /// The byte at fault, in the text that was read, if it is known.
+    pub(super) at: Option<usize>,
     fault: Fault,
     pub(super) message: String,
 }
@@ -31,7 +35,7 @@ enum Fault {
 impl SettingsError {
     pub(super) fn new(path: &Path, text: &str, offset: usize, message: String) -> Self {
         let (path, line) = (path.to_owned(), line_of(text, offset));
-        Self { path, line, fault: Fault::Wrong, message }
+        Self { path, line, at: Some(offset), fault: Fault::Wrong, message }
     }
 
     pub(super) fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
@@ -41,13 +45,14 @@ impl SettingsError {
 
     /// An error of a file that has no offsets; line 0 if no line tells.
     pub(crate) fn at_line(path: &Path, line: usize, message: String) -> Self {
-        Self { path: path.to_owned(), line, fault: Fault::Wrong, message }
+        Self { path: path.to_owned(), line, at: None, fault: Fault::Wrong, message }
     }
 
     /// A file that cannot be read.
     pub(crate) fn unreadable(path: &Path, error: io::Error) -> Self {
         let message = format!("cannot be read: {error}");
-        Self { path: path.to_owned(), line: 0, message, fault: Fault::Unreadable(error) }
+        let fault = Fault::Unreadable(error);
+        Self { path: path.to_owned(), line: 0, at: None, message, fault }
     }
 
     /// What is wrong, without its place.
@@ -120,8 +125,13 @@ impl Errors {
         self.0.as_ref().map_or(0, Vec::len)
     }
 
-    /// Reads a table. If all errors are wanted, it is read again without the key that was wrong,
-    /// for as long as that finds more; `None` if nothing can be read of it.
+    /// Where the last one is, if that is known.
+    pub(super) fn last(&self) -> Option<usize> {
+        self.0.as_ref()?.last()?.at
+    }
+
+    /// Reads a table. If all errors are wanted, it is read again without the key that was wrong, in
+    /// it or in a table below, for as long as that finds more; `None` if nothing can be read of it.
     pub(super) fn of_table<'t, T>(
         &mut self,
         mut table: DeTable<'t>,
@@ -131,25 +141,70 @@ impl Errors {
         if self.0.is_none() {
             return read(table).map(Some);
         }
-        let mut left_out: Vec<String> = Vec::new();
+        let mut left_out: Vec<Vec<String>> = Vec::new();
         loop {
             let error = match read(table.clone()) {
                 Ok(value) => return Ok(Some(value)),
                 Err(error) => error,
             };
-            if left_out.iter().any(|key| error.message == is_missing(key)) {
-                return Ok(None);
+            // What was wrong and is left out is missing then: no error of the file.
+            let is_left_out =
+                |way: &&Vec<String>| way.last().is_some_and(|key| error.message == is_missing(key));
+            if let Some(way) = left_out.iter().rfind(is_left_out) {
+                // The rest of the table below is of no use without that key.
+                if way.len() < 2 || table.remove(&*way[0]).is_none() {
+                    return Ok(None);
+                }
+                continue;
             }
-            let mut keys = table.iter().map(|(key, value)| {
-                let lines = lines.line(key.span().start)..=lines.line(value.span().end);
-                (key.get_ref().to_string(), lines)
-            });
-            let key = keys.find(|(_, lines)| lines.contains(&error.line)).map(|(key, _)| key);
-            self.found(error)?;
-            let Some(key) = key else { return Ok(None) };
-            table.remove(&*key);
-            left_out.push(key);
+            let is_here = |range: Range<usize>| match error.at {
+                Some(at) => range.contains(&at),
+                None => (lines.line(range.start)..=lines.line(range.end)).contains(&error.line),
+            };
+            let way = leave_out(&mut table, &is_here);
+            // What a table lacks since it was left out is no error of the file either.
+            let is_told = |way: &Vec<String>| left_out.iter().any(|left| left.starts_with(way));
+            if !way.as_ref().is_some_and(is_told) {
+                self.found(error)?;
+            }
+            let Some(way) = way else { return Ok(None) };
+            left_out.push(way);
         }
+    }
+}
+
+/// Leaves out the innermost key that stands where an error is, and returns the keys that lead to
+/// it.
+pub(super) fn leave_out(
+    table: &mut DeTable<'_>,
+    is_here: &dyn Fn(Range<usize>) -> bool,
+) -> Option<Vec<String>> {
+    // A table with a heading of its own has its keys beyond its span.
+    let below = table.iter_mut().find_map(|(key, value)| {
+        let mut way = leave_out_below(value, is_here)?;
+        way.insert(0, key.get_ref().to_string());
+        Some(way)
+    });
+    if below.is_some() {
+        return below;
+    }
+    let mut keys = table.iter().map(|(key, value)| {
+        let (name, one, other) = (key.get_ref().to_string(), key.span(), value.span());
+        (name, one.start.min(other.start)..one.end.max(other.end))
+    });
+    let (key, _) = keys.find(|(_, range)| is_here(range.clone()))?;
+    table.remove(&*key);
+    Some(vec![key])
+}
+
+fn leave_out_below(
+    value: &mut Spanned<DeValue<'_>>,
+    is_here: &dyn Fn(Range<usize>) -> bool,
+) -> Option<Vec<String>> {
+    match value.get_mut() {
+        DeValue::Table(table) => leave_out(table, is_here),
+        DeValue::Array(all) => all.iter_mut().find_map(|one| leave_out_below(one, is_here)),
+        _ => None,
     }
 }
 

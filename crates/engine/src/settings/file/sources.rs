@@ -107,6 +107,7 @@ impl Sources {
                     let text = &self.text[range.clone()];
                     let mut error = SettingsError::from_toml(Path::new(""), text, &error);
                     error.line += self.lines.line(range.start) - 1;
+                    error.at = error.at.map(|at| at + range.start);
                     errors.found(error)?;
                     roots.push(None);
                 }

@@ -1,0 +1,142 @@
+//! Sessions that an administrator adds, as a settings file would have them.
+//!
+//! Invariant: no text of an administrator makes the program read a file, run a program or show its
+//! environment: what names such things stands in the settings file alone.
+
+use toml::{Table, Value};
+use transfix::{Admin, Role, SessionHandle, SessionSettings, Settings};
+
+/// How the text is called in errors.
+const NAME: &str = "settings";
+
+/// Whether a session is new, or has other settings.
+#[derive(Clone, Copy)]
+pub(crate) enum New<'a> {
+    Added,
+    InPlaceOf(&'a SessionHandle),
+}
+
+/// Keys of a session that name files, as the way to them: `tls.ca` is `["tls", "ca"]`.
+const OF_FILES: &[&[&str]] = &[
+    &["store_dir"],
+    &["dictionary"],
+    &["session_dictionary"],
+    &["appl_versions"],
+    &["log"],
+    &["retention", "archive_dir"],
+    &["schedule", "holidays"],
+    &["tls", "certificate"],
+    &["tls", "key"],
+    &["tls", "more_certificates"],
+    &["tls", "ca"],
+    &["tls", "crl"],
+];
+
+/// The session of a text: one `[[session]]`, and nothing else. What names files is as it was, or
+/// as the sessions that are there have it.
+///
+/// # Errors
+/// What is wrong with the text, with the line if it has one.
+pub(crate) fn session_of(
+    text: &str,
+    admin: &Admin,
+    new: New<'_>,
+) -> Result<SessionSettings, String> {
+    let root: Table = text.parse().map_err(|error| format!("{NAME}: {error}"))?;
+    if let Some(other) = root.keys().find(|key| *key != "session") {
+        return Err(format!(
+            "{NAME}: `{other}` stands in the settings file alone: write one [[session]]"
+        ));
+    }
+    let one = match root.get("session") {
+        Some(Value::Array(all)) if all.len() == 1 => &all[0],
+        _ => return Err(format!("{NAME}: write one [[session]], no more and no less")),
+    };
+    of_the_machine(one, &mut Vec::new())?;
+    let mut settings = Settings::parse(NAME, text).map_err(|error| error.to_string())?;
+    let mut session = settings.sessions.pop().ok_or_else(|| format!("{NAME}: no [[session]]"))?;
+    match new {
+        New::Added => at_home(&mut session, admin),
+        New::InPlaceOf(old) if old.id() != &session.id() => {
+            let why = "remove it, and add the other one";
+            return Err(format!("{NAME}: that is {}, not {}: {why}", session.id(), old.id()));
+        }
+        New::InPlaceOf(old) => take_over(&mut session, old.settings()),
+    }
+    Ok(session)
+}
+
+/// Looks for what would make the program read, run or show something of its machine.
+fn of_the_machine<'a>(value: &'a Value, way: &mut Vec<&'a str>) -> Result<(), String> {
+    let name = way.join(".");
+    if OF_FILES.contains(&&way[..]) {
+        return Err(format!(
+            "{NAME}: `{name}` names files, and stands in the settings file alone: leave it out"
+        ));
+    }
+    match value {
+        Value::String(text) if text.contains("${") => {
+            Err(format!("{NAME}: `{name}`: write the value itself, no variable of the environment"))
+        }
+        Value::Table(_) if way.last().is_some_and(|key| key.contains("password")) => Err(format!(
+            "{NAME}: `{name}`: write the text itself: files, programs and the environment are for \
+             the settings file"
+        )),
+        Value::Table(table) => table.iter().try_for_each(|(key, value)| {
+            way.push(key);
+            of_the_machine(value, way)?;
+            way.pop();
+            Ok(())
+        }),
+        Value::Array(all) => all.iter().try_for_each(|value| match value {
+            // An entry has no name.
+            Value::Table(_) | Value::Array(_) => of_the_machine(value, &mut way.clone()),
+            text => of_the_machine(text, way),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Gives a new session what names files: the store and the protocol log stand where those of the
+/// first session do, and an acceptor shares the door of those at its address.
+pub(crate) fn at_home(session: &mut SessionSettings, admin: &Admin) {
+    let all = admin.handles();
+    if let Some(like) = all.first().map(SessionHandle::settings) {
+        session.store.store_dir.clone_from(&like.store.store_dir);
+        session.log.clone_from(&like.log);
+    }
+    let is_there = |one: &&SessionHandle| {
+        let there = one.settings();
+        there.role == Role::Acceptor && there.address == session.address
+    };
+    let door = all.iter().find(is_there).filter(|_| session.role == Role::Acceptor);
+    if let Some(door) = door.map(SessionHandle::settings) {
+        // All sessions at one address are encrypted, or none is.
+        let peer = session.tls.take().map(|tls| tls.peer);
+        session.tls.clone_from(&door.tls);
+        if let Some(tls) = &mut session.tls {
+            tls.peer = peer.unwrap_or_default();
+        }
+        session.proxy_protocol_from.clone_from(&door.proxy_protocol_from);
+    }
+}
+
+/// Leaves what names files as it was.
+fn take_over(session: &mut SessionSettings, old: &SessionSettings) {
+    session.store.store_dir.clone_from(&old.store.store_dir);
+    session.log.clone_from(&old.log);
+    session.retention.archive_dir.clone_from(&old.retention.archive_dir);
+    session.validation.dictionary.clone_from(&old.validation.dictionary);
+    session.validation.session_dictionary.clone_from(&old.validation.session_dictionary);
+    session.validation.appl_versions.clone_from(&old.validation.appl_versions);
+    if let (Some(new), Some(old)) = (&mut session.schedule, &old.schedule) {
+        new.holidays.clone_from(&old.holidays);
+    }
+    if let (Some(new), Some(old)) = (&mut session.tls, &old.tls) {
+        new.certificate.clone_from(&old.certificate);
+        new.key.clone_from(&old.key);
+        new.more_certificates.clone_from(&old.more_certificates);
+        new.ca.clone_from(&old.ca);
+        new.crl.clone_from(&old.crl);
+    }
+}

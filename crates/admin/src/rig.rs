@@ -1,0 +1,48 @@
+//! Commands of administrators over FIX without a connection: for the fuzz target, and for nobody
+//! else.
+
+use std::sync::{Arc, Mutex};
+
+use transfix::{Actor, Admin, BeginString, SessionId};
+
+use crate::app::Limits;
+use crate::fix::Desk;
+use crate::fix::own::OwnCommands;
+use crate::throttle::Throttle;
+use crate::users::{Role, UsersFile};
+
+/// Where commands are given.
+pub struct Commands {
+    desk: Desk,
+    session: SessionId,
+}
+
+impl std::fmt::Debug for Commands {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Commands({})", self.session)
+    }
+}
+
+impl Commands {
+    /// Of this engine, whose users are nobody.
+    #[must_use]
+    pub fn new(admin: &Admin) -> Self {
+        let desk = Desk {
+            admin: admin.clone(),
+            users: Arc::new(UsersFile::of_nobody()),
+            throttle: Arc::<Throttle>::default(),
+            own: OwnCommands::default(),
+            attendance: Arc::default(),
+            checking: Mutex::default(),
+            limits: Arc::<Limits>::default(),
+        };
+        Self { desk, session: SessionId::new(BeginString::Fix44, "FIXADMIN", "fuzz") }
+    }
+
+    /// The XML that somebody with this role is answered.
+    #[must_use]
+    pub fn answer(&self, role: Role, xml: &[u8]) -> String {
+        let asks = Ok((Actor::new("fuzz", "nowhere"), role));
+        crate::fix::answer_to(&self.desk, &self.session, xml, asks)
+    }
+}

@@ -1,0 +1,123 @@
+//! Sessions that operators add, change and remove while the program runs.
+//!
+//! Invariant: `settings` stay what the last start or reload has made of the file, but for sessions
+//! of it that were changed or removed: so the next reload brings those back, and leaves the added
+//! ones alone.
+
+use std::net::SocketAddr;
+
+use transfix::{Application, Engine, EngineAction, Outcome, SessionId, SessionSettings, Settings};
+
+use super::{LOGOUT_MS, say_where, shown};
+use crate::show::say;
+
+/// Makes the application of a session, or says why the program cannot have such a session.
+pub(crate) type Applications<'a> =
+    dyn FnMut(&SessionSettings) -> Result<Box<dyn Application>, String> + 'a;
+
+/// Does what an operator asks for. Returns what was done.
+///
+/// # Errors
+/// Why it was not.
+pub(super) fn carry_out(
+    (engine, settings): (&mut Engine, &mut Settings),
+    action: &EngineAction,
+    application: &mut Applications<'_>,
+) -> Result<String, String> {
+    let said = match action {
+        EngineAction::Add(new) => add(engine, new, application),
+        EngineAction::Change(new) => change(engine, settings, new, application),
+        EngineAction::Remove { id, text } => remove(engine, settings, (id, text)),
+        _ => Err("this program cannot do that".to_owned()),
+    }?;
+    say(&said);
+    Ok(said)
+}
+
+fn add(
+    engine: &mut Engine,
+    new: &SessionSettings,
+    application: &mut Applications<'_>,
+) -> Result<String, String> {
+    let before = engine.listening().to_vec();
+    engine.add(new, application(new)?).map_err(|error| error.to_string())?;
+    say_where_now(engine, &before);
+    Ok(format!(
+        "{}: added, until it is removed or the program ends: the settings file does not have it",
+        new.id()
+    ))
+}
+
+/// Says where counterparties are waited for, if that is elsewhere now.
+fn say_where_now(engine: &Engine, before: &[SocketAddr]) {
+    if engine.listening() != before {
+        say_where(engine);
+    }
+}
+
+/// A change is a reload of the settings of this session alone.
+fn change(
+    engine: &mut Engine,
+    settings: &mut Settings,
+    new: &SessionSettings,
+    application: &mut Applications<'_>,
+) -> Result<String, String> {
+    let id = new.id();
+    let handle = engine.session(&id).ok_or_else(|| format!("there is no session {id}"))?;
+    let old = handle.settings().clone();
+    let alone = |session: &SessionSettings| Settings {
+        engine: settings.engine.clone(),
+        admin: settings.admin.clone(),
+        events: settings.events.clone(),
+        sessions: vec![session.clone()],
+    };
+    let (from, to) = (alone(&old), alone(new));
+    // Two, as the old settings may be needed again.
+    let mut made = vec![application(&old)?, application(new)?];
+    let before = engine.listening().to_vec();
+    let done = engine.reload(&from, &to, LOGOUT_MS, |_| match made.pop() {
+        Some(application) => application,
+        None => unreachable!("a session begins twice at most"),
+    });
+    let done = done.map_err(|error| error.to_string())?;
+    done.ended.iter().for_each(|outcome| say(&shown(outcome)));
+    say_where_now(engine, &before);
+    if let Some((_, error)) = done.failed.first() {
+        let goes_on = !done.settings.sessions.is_empty();
+        let how = if goes_on { "goes on as before" } else { "gone, also as it was before" };
+        settings.sessions.retain(|session| session.id() != id || goes_on);
+        return Err(format!("{id}: {how}: {error}"));
+    }
+    let Some((_, keys)) = done.changes.changed.first() else {
+        return Ok(format!("{id}: nothing has changed"));
+    };
+    let how = format!("{id}: began anew with other values of {}", keys.join(", "));
+    let place = settings.sessions.iter_mut().find(|session| session.id() == id);
+    Ok(match place {
+        Some(session) => {
+            session.clone_from(new);
+            format!("{how}, until the next reload or start: the settings file has it as it was")
+        }
+        None => format!("{how}, until it is removed or the program ends"),
+    })
+}
+
+fn remove(
+    engine: &mut Engine,
+    settings: &mut Settings,
+    (id, text): (&SessionId, &str),
+) -> Result<String, String> {
+    let removed = engine.remove(id, text, LOGOUT_MS);
+    let outcome = removed.map_err(|_| format!("there is no session {id}"))?;
+    let count = settings.sessions.len();
+    settings.sessions.retain(|session| session.id() != *id);
+    let of_file = match settings.sessions.len() < count {
+        true => ", until the next reload or start: the settings file has it",
+        false => "",
+    };
+    let how = match outcome.map(|outcome| outcome.outcome) {
+        None | Some(Outcome::NotConnected) => "removed".to_owned(),
+        Some(outcome) => format!("removed ({outcome})"),
+    };
+    Ok(format!("{id}: {how}{of_file}"))
+}

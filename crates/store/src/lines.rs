@@ -1,0 +1,34 @@
+//! Files of lines that one process appends to: logs.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// Opens a file to append to, and locks it; one that is made has these rights. A line that a crash
+/// has torn is ended. Returns how many bytes are there.
+///
+/// # Errors
+/// If the operating system refuses; [`io::ErrorKind::ResourceBusy`] if another process has it.
+pub fn open(path: &Path, mode: u32) -> io::Result<(File, u64)> {
+    let mut options = OpenOptions::new();
+    let mut file = options.read(true).append(true).create(true).mode(mode).open(path)?;
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => {
+            io::Error::new(io::ErrorKind::ResourceBusy, "another process has it open")
+        }
+        TryLockError::Error(error) => error,
+    })?;
+    let mut bytes = file.metadata()?.len();
+    if bytes > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        let mut last = [0];
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            // Whoever wrote here was killed within a line.
+            file.write_all(b"\n")?;
+            bytes += 1;
+        }
+    }
+    Ok((file, bytes))
+}
