@@ -7,6 +7,7 @@ mod bridge;
 mod copy;
 mod files;
 mod line;
+mod mark;
 mod origins;
 mod port;
 mod program;

@@ -10,11 +10,11 @@ use std::sync::{Arc, PoisonError};
 use serde_json::json;
 use transfix::{
     Application, BeginString, BusinessReject, Disconnection, Message, MessageAnswer, Rejected,
-    RejectedBy, SendError, Sent, SessionHandle, SessionId, SessionRef, Undone, Unsendable, tag,
+    RejectedBy, SendError, SessionHandle, SessionId, SessionRef, Undone, Unsendable, tag,
 };
 
 use super::asked::{Asked, SharedPassed, lock};
-use super::copy::{Beside, Change};
+use super::copy::{Beside, Change, is_of_its_session};
 use super::line;
 use super::origins::Origin;
 use super::routes::{Pick, Route, Target};
@@ -86,7 +86,7 @@ impl Bridge {
 /// Of all fields that stay the same when a message is sent again.
 fn hash(message: &Message<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for field in message.fields().filter(|field| !tag::is_session_owned(field.tag)) {
+    for field in message.fields().filter(|field| !is_of_its_session(field.tag)) {
         (field.tag.0, field.value).hash(&mut hasher);
     }
     hasher.finish()
@@ -112,7 +112,7 @@ impl Passing<'_, '_, '_> {
             })
         });
         match sent {
-            Ok(Sent::Direct(_) | Sent::Stored(_) | _) => Ok(()),
+            Ok(_) => Ok(()),
             // What is wrong with the message stays wrong.
             Err(
                 error @ (SendError::Misuse(_)
@@ -184,7 +184,8 @@ impl Passing<'_, '_, '_> {
             return None;
         }
         let seq = self.message.uint(tag::REF_SEQ_NUM).ok()?;
-        self.gateway.origins.find(self.session.id(), seq)
+        let (_, next_out) = self.session.next_numbers();
+        self.gateway.origins.find(self.session.id(), seq, next_out)
     }
 
     /// A target that has had the message does not get it again.
@@ -293,7 +294,8 @@ impl Application for Bridge {
             return;
         }
         let (text, by) = (String::from_utf8_lossy(rejected.text), session.id());
-        match self.gateway.origins.find(by, rejected.seq) {
+        let (_, next_out) = session.next_numbers();
+        match self.gateway.origins.find(by, rejected.seq, next_out) {
             Some(Origin::Session(id, seq)) => {
                 let Some(to) = session.other(&id).filter(|_| id.begin_string >= BeginString::Fix42)
                 else {
@@ -342,5 +344,26 @@ impl Application for Bridge {
     fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
         self.gateway.told.say(format!("{} ended: {end}", session.id()));
         self.gateway.ports.tell_all(session.id(), false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use transfix::codec::{CheckSumPolicy, FieldIndex};
+
+    use super::*;
+
+    /// Sent again, a message is the same, whatever its header says then.
+    #[test]
+    fn a_message_that_is_sent_again_is_known() {
+        let of = |fields: &str| {
+            let text = format!("8=FIX.4.4|9=1|35=D|{fields}|10=000|").replace('|', "\u{1}");
+            let mut index = FieldIndex::default();
+            hash(&Message::parse(text.as_bytes(), &mut index, CheckSumPolicy::Ignore).unwrap())
+        };
+        let first = of("49=DESK|56=GATE|34=5|52=20260101-00:00:00|369=7|11=a|55=EU");
+        let again = "49=DESK|56=GATE|34=5|43=Y|52=20260101-00:01:00|122=20260101-00:00:00|369=9";
+        assert_eq!(of(&format!("{again}|11=a|55=EU")), first);
+        assert_ne!(of(&format!("{again}|11=b|55=EU")), first);
     }
 }

@@ -15,6 +15,12 @@ const OF_ITS_SESSION: [Tag; 9] = [
     Tag(90),
     Tag(91),
 ];
+/// Whether a field belongs to the session that a message came on: it is another one when the
+/// message is sent again.
+pub(super) fn is_of_its_session(tag: Tag) -> bool {
+    tag::is_session_owned(tag) || OF_ITS_SESSION.contains(&tag)
+}
+
 /// For whom a message is: these end here.
 const DELIVER_TO: [Tag; 3] = [tag::DELIVER_TO_COMP_ID, Tag(129), Tag(145)];
 /// For whom the sender speaks.
@@ -73,8 +79,7 @@ impl Change {
         }
         for (n, field) in message.fields().enumerate() {
             let tag = field.tag;
-            let is_left_out = tag::is_session_owned(tag)
-                || OF_ITS_SESSION.contains(&tag)
+            let is_left_out = is_of_its_session(tag)
                 || DELIVER_TO.contains(&tag)
                 || (ON_BEHALF_OF.contains(&tag) && self.on_behalf != OnBehalf::Keep)
                 || (tag == tag::POSS_RESEND && beside.repeats)

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use transfix::{Admin, SendError};
 
 use super::line::Sending;
+use super::mark::mark;
 use super::routes::{FileMode, MessageFile};
 use super::sending;
 
@@ -69,6 +70,9 @@ impl Drain {
         // Orders are nobody else's business.
         let file =
             OpenOptions::new().read(true).append(true).create(true).mode(0o640).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(no_file());
+        }
         let length = whole_lines(&file)?;
         if length < file.metadata()?.len() {
             let why = "it is not whole: its message comes again";
@@ -156,8 +160,8 @@ struct Source {
     path: PathBuf,
     /// Where the next line begins.
     position: u64,
-    /// The file that the position belongs to; 0 before the first line.
-    inode: u64,
+    /// Of the bytes before the position: in another file it is another one.
+    mark: u64,
     /// The next line may have been sent already.
     in_doubt: bool,
     /// What became of the line before, and how many bytes it has: not yet written down.
@@ -167,12 +171,13 @@ struct Source {
 impl Source {
     fn open(file: &MessageFile) -> io::Result<Self> {
         let (name, path) = (file.name.clone(), file.path.clone());
-        let mut source = Self { name, path, position: 0, inode: 0, in_doubt: false, unkept: None };
+        let mut source =
+            Self { name, path, position: 0, mark: mark(b""), in_doubt: false, unkept: None };
         match fs::read(source.beside("position")) {
             Ok(bytes) => {
                 let kept: Value = serde_json::from_slice(&bytes)?;
                 source.position = kept["position"].as_u64().unwrap_or(0);
-                source.inode = kept["inode"].as_u64().unwrap_or(0);
+                source.mark = kept["mark"].as_u64().unwrap_or(0);
                 source.in_doubt = kept["ended"] != json!(true);
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -192,7 +197,7 @@ impl Source {
 
     /// Keeps the position, so that a crash finds this one or the one before.
     fn keep(&self, ended: bool) -> io::Result<()> {
-        let kept = json!({ "position": self.position, "inode": self.inode, "ended": ended });
+        let kept = json!({ "position": self.position, "mark": self.mark, "ended": ended });
         let (path, new) = (self.beside("position"), self.beside("position.new"));
         let mut file = File::create(&new)?;
         file.write_all(format!("{kept}\n").as_bytes())?;
@@ -226,16 +231,24 @@ impl Source {
     /// Sends the next line. Returns whether there is one.
     fn step(&mut self, admin: &Admin, stops: &AtomicBool) -> io::Result<bool> {
         self.write_down()?;
-        let mut file = match File::open(&self.path) {
-            Ok(file) => file,
+        // Opened without one who writes, a pipe would wait for him.
+        match fs::metadata(&self.path) {
+            Ok(found) if found.is_file() => {}
+            Ok(_) => return Err(no_file()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
-        };
-        let found = file.metadata()?;
-        if found.ino() != self.inode || found.len() < self.position {
-            (self.inode, self.position) = (found.ino(), 0);
         }
-        file.seek(SeekFrom::Start(self.position))?;
+        let mut file = File::open(&self.path)?;
+        let sent = before(&mut file, self.position)?;
+        let Some(mut sent) = sent.filter(|sent| mark(sent) == self.mark) else {
+            // Whether it is a new file or a changed one only its owner knows.
+            let position = self.beside("position");
+            let why = "what was sent of it is not there any more";
+            return Err(io::Error::other(format!(
+                "{why}: to send this file from its beginning, remove {} and start anew",
+                position.display()
+            )));
+        };
         let mut bytes = Vec::new();
         BufReader::new(file).take(LINE_MAX).read_until(b'\n', &mut bytes)?;
         if bytes.last() != Some(&b'\n') {
@@ -249,6 +262,8 @@ impl Source {
         // It is sent: whatever fails from here on, it is not sent again by this process.
         self.unkept = Some((answer, self.position));
         self.position += bytes.len() as u64;
+        sent.extend_from_slice(&bytes);
+        self.mark = mark(&sent[sent.len().saturating_sub(MARK_BYTES)..]);
         self.in_doubt = false;
         self.write_down()?;
         Ok(true)
@@ -300,6 +315,26 @@ impl Source {
         self.unkept = None;
         Ok(())
     }
+}
+
+fn no_file() -> io::Error {
+    io::Error::other("it is no regular file")
+}
+
+/// Bytes before a position that tell to which file it belongs.
+const MARK_BYTES: usize = 4096;
+
+/// The last bytes of a file before this position, where it is read on then; `None` if it is
+/// shorter.
+fn before(file: &mut File, position: u64) -> io::Result<Option<Vec<u8>>> {
+    if file.metadata()?.len() < position {
+        return Ok(None);
+    }
+    let begin = position.saturating_sub(MARK_BYTES as u64);
+    file.seek(SeekFrom::Start(begin))?;
+    let mut bytes = vec![0; (position - begin) as usize];
+    file.read_exact(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 /// Whether a message can be sent later: the session is away, or has no room.

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use transfix::{Message, SessionId, Tag};
 
 use super::copy::{Change, OnBehalf};
+use super::mark::mark;
 
 /// Which of several targets get a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -163,10 +164,7 @@ impl Route {
     /// Which of the targets the value of a field stands for: always the same one.
     pub(super) fn hashed(&self, message: &Message<'_>) -> usize {
         let value = self.hash.and_then(|tag| message.raw(tag)).unwrap_or_default();
-        // FNV-1a: the same in each process, whoever has built it.
-        let mix =
-            |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        let hash = value.iter().fold(0xcbf2_9ce4_8422_2325, mix);
+        let hash = mark(value);
         (hash % self.to.len().max(1) as u64) as usize
     }
 }

@@ -323,13 +323,17 @@ fn a_file_is_sent_once() {
     gate.signal();
     assert_eq!(gate.ended().0, Some(0));
     append("orders.jsonl", &format!("{}\n", order("f")));
-    let _gate = street.gate();
+    let mut gate = street.gate();
     wait("\"f\"");
     let unmarked = at_the_venue(&street);
     assert!(unmarked.keys().eq(["a", "b", "c", "d", "e", "f"]), "{unmarked:?}");
     // The kill came before, or after, the position behind it was kept.
     let marked = orders(&street, AT_THE_VENUE, "97=Y");
     assert!(marked == ["d"] || marked == ["c"], "{marked:?}");
+    // What was sent is gone: nobody knows whether this is a new file.
+    fs::write(dir.join("orders.jsonl"), format!("{}\n", order("g")).repeat(20)).unwrap();
+    gate.wait_for_error("what was sent of it is not there any more");
+    assert!(!orders(&street, AT_THE_VENUE, "").contains(&"g".to_owned()));
     let reports = fs::read_to_string(dir.join("reports.jsonl")).unwrap();
     assert!(reports.lines().count() >= 5, "{reports}");
 }
