@@ -159,10 +159,8 @@ impl Passing<'_, '_, '_> {
             Target::File(name) => {
                 let session = self.session.id().to_string();
                 let line = line::without_id(&session, self.message, self.repeats);
-                self.gateway.drains.write(name, &line).map_err(|error| {
-                    tracing::error!(file = %name, %error, "a message is not written");
-                    not_there()
-                })
+                // The log has the reason.
+                self.gateway.drains.write(name, &line).map_err(|_| not_there())
             }
             // They are asked.
             Target::Socket(_) => Err(not_there()),

@@ -37,6 +37,8 @@ struct Drain {
     file: File,
     /// Bytes of whole lines.
     length: u64,
+    /// Lines that were not written since the last one that was.
+    refused: u64,
 }
 
 impl Drains {
@@ -57,7 +59,10 @@ impl Drains {
     /// It is not in the file then.
     pub(super) fn write(&self, name: &str, line: &Value) -> io::Result<()> {
         let Some(drain) = self.0.get(name) else { return Err(io::ErrorKind::NotFound.into()) };
-        drain.lock().unwrap_or_else(PoisonError::into_inner).write(line)
+        let mut drain = drain.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = drain.write(line);
+        drain.tell(name, &written);
+        written
     }
 }
 
@@ -79,7 +84,7 @@ impl Drain {
             tracing::warn!(path = %path.display(), why, "the last line of a file is cut off");
             file.set_len(length)?;
         }
-        Ok(Self { path: path.to_owned(), file, length })
+        Ok(Self { path: path.to_owned(), file, length, refused: 0 })
     }
 
     fn write(&mut self, line: &Value) -> io::Result<()> {
@@ -90,7 +95,7 @@ impl Drain {
                 .is_ok_and(|own| (own.ino(), own.dev()) == (found.ino(), found.dev()))
         };
         if !fs::metadata(&self.path).is_ok_and(is_it) {
-            *self = Self::open(&self.path)?;
+            *self = Self { refused: self.refused, ..Self::open(&self.path)? };
         }
         let bytes = format!("{line}\n").into_bytes();
         let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_data());
@@ -100,6 +105,26 @@ impl Drain {
             Err(_) => self.file.set_len(self.length)?,
         }
         written
+    }
+}
+
+impl Drain {
+    /// Tells of the first of several lines that are not written, and when the file has room again.
+    fn tell(&mut self, name: &str, written: &io::Result<()>) {
+        match written {
+            Ok(()) => {
+                let refused = std::mem::take(&mut self.refused);
+                if refused > 0 {
+                    tracing::info!(file = %name, refused, "a file is written again");
+                }
+            }
+            Err(error) => {
+                if self.refused == 0 {
+                    tracing::error!(file = %name, %error, "a message is not written");
+                }
+                self.refused += 1;
+            }
+        }
     }
 }
 

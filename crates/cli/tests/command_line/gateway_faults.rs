@@ -380,3 +380,31 @@ fn a_socket_belongs_to_one_gateway() {
     let names = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert!(names.filter(|name| name.starts_with('.')).count() == 0);
 }
+
+/// Its file is gone for a while: the sender is told, the log says it once, and later messages find
+/// the file again.
+#[test]
+fn a_file_that_cannot_be_written_refuses_and_heals() {
+    let street = Street::new();
+    let dir = street.dir.path();
+    fs::create_dir(dir.join("out")).unwrap();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{DESK}']\nto = ['file:all']\n\
+         [[file]]\nname = 'all'\npath = 'out/all.jsonl'\n"
+    ));
+    let mut gate = street.gate();
+    let send = |answer: &str| {
+        street.trades(&format!("wait\nbuy 5 EU 30.5\n{answer}\nlogout\n"));
+    };
+    send("");
+    fs::rename(dir.join("out"), dir.join("away")).unwrap();
+    (0..3).for_each(|_| send("expect j BusinessRejectReason=4|RefMsgType=D"));
+    fs::create_dir(dir.join("out")).unwrap();
+    send("");
+    gate.signal();
+    let (code, errors) = gate.ended();
+    assert_eq!(code, Some(0));
+    assert_eq!(errors.matches("a message is not written").count(), 1, "{errors}");
+    let lines = |name: &str| fs::read_to_string(dir.join(name)).unwrap().lines().count();
+    assert_eq!((lines("away/all.jsonl"), lines("out/all.jsonl")), (1, 1));
+}
