@@ -389,18 +389,18 @@ fn a_file_that_cannot_be_written_refuses_and_heals() {
     let dir = street.dir.path();
     fs::create_dir(dir.join("out")).unwrap();
     street.routes(&format!(
-        "[[route]]\nfrom = ['{DESK}']\nto = ['file:all']\n\
+        "[[route]]\nfrom = ['{DESK}']\nmsg_type = ['D']\nto = ['file:all']\n\
          [[file]]\nname = 'all'\npath = 'out/all.jsonl'\n"
     ));
     let mut gate = street.gate();
-    let send = |answer: &str| {
-        street.trades(&format!("wait\nbuy 5 EU 30.5\n{answer}\nlogout\n"));
-    };
-    send("");
+    let send = |answer: &str| street.trades(&format!("wait\nbuy 5 EU 30.5\n{answer}\nlogout\n"));
+    // The answer to the next one says that the order is dealt with.
+    let written = "send U1 Text=x\nexpect j RefMsgType=U1";
+    send(written);
     fs::rename(dir.join("out"), dir.join("away")).unwrap();
     (0..3).for_each(|_| send("expect j BusinessRejectReason=4|RefMsgType=D"));
     fs::create_dir(dir.join("out")).unwrap();
-    send("");
+    send(written);
     gate.signal();
     let (code, errors) = gate.ended();
     assert_eq!(code, Some(0));
