@@ -395,7 +395,7 @@ fn a_file_that_cannot_be_written_refuses_and_heals() {
     let mut gate = street.gate();
     let send = |answer: &str| street.trades(&format!("wait\nbuy 5 EU 30.5\n{answer}\nlogout\n"));
     // The answer to the next one says that the order is dealt with.
-    let written = "send U1 Text=x\nexpect j RefMsgType=U1";
+    let written = "send B Headline=x|NoLinesOfText=1|Text=x\nexpect j RefMsgType=B";
     send(written);
     fs::rename(dir.join("out"), dir.join("away")).unwrap();
     (0..3).for_each(|_| send("expect j BusinessRejectReason=4|RefMsgType=D"));
