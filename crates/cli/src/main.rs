@@ -19,6 +19,7 @@ mod not_started;
 mod pages;
 mod password;
 mod peer;
+mod play;
 mod print;
 mod run;
 mod schedule;
@@ -71,6 +72,7 @@ enum Verb {
     Run(run::Args),
     /// Run a test client from a settings file, with commands from the keyboard or a script.
     Connect(connect::Args),
+    Play(play::Args),
     /// Measure a scenario against its floor and its peers.
     Bench(scenarios::Args),
     /// Show what FIX says: versions, messages, fields.
@@ -143,6 +145,7 @@ fn run(verb: Verb) -> ExitCode {
         Verb::Serve(args) => serve::run(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Connect(args) => connect::run(&args),
+        Verb::Play(args) => play::run(&args),
         Verb::Bench(args) => scenarios::run(&args),
         Verb::Dictionary(args) => dictionary::run(&args),
         Verb::Generate(args) => generate::run(&args),

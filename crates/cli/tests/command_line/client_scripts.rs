@@ -211,3 +211,30 @@ fn logon_frame() -> Vec<u8> {
     frame.finish().unwrap();
     out
 }
+
+/// One that fails does not end the others, but with --fail-fast; the worst of them counts.
+#[test]
+fn several_scripts_are_played_and_told_of() {
+    let dir = TempDir::new();
+    let _venue = venue(&dir, "", &["--quiet"]);
+    let holds = "wait\nbuy 5 EU 30.5\nexpect 8 ClOrdID={sent.ClOrdID} ExecType=NEW\n";
+    let fails = "wait\nbuy 5 EU 30.5\nexpect 8 ExecType=REJECTED within 0.2\n";
+    for (name, text) in [("holds", holds), ("fails", fails), ("wrong", "wait\nlunch\n")] {
+        fs::write(dir.path().join(name), text).unwrap();
+    }
+    let play = |args: &[&str]| run_in(dir.path(), &[&["play", "client.toml"], args].concat(), b"");
+    let run = play(&["holds", "holds"]);
+    assert_eq!((run.code, &*run.out), (0, "ok      holds\nok      holds\n2 of 2 scripts hold\n"));
+    let run = play(&["fails", "holds"]);
+    assert_eq!(run.code, FAILED, "{run:?}");
+    let failed = "FAILED  fails\n        transfix connect: fails, line 3: not within 0.2 s: ";
+    assert!(run.out.starts_with(failed), "{run:?}");
+    assert!(run.out.ends_with("\nok      holds\n1 of 2 scripts hold\n"), "{run:?}");
+    let run = play(&["fails", "wrong", "holds"]);
+    assert_eq!(run.code, WRONG, "{run:?}");
+    let run = play(&["--fail-fast", "fails", "holds"]);
+    assert_eq!(run.code, FAILED);
+    assert!(!run.out.contains("ok  ") && run.out.ends_with("\n0 of 2 scripts hold\n"), "{run:?}");
+    let run = play(&["holds", "none"]);
+    assert!(run.code == 2 && run.err.contains("none: No such file"), "{run:?}");
+}

@@ -77,6 +77,7 @@ fn help_shows_an_example_of_each_verb() {
         "demo",
         "serve",
         "connect",
+        "play",
         "run",
         "bench",
         "dictionary",

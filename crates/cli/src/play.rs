@@ -1,0 +1,80 @@
+//! `transfix play`: plays scripts of the test client, and says which of them hold.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use crate::input::failed;
+use crate::show::{count, say};
+
+/// Play scripts of the test client, and say which of them hold.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix play client.toml logon.txt orders.txt cancels.txt
+
+Each script is played by a test client of its own, as by `transfix connect SETTINGS --script FILE`:
+it logs on, does what its lines say, and logs out. They are played one after the other, in their
+order, and go on with the numbers of the same store. The page \"Test client\" of the book has the
+language.
+Prints a line for each: `ok` or `FAILED`, its file, and below it what has come in place of what was
+expected.
+Exit code: 0 all hold, 1 one of them does not, 2 wrong usage, or settings or a script that is
+wrong.")]
+pub(crate) struct Args {
+    /// Settings file with one initiator session.
+    settings: PathBuf,
+    /// Scripts: a command of the test client in each line.
+    #[arg(required = true)]
+    scripts: Vec<PathBuf>,
+    /// End with the first script that does not hold.
+    #[arg(long)]
+    fail_fast: bool,
+    /// File of the messages that `save` keeps.
+    #[arg(long, value_name = "FILE", default_value = "messages.txt")]
+    messages: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    // Before the first is played.
+    for script in &args.scripts {
+        if let Err(error) = std::fs::File::open(script) {
+            return failed(&format!("{}: {error}", script.display()));
+        }
+    }
+    let (mut held, mut worst) = (0, 0);
+    for script in &args.scripts {
+        let code = match play(args, script) {
+            Ok(code) => code,
+            Err(why) => return failed(&why),
+        };
+        worst = worst.max(code);
+        held += u64::from(code == 0);
+        if code != 0 && args.fail_fast {
+            break;
+        }
+    }
+    say(&format!("{held} of {} hold", count(args.scripts.len() as u64, "script")));
+    ExitCode::from(worst)
+}
+
+/// Plays a script. Returns the exit code of its client.
+fn play(args: &Args, script: &Path) -> Result<u8, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let client = Command::new(program)
+        .arg("connect")
+        .arg(&args.settings)
+        .args(["--quiet", "--script"])
+        .arg(script)
+        .arg("--messages")
+        .arg(&args.messages)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("the test client does not start: {error}"))?;
+    let code = client.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    let shown = script.display();
+    say(&if code == 0 { format!("ok      {shown}") } else { format!("FAILED  {shown}") });
+    if code != 0 {
+        let said = String::from_utf8_lossy(&client.stderr);
+        said.lines().for_each(|line| say(&format!("        {line}")));
+    }
+    Ok(code)
+}
