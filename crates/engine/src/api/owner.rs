@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use transfix_codec::{Body, Message, MsgType};
-use transfix_session::{BeginString, SessionId, State};
+use transfix_session::{SessionId, State};
 
 use crate::api::application::{Application, SessionRef};
 use crate::api::handle::SessionHandle;
@@ -164,13 +164,22 @@ impl Callbacks for Owner {
 
     fn pass_on(
         &self,
-        (begin_string, target_comp_id): (BeginString, &str),
+        (from, target_comp_id): (&SessionId, &str),
         msg_type: MsgType<'_>,
         fill: &mut dyn FnMut(&mut Body<'_>),
     ) -> PassedOn {
-        match self.sessions.with(begin_string, target_comp_id) {
-            Some(session) => SessionHandle::of(session).pass_on(msg_type.as_bytes(), fill),
-            None => PassedOn::Nobody,
+        let Some(session) = self.sessions.with(from.begin_string, target_comp_id) else {
+            return PassedOn::Nobody;
+        };
+        let is_own = session.id == *from;
+        let handle = SessionHandle::of(session);
+        if !is_own {
+            return handle.pass_on(msg_type.as_bytes(), fill);
+        }
+        // This thread has its lock: what is handed over goes out with this very turn.
+        match handle.send(msg_type, fill) {
+            Ok(_) => PassedOn::Sent,
+            Err(error) => PassedOn::Refused(error),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 
 use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Message, MsgType};
-use transfix_session::{ApplVerId, BeginString, HeaderChange, SendError, SessionId, State};
+use transfix_session::{ApplVerId, HeaderChange, SendError, SessionId, State};
 
 use crate::drive::line::{Line, Visited};
 use crate::drive::registry::Registry;
@@ -440,10 +440,10 @@ impl Callbacks for Pooled {
 
     fn pass_on(
         &self,
-        to: (BeginString, &str),
+        from_to: (&SessionId, &str),
         msg_type: MsgType<'_>,
         fill: &mut dyn FnMut(&mut Body<'_>),
     ) -> PassedOn {
-        self.0.seat().application.pass_on(to, msg_type, fill)
+        self.0.seat().application.pass_on(from_to, msg_type, fill)
     }
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use transfix_codec::{Body, Message, MsgType};
 use transfix_session::{
-    ApplVerId, BeginString, Disconnect, HeaderChange, Now, Outbox, SendError, Session, SessionId,
-    State,
+    ApplVerId, Disconnect, HeaderChange, Now, Outbox, SendError, Session, SessionId, State,
 };
 
 use crate::link::answers::{BusinessReject, Direction, Resend};
@@ -62,11 +61,12 @@ pub(crate) trait Callbacks: Send {
     /// Gives back the memory of a burst that is over.
     fn trim(&mut self) {}
 
-    /// Sends a message into the session of this version with that counterparty. It is in the store
-    /// of that session when this returns.
+    /// Sends a message of this session into the one of the same version with that counterparty. It
+    /// is in the store of that session when this returns, or, if it is the same one, with the end
+    /// of the turn.
     fn pass_on(
         &self,
-        to: (BeginString, &str),
+        from_to: (&SessionId, &str),
         msg_type: MsgType<'_>,
         fill: &mut dyn FnMut(&mut Body<'_>),
     ) -> PassedOn;

@@ -345,12 +345,12 @@ impl Core {
     /// FIX, third-party routing: passes the message on to the session with that counterparty, as
     /// on behalf of its sender. Returns whether that is done, or refused.
     fn route(&mut self, now: Now, message: &Message<'_>, to: &[u8]) -> bool {
-        let (id, msg_type) = (self.id(), message.msg_type());
-        let (version, is_own) = (id.begin_string, id.target_comp_id.as_bytes() == to);
+        let (id, msg_type) = (self.id().clone(), message.msg_type());
+        let version = id.begin_string;
         let mut fill = |body: &mut Body<'_>| fill_routed(body, message);
-        let to = std::str::from_utf8(to).ok().filter(|_| !is_own);
+        let to = std::str::from_utf8(to).ok();
         let application = self.delivery.application();
-        let passed_on = to.map(|to| application.pass_on((version, to), msg_type, &mut fill));
+        let passed_on = to.map(|to| application.pass_on((&id, to), msg_type, &mut fill));
         let why = match passed_on {
             Some(PassedOn::Sent) => return true,
             Some(PassedOn::Busy) => return false,
