@@ -1,6 +1,7 @@
 //! The project's own chores, one module per verb of `cargo xtask`.
 #![forbid(unsafe_code)]
 
+pub mod book;
 pub mod campaign;
 pub mod clocks;
 pub mod console;

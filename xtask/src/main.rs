@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use xtask::{
-    Outcome, campaign, clocks, console, crash, dictionaries, docs, figures, fuzz, hostile,
+    Outcome, book, campaign, clocks, console, crash, dictionaries, docs, figures, fuzz, hostile,
     instructions, journald, metrics, openapi, package, peers, sanitize, scenarios, sessions,
     simulate, tidy,
 };
@@ -13,6 +13,7 @@ use xtask::{
 const USAGE: &str = "usage: cargo xtask VERB
 
 verbs:
+  book                                   build the book with mdBook, and look whether all is there
   campaign [--short [--since REVISION]] [NAME...]
                                          run all long checks: processes killed, worlds, faults,
                                          fuzzing, sanitizers, benchmarks; or a short form of
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         // Says what it does while it does it.
         "peers" => return peers::main(args),
         "scenarios" => return scenarios::main(args),
+        "book" => book::run(args),
         "campaign" => campaign::run(args),
         "clocks" => clocks::run(args),
         "console" => console::run(args),

@@ -56,3 +56,12 @@ pub use fix::answer::{Refused, ResultCode, Said};
 pub use fix::own::{OwnCommand, OwnCommands, OwnRequest};
 pub use server::{AdminServer, AdminServerError, Extras};
 pub use tls::FreshCertificate;
+
+/// Pages of the book, so that their snippets are compiled.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../../book/src/console.md")]
+    pub struct Console;
+    #[doc = include_str!("../../../book/src/fix-administration.md")]
+    pub struct OverFix;
+}

@@ -146,17 +146,21 @@ pub use transfix_session::{
 };
 pub use transfix_store as store;
 
-/// A page of the book, so that its snippets are run.
+/// Pages of the book, so that their snippets are compiled, and run where they can be.
 #[cfg(doctest)]
-#[doc = include_str!("../../../book/src/coming-from-quickfix.md")]
-pub struct ComingFromQuickFix;
-
-/// A page of the book, so that its snippets are run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../book/src/before-send.md")]
-pub struct BeforeAMessageIsSent;
-
-/// A page of the book, so that its snippets are run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../book/src/administration.md")]
-pub struct Administration;
+mod book {
+    #[doc = include_str!("../../../book/src/coming-from-quickfix.md")]
+    pub struct ComingFromQuickFix;
+    #[doc = include_str!("../../../book/src/before-send.md")]
+    pub struct BeforeAMessageIsSent;
+    #[doc = include_str!("../../../book/src/administration.md")]
+    pub struct Administration;
+    #[doc = include_str!("../../../book/src/own_store.md")]
+    pub struct AStoreOfYourOwn;
+    #[doc = include_str!("../../../book/src/changes.md")]
+    pub struct Changes;
+    #[doc = include_str!("../../../book/src/latency.md")]
+    pub struct Latency;
+    #[doc = include_str!("../../../book/src/what-happened.md")]
+    pub struct WhatHappened;
+}
