@@ -157,7 +157,7 @@ fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotSta
     let sources = Sources::begin(&gateway.routes().files, &admin)?;
     let go_over = |engine: &mut Engine, from: &Settings| reload(args, engine, from, &gateway);
     let added = |session: &SessionSettings| {
-        gateway.routes().check_added(&session.id())?;
+        gateway.routes().check_added(session)?;
         Ok(gateway.bridge())
     };
     let orderly = steer(&args.settings, (engine, settings), asked, go_over, added);

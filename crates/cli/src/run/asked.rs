@@ -10,8 +10,6 @@ use transfix::{BusinessReject, MessageAnswer};
 /// What has become of the message that a session was called for last.
 #[derive(Default)]
 pub(super) struct Passed {
-    /// Tells it apart from all others: its number, and a hash of its fields.
-    pub(super) message: (u64, u64),
     /// Which of its targets have had it: they don't get it again.
     pub(super) had: BTreeSet<usize>,
     /// One of the others may have had it.

@@ -49,8 +49,34 @@ pub(super) struct Bridge {
     /// What comes may have been passed on by a process of before: up to the first message that the
     /// counterparty sends for the first time.
     may_repeat: bool,
-    /// What has become of the last message.
+    /// The last message, and what has become of it.
+    last: Option<Known>,
     passed: SharedPassed,
+}
+
+/// What tells a message apart from all others.
+#[derive(PartialEq)]
+struct Known {
+    seq: u64,
+    /// Of its fields.
+    hash: u64,
+    /// SendingTime(52) of the first time: after a reset the same number and fields are another
+    /// message. `None` if it is sent again and does not say so.
+    sent: Option<Vec<u8>>,
+}
+
+impl Known {
+    fn of(seq: u64, message: &Message<'_>) -> Self {
+        let is_again = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
+        let time = if is_again { tag::ORIG_SENDING_TIME } else { tag::SENDING_TIME };
+        Self { seq, hash: hash(message), sent: message.raw(time).map(<[u8]>::to_vec) }
+    }
+
+    /// Whether both may be the same.
+    fn may_be(&self, other: &Self) -> bool {
+        let unknown = self.sent.is_none() || other.sent.is_none();
+        (self.seq, self.hash) == (other.seq, other.hash) && unknown
+    }
 }
 
 /// A message on its way.
@@ -67,19 +93,26 @@ struct Passing<'a, 'm, 's> {
 
 impl Bridge {
     pub(super) fn new(gateway: &Gateway) -> Self {
-        Self { gateway: gateway.clone(), may_repeat: true, passed: SharedPassed::default() }
+        Self {
+            gateway: gateway.clone(),
+            may_repeat: true,
+            last: None,
+            passed: SharedPassed::default(),
+        }
     }
 
     /// Whether this message, or what was made of it, may have gone out before.
     fn repeats(&mut self, seq: u64, message: &Message<'_>) -> bool {
         self.may_repeat &= message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
-        let id = (seq, hash(message));
-        let mut passed = lock(&self.passed);
-        if passed.message != id {
-            (passed.message, passed.in_doubt) = (id, false);
-            passed.had.clear();
+        let known = Known::of(seq, message);
+        if self.last.as_ref() != Some(&known) {
+            let in_doubt = self.last.as_ref().is_some_and(|last| last.may_be(&known));
+            // Who still has the old one speaks of another message.
+            self.passed = SharedPassed::default();
+            lock(&self.passed).in_doubt = in_doubt;
+            self.last = Some(known);
         }
-        self.may_repeat || passed.in_doubt
+        self.may_repeat || lock(&self.passed).in_doubt
     }
 }
 
@@ -321,6 +354,12 @@ impl Application for Bridge {
     }
 
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        let stored = self.gateway.origins.take_stored(session.id());
+        // Numbers have begun again, and our Logon(A) is the first.
+        if stored > 0 && session.next_numbers().1 <= 2 {
+            let why = "the numbers were reset at the logon";
+            tracing::error!(session = %session.id(), count = stored, why, "messages are not sent");
+        }
         self.gateway.told.say(format!("{} logged on", session.id()));
         self.gateway.ports.tell_all(session.id(), true);
     }

@@ -86,8 +86,15 @@ impl Change {
                 || (tag == tag::REF_SEQ_NUM && is_reject)
                 || self.set.iter().any(|(set, _)| *set == tag)
                 || self.remove.contains(&tag);
-            if !is_left_out {
+            if is_left_out {
+                continue;
+            }
+            // The index says where a field ends, also one whose data contain the delimiter. What
+            // nobody may send again is a mistake that names it.
+            if tag == Tag(0) || field.value.is_empty() {
                 body.fields(message.encoded(n));
+            } else {
+                body.fields_unchecked(message.encoded(n));
             }
         }
     }

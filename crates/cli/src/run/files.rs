@@ -35,8 +35,6 @@ pub(super) struct Drains(Arc<BTreeMap<String, Mutex<Drain>>>);
 struct Drain {
     path: PathBuf,
     file: File,
-    /// Bytes of whole lines.
-    length: u64,
     /// Lines that were not written since the last one that was.
     refused: u64,
 }
@@ -78,13 +76,15 @@ impl Drain {
         if !file.metadata()?.is_file() {
             return Err(no_file());
         }
+        // Two that write would cut each other's lines off.
+        file.try_lock().map_err(|_| io::Error::other("another program writes it"))?;
         let length = whole_lines(&file)?;
         if length < file.metadata()?.len() {
             let why = "it is not whole: its message comes again";
             tracing::warn!(path = %path.display(), why, "the last line of a file is cut off");
             file.set_len(length)?;
         }
-        Ok(Self { path: path.to_owned(), file, length, refused: 0 })
+        Ok(Self { path: path.to_owned(), file, refused: 0 })
     }
 
     fn write(&mut self, line: &Value) -> io::Result<()> {
@@ -97,12 +97,13 @@ impl Drain {
         if !fs::metadata(&self.path).is_ok_and(is_it) {
             *self = Self { refused: self.refused, ..Self::open(&self.path)? };
         }
+        // As it is now: somebody may have cut it.
+        let length = self.file.metadata()?.len();
         let bytes = format!("{line}\n").into_bytes();
         let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_data());
-        match written {
-            Ok(()) => self.length += bytes.len() as u64,
+        if written.is_err() {
             // What is there of it would stand before the next line.
-            Err(_) => self.file.set_len(self.length)?,
+            self.file.set_len(length)?;
         }
         written
     }
@@ -189,16 +190,29 @@ struct Source {
     mark: u64,
     /// The next line may have been sent already.
     in_doubt: bool,
-    /// What became of the line before, and how many bytes it has: not yet written down.
-    unkept: Option<(Value, u64)>,
+    /// What became of the lines.
+    answers: Drain,
+    /// What became of the line before, which is not written down yet.
+    unanswered: Option<Value>,
+    /// The position is not written down yet.
+    unkept: bool,
 }
 
 impl Source {
     fn open(file: &MessageFile) -> io::Result<Self> {
         let (name, path) = (file.name.clone(), file.path.clone());
-        let mut source =
-            Self { name, path, position: 0, mark: mark(b""), in_doubt: false, unkept: None };
-        match fs::read(source.beside("position")) {
+        let answers = Drain::open(&beside(&path, "answers"))?;
+        let mut source = Self {
+            name,
+            path,
+            position: 0,
+            mark: mark(b""),
+            in_doubt: false,
+            answers,
+            unanswered: None,
+            unkept: false,
+        };
+        match fs::read(beside(&source.path, "position")) {
             Ok(bytes) => {
                 let kept: Value = serde_json::from_slice(&bytes)?;
                 source.position = kept["position"].as_u64().unwrap_or(0);
@@ -213,21 +227,16 @@ impl Source {
         Ok(source)
     }
 
-    fn beside(&self, what: &str) -> PathBuf {
-        let mut path = self.path.clone().into_os_string();
-        path.push(".");
-        path.push(what);
-        path.into()
-    }
-
     /// Keeps the position, so that a crash finds this one or the one before.
     fn keep(&self, ended: bool) -> io::Result<()> {
         let kept = json!({ "position": self.position, "mark": self.mark, "ended": ended });
-        let (path, new) = (self.beside("position"), self.beside("position.new"));
+        let (path, new) = (beside(&self.path, "position"), beside(&self.path, "position.new"));
         let mut file = File::create(&new)?;
         file.write_all(format!("{kept}\n").as_bytes())?;
         file.sync_all()?;
-        fs::rename(new, path)
+        fs::rename(new, &path)?;
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
     }
 
     fn run(mut self, admin: &Admin, stops: &AtomicBool) {
@@ -247,7 +256,7 @@ impl Source {
             }
         }
         // What could not be written down may come again.
-        let ended = !self.in_doubt && self.unkept.is_none();
+        let ended = !self.in_doubt && !self.unkept;
         if let Err(error) = self.keep(ended) {
             tracing::error!(file = %self.name, %error, "the position in a file is not kept");
         }
@@ -267,7 +276,7 @@ impl Source {
         let sent = before(&mut file, self.position)?;
         let Some(mut sent) = sent.filter(|sent| mark(sent) == self.mark) else {
             // Whether it is a new file or a changed one only its owner knows.
-            let position = self.beside("position");
+            let position = beside(&self.path, "position");
             let why = "what was sent of it is not there any more";
             return Err(io::Error::other(format!(
                 "{why}: to send this file from its beginning, remove {} and start anew",
@@ -285,7 +294,8 @@ impl Source {
         }
         let Some(answer) = self.send(&bytes, admin, stops) else { return Ok(false) };
         // It is sent: whatever fails from here on, it is not sent again by this process.
-        self.unkept = Some((answer, self.position));
+        self.unanswered = answered(answer, self.position);
+        self.unkept = true;
         self.position += bytes.len() as u64;
         sent.extend_from_slice(&bytes);
         self.mark = mark(&sent[sent.len().saturating_sub(MARK_BYTES)..]);
@@ -326,20 +336,32 @@ impl Source {
 
     /// Writes down what has become of the line before, and how far the file is sent.
     fn write_down(&mut self) -> io::Result<()> {
-        let Some((answer, position)) = &self.unkept else { return Ok(()) };
-        if let Value::Object(said) = answer {
-            let mut line = json!({ "position": position });
-            if let Some(all) = line.as_object_mut() {
-                all.extend(said.clone());
-            }
-            let path = self.beside("answers");
-            let mut file = OpenOptions::new().append(true).create(true).mode(0o640).open(path)?;
-            file.write_all(format!("{line}\n").as_bytes())?;
+        if let Some(answer) = &self.unanswered {
+            self.answers.write(answer)?;
+            self.unanswered = None;
         }
-        self.keep(false)?;
-        self.unkept = None;
+        if self.unkept {
+            self.keep(false)?;
+            self.unkept = false;
+        }
         Ok(())
     }
+}
+
+/// What became of the line at this position; nothing of one that is empty.
+fn answered(answer: Value, position: u64) -> Option<Value> {
+    let Value::Object(said) = answer else { return None };
+    let mut line = json!({ "position": position });
+    line.as_object_mut()?.extend(said);
+    Some(line)
+}
+
+/// A file beside this one.
+fn beside(path: &Path, what: &str) -> PathBuf {
+    let mut path = path.to_owned().into_os_string();
+    path.push(".");
+    path.push(what);
+    path.into()
 }
 
 fn no_file() -> io::Error {

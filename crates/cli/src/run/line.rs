@@ -1,22 +1,26 @@
 //! What a program and the gateway say to each other: an object of JSON in each line.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use transfix::Message;
 
-/// A value of a field: text, or its bytes if it is no UTF-8.
+/// A value of a field: text, a whole number, or its bytes if it is no UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(untagged)]
 pub(super) enum FieldValue {
     Text(String),
+    Number(i64),
     Bytes(Vec<u8>),
 }
 
 impl FieldValue {
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> Cow<'_, [u8]> {
         match self {
-            Self::Text(text) => text.as_bytes(),
-            Self::Bytes(bytes) => bytes,
+            Self::Text(text) => text.as_bytes().into(),
+            Self::Number(number) => number.to_string().into_bytes().into(),
+            Self::Bytes(bytes) => bytes.into(),
         }
     }
 }

@@ -34,6 +34,8 @@ struct BySeq {
     known: BTreeMap<u64, Origin>,
     /// How many are being sent, and have no number here yet.
     under_way: usize,
+    /// How many were stored since the last logon, to be sent after the next one.
+    stored: u64,
 }
 
 impl BySeq {
@@ -76,6 +78,7 @@ impl Origins {
         let sent = send();
         let mut all = target.lock();
         all.under_way -= 1;
+        all.stored += u64::from(matches!(sent, Ok(Sent::Stored(_))));
         if let Ok(Sent::Direct(seq) | Sent::Stored(seq)) = sent {
             all.keep(seq, from);
         }
@@ -96,6 +99,11 @@ impl Origins {
         let waited = target.noted.wait_timeout_while(target.lock(), NUMBER_WAIT, is_unknown);
         let (all, _) = waited.unwrap_or_else(PoisonError::into_inner);
         all.known.get(&seq).cloned()
+    }
+
+    /// How many messages were stored for this session since its last logon; none from now on.
+    pub(super) fn take_stored(&self, id: &SessionId) -> u64 {
+        std::mem::take(&mut self.of(id).lock().stored)
     }
 
     /// The numbers of this session have begun again.

@@ -162,8 +162,11 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     let parent = parent.unwrap_or(Path::new("."));
     let name = format!(".{}.{}", file.to_string_lossy(), std::process::id());
     let private = parent.join(name);
-    fs::DirBuilder::new().mode(0o700).create(&private)?;
     let made = private.join("s");
+    // What a start of before, which had this number too, has left when it was killed.
+    let _ = fs::remove_file(&made);
+    let _ = fs::remove_dir(&private);
+    fs::DirBuilder::new().mode(0o700).create(&private)?;
     let listener = UnixListener::bind(&made).and_then(|listener| {
         fs::set_permissions(&made, fs::Permissions::from_mode(0o660))?;
         fs::rename(&made, path)?;

@@ -4,7 +4,7 @@
 //! not answer for a message, in `answer_ms` is cut off.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -152,8 +152,10 @@ impl Writer {
             Ok(line) => {
                 let until_ns = until_ns.map_or(line.until_ns, |until| until.min(line.until_ns));
                 match self.write(&line.bytes, until_ns) {
-                    true => Wrote::Line(line.bytes.len()),
-                    false => Wrote::End(DOES_NOT_READ),
+                    Ok(()) => Wrote::Line(line.bytes.len()),
+                    Err(ErrorKind::TimedOut) => Wrote::End(DOES_NOT_READ),
+                    // Its reader finds that too, and what it has said before.
+                    Err(_) => Wrote::Over,
                 }
             }
             Err(RecvTimeoutError::Timeout) => Wrote::Time,
@@ -161,22 +163,25 @@ impl Writer {
         }
     }
 
-    /// Returns whether all is written by then.
-    fn write(&mut self, mut bytes: &[u8], until_ns: u64) -> bool {
+    /// # Errors
+    /// `TimedOut` if not all is written by then; others if the program has gone.
+    fn write(&mut self, mut bytes: &[u8], until_ns: u64) -> Result<(), ErrorKind> {
         while !bytes.is_empty() {
             let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
             // A time of zero would mean: for ever.
-            if left.is_zero() || self.stream.set_write_timeout(Some(left)).is_err() {
-                return false;
+            if left.is_zero() {
+                return Err(ErrorKind::TimedOut);
             }
-            match self.stream.write(bytes) {
-                Ok(0) => return false,
+            let timed = self.stream.set_write_timeout(Some(left));
+            match timed.and_then(|()| self.stream.write(bytes)) {
+                Ok(0) => return Err(ErrorKind::WriteZero),
                 Ok(written) => bytes = &bytes[written..],
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                // The time is over, or the connection is.
-                Err(_) => return false,
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => {}
+                    other => return Err(other),
+                },
             }
         }
-        true
+        Ok(())
     }
 }

@@ -7,10 +7,11 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use transfix::{Message, SessionId, Tag};
+use transfix::{Message, SessionId, SessionSettings, Tag};
 
 use super::copy::{Change, OnBehalf};
 use super::mark::mark;
+use super::written::keeps;
 
 /// Which of several targets get a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -202,8 +203,18 @@ impl Routes {
     /// Whether a session may be added whose messages these rules would pass on.
     ///
     /// # Errors
-    /// A rule that fits sends them to a session of another version.
-    pub(super) fn check_added(&self, id: &SessionId) -> Result<(), String> {
+    /// A rule that fits sends them to a session of another version, or one sends messages there
+    /// that may end without a word.
+    pub(super) fn check_added(&self, session: &SessionSettings) -> Result<(), String> {
+        let id = &session.id();
+        let is_target = |to: &Target| match to {
+            Target::Session(to) => to == id,
+            Target::ThirdParty => true,
+            Target::Socket(_) | Target::File(_) => false,
+        };
+        if self.routes.iter().flat_map(|route| &route.to).any(is_target) {
+            keeps(session)?;
+        }
         let name = id.to_string();
         let is_from = |route: &&Route| {
             route.from.as_ref().is_none_or(|all| all.iter().any(|one| one.fits(name.as_bytes())))

@@ -1,6 +1,7 @@
 //! Sends what a program, or a line of a file, wants to be sent.
 
 use serde_json::{Value, json};
+use transfix::codec::data::length_of;
 use transfix::{Admin, SendError, Sent, SessionHandle, Tag, tag};
 
 use super::line::Sending;
@@ -26,9 +27,14 @@ pub(super) fn stored(
         if repeats {
             body.str(tag::POSS_RESEND, "Y");
         }
-        for (tag, value) in &sending.fields {
-            if !(repeats && *tag == tag::POSS_RESEND.0) {
-                body.bytes(Tag(*tag), value.bytes());
+        let mut fields = sending.fields.iter().map(|(tag, value)| (Tag(*tag), value)).peekable();
+        while let Some((tag, value)) = fields.next() {
+            let data = fields.next_if(|(data, _)| length_of(*data) == Some(tag));
+            match data {
+                // Its length is what it is, whatever was said.
+                Some((data, value)) => _ = body.data(tag, data, &value.bytes()),
+                None if repeats && tag == tag::POSS_RESEND => {}
+                None => _ = body.bytes(tag, &value.bytes()),
             }
         }
     })

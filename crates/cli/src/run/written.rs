@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use transfix::dictionary::{DataType, Dictionary, nearest, standard};
+use transfix::dictionary::{DataType, Dictionary, Member, MemberKind, nearest, standard};
 use transfix::{BeginString, Offline, SessionId, SessionSettings, Settings, Tag, tag};
 
 use super::copy::{Change, OnBehalf};
@@ -129,7 +129,7 @@ impl Reader<'_> {
         if from.as_ref().is_some_and(Vec::is_empty) {
             self.wrong(n, "`from` names nobody; left out, it is all sessions");
         }
-        let msg_types = route.msg_type.iter().map(|name| self.msg_type(n, name)).collect();
+        let msg_types: Vec<_> = route.msg_type.iter().map(|name| self.msg_type(n, name)).collect();
         let mut when = Vec::new();
         for (name, value) in &route.when {
             when.extend(self.field(n, name).map(|tag| (tag, Pattern::new(value))));
@@ -162,7 +162,7 @@ impl Reader<'_> {
             }
         }
         self.check_versions(n, from.as_deref(), &to);
-        let change = self.change(n, route);
+        let change = self.change(n, route, &msg_types);
         Route { from, msg_types, when, to, pick: route.pick, hash, change }
     }
 
@@ -191,26 +191,41 @@ impl Reader<'_> {
     }
 
     /// How messages are changed. What the session layer writes, and what counts entries, is not.
-    fn change(&mut self, n: usize, route: &Written) -> Change {
+    fn change(&mut self, n: usize, route: &Written, msg_types: &[String]) -> Change {
         let mut change = Change { on_behalf: route.on_behalf, ..Change::default() };
         for (name, value) in &route.set {
-            let Some(tag) = self.changed(n, "set", name) else { continue };
+            let Some(tag) = self.changed(n, ("set", name), msg_types) else { continue };
             if value.is_empty() || value.contains('\u{1}') {
                 self.wrong(n, format_args!("`set`: the value of {name} is empty, or has a 0x01"));
             }
             change.set.push((tag, value.clone()));
         }
         for name in &route.remove {
-            change.remove.extend(self.changed(n, "remove", name));
+            change.remove.extend(self.changed(n, ("remove", name), msg_types));
         }
         change
     }
 
-    fn changed(&mut self, n: usize, key: &str, name: &str) -> Option<Tag> {
+    fn changed(
+        &mut self,
+        n: usize,
+        (key, name): (&str, &str),
+        msg_types: &[String],
+    ) -> Option<Tag> {
         let tag = self.field(n, name)?;
         let counts = self.dictionary.field(tag.0).is_some_and(|field| {
             matches!(field.data_type, DataType::NumInGroup | DataType::Length | DataType::Data)
         });
+        // Without them nobody knows where an entry begins.
+        let begins = msg_types.iter().find(|msg_type| {
+            let message = self.dictionary.message(msg_type.as_str());
+            message.is_some_and(|message| begins_entries(&message.members, tag.0))
+        });
+        if let Some(msg_type) = begins {
+            let what = format!("`{key}`: {name} begins the entries of a group in {msg_type}");
+            self.wrong(n, what);
+            return None;
+        }
         if tag::is_session_owned(tag) || counts {
             self.wrong(n, format_args!("`{key}`: {name} cannot be changed"));
             return None;
@@ -256,24 +271,23 @@ impl Reader<'_> {
             return None;
         }
         if name == THIRD_PARTY {
-            let wrong = self.settings.sessions.iter().find(|one| queues(one));
-            if let Some(session) = wrong {
-                let id = session.id();
-                self.wrong(n, queues_error(&id));
+            let wrong = self.settings.sessions.iter().find_map(|one| keeps(one).err());
+            if let Some(wrong) = wrong {
+                self.wrong(n, wrong);
             }
             return Some(Target::ThirdParty);
         }
         let found = self.settings.sessions.iter().find_map(|session| {
             let id = named(&session.id(), name)?;
-            Some((id, queues(session)))
+            Some((id, keeps(session)))
         });
-        let Some((id, queues)) = found else {
+        let Some((id, keeps)) = found else {
             let ids = self.ids();
             self.errors.push(unknown(n, "to", name, &ids));
             return None;
         };
-        if queues {
-            self.wrong(n, queues_error(&id));
+        if let Err(wrong) = keeps {
+            self.wrong(n, wrong);
         }
         Some(Target::Session(id))
     }
@@ -314,17 +328,39 @@ impl Reader<'_> {
     }
 }
 
-/// Whether what this session is to send waits without a number for the next logon.
-fn queues(session: &SessionSettings) -> bool {
-    session.queue.offline == Offline::Queue
+/// Why what this session is to send may end without a word.
+///
+/// # Errors
+/// The reason.
+pub(super) fn keeps(session: &SessionSettings) -> Result<(), String> {
+    let id = session.id();
+    match session.queue.offline {
+        Offline::Queue => Err(format!(
+            "{id} has offline = \"queue\": what waits there for a logon may expire, and nobody \
+             would hear of it; set \"refuse\" (the sender is told at once) or \"store\" (it goes \
+             out after the next logon)"
+        )),
+        _ => Ok(()),
+    }
 }
 
-fn queues_error(id: &SessionId) -> String {
-    format!(
-        "{id} has offline = \"queue\": what waits there for a logon may expire, and nobody would \
-         hear of it; set \"refuse\" (the sender is told at once) or \"store\" (it goes out after \
-         the next logon)"
-    )
+/// Whether the entries of a group begin with this field.
+fn begins_entries(members: &[Member], tag: u32) -> bool {
+    members.iter().any(|member| match &member.kind {
+        MemberKind::Field(_) => false,
+        MemberKind::Component(component) => begins_entries(&component.members, tag),
+        MemberKind::Group(group) => {
+            first_field(&group.members) == Some(tag) || begins_entries(&group.members, tag)
+        }
+    })
+}
+
+fn first_field(members: &[Member]) -> Option<u32> {
+    match &members.first()?.kind {
+        MemberKind::Field(tag) => Some(*tag),
+        MemberKind::Component(component) => first_field(&component.members),
+        MemberKind::Group(group) => Some(group.count_tag),
+    }
 }
 
 /// The session of this name, if it is this one, or is made from this template.

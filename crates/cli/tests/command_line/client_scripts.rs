@@ -163,7 +163,10 @@ fn a_logon_may_come_after_the_end() {
     let run = script(&dir, &format!("wait\nexpect Logon\n{again}{again}"));
     assert_eq!((run.code, &*run.err), (0, ""), "{run:#?}");
     let run = script(&dir, "wait\nlogout\nexpect Logout\nbuy 1 EU 2\n");
-    assert!(run.code == FAILED && run.err.contains("line 4: not logged on"), "{run:#?}");
+    // The connection may stand for a moment.
+    let says = |said| run.err.contains(&format!("line 4: {said}"));
+    let is_off = says("not logged on") || says("the session is logging out");
+    assert!(run.code == FAILED && is_off, "{run:#?}");
 }
 
 #[test]

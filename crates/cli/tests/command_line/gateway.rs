@@ -346,6 +346,7 @@ fn wrong_routes_are_told_all_at_once() {
          [[route]]\nfrom = ['{DESK}']\nto = ['{DESK}', 'file:none', '{DESK}', 'file:in']\n\
          [[route]]\npick = 'hash'\nset = {{ MsgSeqNum = '1', Text = '' }}\n\
          remove = ['NoPartyIDs', 'Account']\nto = ['{VENUE}']\n\
+         [[route]]\nmsg_type = ['D']\nremove = ['PartyID']\nto = ['{VENUE}']\n\
          [[socket]]\nname = 'one'\npath = 'nowhere/one.sock'\n\
          [[socket]]\nname = 'two'\npath = 'two.sock'\n\
          [[socket]]\nname = 'three'\npath = './two.sock'\n\
@@ -372,6 +373,7 @@ fn wrong_routes_are_told_all_at_once() {
         "[[route]] 6: `set`: MsgSeqNum cannot be changed",
         "[[route]] 6: `remove`: NoPartyIDs cannot be changed",
         "[[route]] 6: `set`: the value of Text is empty",
+        "[[route]] 7: `remove`: PartyID begins the entries of a group in D",
         "[[socket]] one: directory nowhere: No such file",
         "[[socket]] three: [[socket]] two has the same path, ./two.sock",
         "[[file]] two is there twice",

@@ -408,3 +408,120 @@ fn a_file_that_cannot_be_written_refuses_and_heals() {
     let lines = |name: &str| fs::read_to_string(dir.join(name)).unwrap().lines().count();
     assert_eq!((lines("away/all.jsonl"), lines("out/all.jsonl")), (1, 1));
 }
+
+/// A desk that resets each day begins each day with the same number, and often the same request.
+#[test]
+fn the_same_message_after_a_reset_is_another_one() {
+    let street = Street::new();
+    let dir = street.dir.path();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{DESK}']\nto = ['file:all', '{VENUE}']\npick = 'all'\n\
+         [[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n\
+         [[file]]\nname = 'all'\npath = 'all.jsonl'\n"
+    ));
+    let gate = street.gate();
+    let client = dir.join("client.toml");
+    let resets = fs::read_to_string(&client).unwrap() + "reset_on = ['logon']\n";
+    fs::write(client, resets).unwrap();
+    let order = "ClOrdID=same|Symbol=EU|Side=1|TransactTime=20260101-00:00:00|OrderQty=5\
+                 |OrdType=2|Price=3";
+    for _ in 0..3 {
+        street.trades(&format!("wait\nsend D {order}\nexpect 8\n"));
+    }
+    assert_eq!(orders(&street, AT_THE_VENUE, ""), ["same"; 3]);
+    assert_eq!(orders(&street, AT_THE_VENUE, "97=Y"), [""; 0]);
+    assert_eq!(fs::read_to_string(dir.join("all.jsonl")).unwrap().lines().count(), 3);
+    drop(gate);
+}
+
+/// What was stored for a desk that resets its numbers at its next logon is never sent: the log says
+/// so.
+#[test]
+fn what_a_reset_takes_from_the_store_is_told() {
+    let street = Street::new();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{DESK}']\nto = ['{VENUE}']\n\
+         [[socket]]\nname = 'desk'\npath = 'desk.sock'\n"
+    ));
+    let mut gate = street.gate();
+    let mut port = Port::new(&street);
+    let fields = json!([[148, "x"], [33, 1], [58, "y"]]);
+    for n in 0..2 {
+        let news = json!({ "ref": n, "session": DESK, "msg_type": "B", "fields": fields });
+        port.say(&json!({ "send": news }));
+        assert_eq!(port.hears("sent")["seq"], n + 1);
+    }
+    let client = street.dir.path().join("client.toml");
+    let resets = fs::read_to_string(&client).unwrap() + "reset_on = ['logon']\n";
+    fs::write(client, resets).unwrap();
+    street.trades("wait\n");
+    gate.wait_for_error("messages are not sent");
+}
+
+/// A field of data may hold the delimiter, on its way through and from a program.
+#[test]
+fn fields_of_data_pass_with_all_their_bytes() {
+    let street = Street::new();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{DESK}']\nto = ['{VENUE}']\n\
+         [[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n\
+         [[socket]]\nname = 'desk'\npath = 'desk.sock'\n"
+    ));
+    let _gate = street.gate();
+    let mut port = Port::new(&street);
+    let fields = json!([
+        [11, "p1"],
+        [55, "EU"],
+        [54, "1"],
+        [60, "20260101-00:00:00"],
+        [38, 5],
+        [40, 2],
+        [44, "30.5"],
+        [354, 1],
+        [355, "a\u{1}b=c"]
+    ]);
+    port.say(&json!({ "send": { "ref": 7, "session": VENUE, "msg_type": "D", "fields": fields } }));
+    assert!(port.hears("sent")["seq"].is_u64());
+    let args = ["print", "--where", "11=p1", AT_THE_VENUE];
+    let shown = run_in(street.dir.path(), &args, b"").out;
+    assert!(shown.contains("EncodedTextLen (354): 5"), "{shown}");
+}
+
+/// Where the position cannot be kept, the next line waits, and what was sent is answered once.
+#[test]
+fn a_position_that_cannot_be_kept_repeats_nothing() {
+    let street = Street::new();
+    let dir = street.dir.path();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n\
+         [[file]]\nname = 'orders'\npath = 'orders.jsonl'\nmode = 'read'\n"
+    ));
+    let mut gate = street.gate();
+    let in_the_way = dir.join("orders.jsonl.position.new");
+    fs::create_dir(&in_the_way).unwrap();
+    let order = |id: &str| {
+        let fields = json!([
+            [11, id],
+            [55, "EU"],
+            [54, "1"],
+            [60, "20260101-00:00:00"],
+            [38, 5],
+            [40, 2],
+            [44, "3"]
+        ]);
+        json!({ "ref": id, "session": VENUE, "msg_type": "D", "fields": fields }).to_string()
+    };
+    fs::write(dir.join("orders.jsonl"), format!("{}\n{}\n", order("a"), order("b"))).unwrap();
+    gate.wait_for_error("a file cannot be sent");
+    // Several looks later.
+    street.trades("wait\npause 0.5\n");
+    let answers = || fs::read_to_string(dir.join("orders.jsonl.answers")).unwrap();
+    assert_eq!(answers().lines().count(), 1, "{}", answers());
+    assert_eq!(orders(&street, AT_THE_VENUE, ""), ["a"]);
+    fs::remove_dir(&in_the_way).unwrap();
+    street.venue.wait_for("ClOrdID=b");
+    gate.signal();
+    assert_eq!(gate.ended().0, Some(0));
+    assert_eq!(answers().lines().count(), 2, "{}", answers());
+    assert_eq!(orders(&street, AT_THE_VENUE, "97=Y"), [""; 0]);
+}
