@@ -2,18 +2,21 @@
 //!
 //! Invariant: the session hears one answer, when the last of them has come.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transfix::{BusinessReject, MessageAnswer};
+
+use super::routes::Target;
 
 /// What has become of the message that a session was called for last.
 #[derive(Default)]
 pub(super) struct Passed {
     /// Which of its targets have had it: they don't get it again.
-    pub(super) had: BTreeSet<usize>,
+    pub(super) had: Vec<Target>,
     /// One of the others may have had it.
     pub(super) in_doubt: bool,
+    /// The one that may have it, where one is to have it: no other gets it.
+    pub(super) doubtful: Option<Target>,
 }
 
 /// The same, for all who come to know of it.
@@ -46,10 +49,10 @@ impl Asked {
     }
 
     /// The program at this target has answered.
-    pub(super) fn answered(&self, target: usize, said: Result<(), BusinessReject>) {
+    pub(super) fn answered(&self, target: &Target, said: Result<(), BusinessReject>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         match said {
-            Ok(()) => _ = lock(&self.passed).had.insert(target),
+            Ok(()) => lock(&self.passed).had.push(target.clone()),
             Err(reject) => _ = open.refusal.get_or_insert(reject),
         }
         open.left = open.left.saturating_sub(1);

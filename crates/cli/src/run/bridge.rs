@@ -55,27 +55,35 @@ pub(super) struct Bridge {
 }
 
 /// What tells a message apart from all others.
-#[derive(PartialEq)]
 struct Known {
     seq: u64,
     /// Of its fields.
     hash: u64,
     /// SendingTime(52) of the first time: after a reset the same number and fields are another
-    /// message. `None` if it is sent again and does not say so.
+    /// message.
     sent: Option<Vec<u8>>,
+    /// It says that it is sent again.
+    is_again: bool,
 }
 
 impl Known {
     fn of(seq: u64, message: &Message<'_>) -> Self {
         let is_again = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
         let time = if is_again { tag::ORIG_SENDING_TIME } else { tag::SENDING_TIME };
-        Self { seq, hash: hash(message), sent: message.raw(time).map(<[u8]>::to_vec) }
+        let sent = message.raw(time).map(<[u8]>::to_vec);
+        Self { seq, hash: hash(message), sent, is_again }
     }
 
-    /// Whether both may be the same.
-    fn may_be(&self, other: &Self) -> bool {
-        let unknown = self.sent.is_none() || other.sent.is_none();
-        (self.seq, self.hash) == (other.seq, other.hash) && unknown
+    /// Whether both are the same.
+    fn is(&self, last: &Self) -> bool {
+        (self.seq, self.hash) == (last.seq, last.hash)
+            && self.sent.is_some()
+            && self.sent == last.sent
+    }
+
+    /// Whether both may be the same: not everybody says the time of before as it was.
+    fn may_be(&self, last: &Self) -> bool {
+        (self.seq, self.hash) == (last.seq, last.hash) && self.is_again
     }
 }
 
@@ -105,8 +113,8 @@ impl Bridge {
     fn repeats(&mut self, seq: u64, message: &Message<'_>) -> bool {
         self.may_repeat &= message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
         let known = Known::of(seq, message);
-        if self.last.as_ref() != Some(&known) {
-            let in_doubt = self.last.as_ref().is_some_and(|last| last.may_be(&known));
+        if !self.last.as_ref().is_some_and(|last| known.is(last)) {
+            let in_doubt = self.last.as_ref().is_some_and(|last| known.may_be(last));
             // Who still has the old one speaks of another message.
             self.passed = SharedPassed::default();
             lock(&self.passed).in_doubt = in_doubt;
@@ -220,21 +228,22 @@ impl Passing<'_, '_, '_> {
     }
 
     /// A target that has had the message does not get it again.
-    fn has_had(&self, n: usize) -> bool {
-        lock(self.passed).had.contains(&n)
+    fn has_had(&self, target: &Target) -> bool {
+        lock(self.passed).had.contains(target)
     }
 
     /// Asks the programs at these targets, of which each is there. The answer comes from them.
-    fn ask(&mut self, programs: &[(usize, &str)]) -> Result<(), Missed> {
+    fn ask(&mut self, programs: &[&Target]) -> Result<(), Missed> {
         let answer = self.answer.take().or_else(|| self.session.answer_later());
         let Some(answer) = answer else { return Err(not_there()) };
         lock(self.passed).in_doubt = true;
         let asked = Asked::new(answer, programs.len(), Arc::clone(self.passed));
-        for (n, name) in programs {
+        for target in programs {
+            let Target::Socket(name) = target else { continue };
             let message = (self.message, self.repeats);
-            if !self.gateway.ports.ask((name, *n), self.session.id(), message, &asked) {
+            if !self.gateway.ports.ask(name, self.session.id(), message, &asked) {
                 // It has gone this moment.
-                asked.answered(*n, Err(BusinessReject::not_available()));
+                asked.answered(target, Err(BusinessReject::not_available()));
             }
         }
         Ok(())
@@ -247,13 +256,19 @@ impl Passing<'_, '_, '_> {
         targets: impl Iterator<Item = &'t Target>,
     ) -> Result<(), BusinessReject> {
         let mut last = BusinessReject::not_available();
-        for (n, target) in targets.enumerate() {
+        let targets: Vec<_> = targets.collect();
+        // Who may have it already is asked again, and nobody else.
+        let doubtful = lock(self.passed).doubtful.clone();
+        let only = doubtful.filter(|one| targets.contains(&one));
+        for target in targets.into_iter().filter(|to| only.as_ref().is_none_or(|one| one == *to)) {
+            lock(self.passed).doubtful = Some(target.clone());
             let done = match target {
-                Target::Socket(name) if self.gateway.ports.has_program(name) => {
-                    self.ask(&[(n, name)])
-                }
+                Target::Socket(name) if self.gateway.ports.has_program(name) => self.ask(&[target]),
                 target => self.to_one(target, &route.change),
             };
+            if matches!(done, Err(Missed::NotHandedOver(_))) && only.is_none() {
+                lock(self.passed).doubtful = None;
+            }
             match done {
                 Ok(()) => return Ok(()),
                 Err(Missed::Final(reject)) => return Err(reject),
@@ -265,19 +280,19 @@ impl Passing<'_, '_, '_> {
 
     /// Gives it to each of its targets: programs last, who give the answer.
     fn give_all(&mut self, route: &Route) -> Result<(), BusinessReject> {
-        let mut programs = Vec::new();
-        for (n, target) in route.to.iter().enumerate().filter(|(n, _)| !self.has_had(*n)) {
-            let Target::Socket(name) = target else { continue };
-            if !self.gateway.ports.has_program(name) {
-                return Err(BusinessReject::not_available());
-            }
-            programs.push((n, name.as_str()));
+        let left: Vec<_> = route.to.iter().filter(|target| !self.has_had(target)).collect();
+        let (programs, others): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|target| matches!(target, Target::Socket(_)));
+        let is_there = |target: &&Target| match target {
+            Target::Socket(name) => self.gateway.ports.has_program(name),
+            _ => true,
+        };
+        if !programs.iter().all(is_there) {
+            return Err(BusinessReject::not_available());
         }
-        for (n, target) in route.to.iter().enumerate() {
-            if !matches!(target, Target::Socket(_)) && !self.has_had(n) {
-                self.to_one(target, &route.change)?;
-                lock(self.passed).had.insert(n);
-            }
+        for target in others {
+            self.to_one(target, &route.change)?;
+            lock(self.passed).had.push(target.clone());
         }
         match programs.is_empty() {
             true => Ok(()),
@@ -287,10 +302,25 @@ impl Passing<'_, '_, '_> {
 
     fn pass(&mut self, routes: &InForce) -> Result<(), BusinessReject> {
         // A reject goes to whom it is about, whatever the routes say.
-        if let Some(Origin::Session(id, seq)) = self.rejected()
-            && let Some(to) = self.session.other(&id)
-        {
-            return Ok(self.to_session(&to, &Change::default(), Some(seq))?);
+        match self.rejected() {
+            Some(Origin::Session(id, seq)) => {
+                if let Some(to) = self.session.other(&id) {
+                    return Ok(self.to_session(&to, &Change::default(), Some(seq))?);
+                }
+            }
+            Some(Origin::Program(socket, reference)) => {
+                let message = self.message;
+                let text = message.raw(tag::TEXT).unwrap_or_default();
+                let line = json!({ "rejected": {
+                    "ref": reference, "session": self.session.id().to_string(),
+                    "seq": message.uint(tag::REF_SEQ_NUM).ok(),
+                    "reason": message.uint(tag::BUSINESS_REJECT_REASON).ok(),
+                    "text": String::from_utf8_lossy(text),
+                } });
+                self.gateway.ports.tell(&socket, &line);
+                return Ok(());
+            }
+            None => {}
         }
         let routes = Arc::clone(&routes.read().unwrap_or_else(PoisonError::into_inner));
         let Some(route) = routes.find(self.session.id(), self.message) else {

@@ -15,6 +15,16 @@ const OF_ITS_SESSION: [Tag; 9] = [
     Tag(90),
     Tag(91),
 ];
+/// Fields of the standard header that are not the session's own.
+const OF_HEADER: [u32; 20] = [
+    50, 57, 97, 115, 116, 128, 129, 142, 143, 144, 145, 212, 213, 347, 627, 628, 629, 630, 1128,
+    1129,
+];
+
+fn is_of_header(tag: Tag) -> bool {
+    OF_HEADER.contains(&tag.0) || tag.0 == 1156
+}
+
 /// Whether a field belongs to the session that a message came on: it is another one when the
 /// message is sent again.
 pub(super) fn is_of_its_session(tag: Tag) -> bool {
@@ -71,14 +81,23 @@ impl Change {
         if self.on_behalf == OnBehalf::Sender {
             body.str(tag::ON_BEHALF_OF_COMP_ID, beside.sender);
         }
-        if let Some(seq) = beside.ref_seq.filter(|_| is_reject) {
-            body.uint(tag::REF_SEQ_NUM, seq);
-        }
-        for (tag, value) in &self.set {
-            body.str(*tag, value);
-        }
+        // Each set has its place: in the header, or before all of the body.
+        let set = |body: &mut Body<'_>, in_header: bool| {
+            if let Some(seq) = beside.ref_seq.filter(|_| is_reject && !in_header) {
+                body.uint(tag::REF_SEQ_NUM, seq);
+            }
+            for (tag, value) in self.set.iter().filter(|(tag, _)| is_of_header(*tag) == in_header) {
+                body.str(*tag, value);
+            }
+        };
+        set(body, true);
+        let mut is_in_header = true;
         for (n, field) in message.fields().enumerate() {
             let tag = field.tag;
+            if is_in_header && !is_of_header(tag) && !is_of_its_session(tag) {
+                is_in_header = false;
+                set(body, false);
+            }
             let is_left_out = is_of_its_session(tag)
                 || DELIVER_TO.contains(&tag)
                 || (ON_BEHALF_OF.contains(&tag) && self.on_behalf != OnBehalf::Keep)
@@ -96,6 +115,9 @@ impl Change {
             } else {
                 body.fields_unchecked(message.encoded(n));
             }
+        }
+        if is_in_header {
+            set(body, false);
         }
     }
 }

@@ -21,7 +21,7 @@ use super::asked::Asked;
 use super::line::{self, Said};
 use super::origins::Origins;
 use super::program::{DOES_NOT_ANSWER, DOES_NOT_READ, Program, Writer, Wrote};
-use super::routes::Socket;
+use super::routes::{Socket, Target};
 use super::sending;
 use super::told::Told;
 
@@ -102,11 +102,10 @@ impl Ports {
         self.0.0.get(name).is_some_and(|port| port.program().is_some())
     }
 
-    /// Gives a message to the program at this socket, which is its target of this number. Returns
-    /// whether there is one: then it answers, or is cut off.
+    /// Gives a message to the program at this socket. Returns whether there is one: then it answers, or is cut off.
     pub(super) fn ask(
         &self,
-        (name, target): (&str, usize),
+        name: &str,
         session: &SessionId,
         (message, repeats): (&Message<'_>, bool),
         asked: &Asked,
@@ -115,7 +114,7 @@ impl Ports {
         let mut place = port.program();
         let Some(program) = place.as_mut() else { return false };
         let id = port.next_id.fetch_add(1, Ordering::Relaxed);
-        program.wait_for(id, asked.clone(), target);
+        program.wait_for(id, asked.clone(), Target::Socket(name.to_owned()));
         if !program.say(&line::message(id, &session.to_string(), message, repeats)) {
             port.cut_off(place, DOES_NOT_READ);
         }
@@ -346,7 +345,7 @@ impl Port {
             };
             let waiting = self.with(number, |program| program.answered(id)).flatten();
             match waiting {
-                Some((asked, target)) => asked.answered(target, answer),
+                Some((asked, target)) => asked.answered(&target, answer),
                 None => return Err(format!("no message {id} waits for an answer")),
             }
         }

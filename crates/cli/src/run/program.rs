@@ -14,6 +14,7 @@ use serde_json::Value;
 use transfix::{BusinessReject, clock};
 
 use super::asked::Asked;
+use super::routes::Target;
 
 /// Bytes that may wait for a program.
 const BYTES_MAX: usize = 64 << 20;
@@ -28,7 +29,7 @@ struct Line {
 /// A message that a program is asked about.
 struct Waiting {
     asked: Asked,
-    target: usize,
+    target: Target,
     until_ns: u64,
 }
 
@@ -95,13 +96,13 @@ impl Program {
     }
 
     /// Asks for an answer to this message, which is the one of this target.
-    pub(super) fn wait_for(&mut self, id: u64, asked: Asked, target: usize) {
+    pub(super) fn wait_for(&mut self, id: u64, asked: Asked, target: Target) {
         let waiting = Waiting { asked, target, until_ns: self.until_ns() };
         self.waiting.insert(id, waiting);
     }
 
     /// It has answered. Returns what is to be told, if it was asked.
-    pub(super) fn answered(&mut self, id: u64) -> Option<(Asked, usize)> {
+    pub(super) fn answered(&mut self, id: u64) -> Option<(Asked, Target)> {
         self.waiting.remove(&id).map(|waiting| (waiting.asked, waiting.target))
     }
 
@@ -117,7 +118,7 @@ impl Drop for Program {
         let _ = self.stream.shutdown(Shutdown::Read);
         for waiting in std::mem::take(&mut self.waiting).into_values() {
             // It may have the message, or not: offered again, it is marked.
-            waiting.asked.answered(waiting.target, Err(BusinessReject::not_available()));
+            waiting.asked.answered(&waiting.target, Err(BusinessReject::not_available()));
         }
     }
 }

@@ -525,3 +525,77 @@ fn a_position_that_cannot_be_kept_repeats_nothing() {
     assert_eq!(answers().lines().count(), 2, "{}", answers());
     assert_eq!(orders(&street, AT_THE_VENUE, "97=Y"), [""; 0]);
 }
+
+/// A program that had the message and has gone is waited for: nobody else gets it.
+#[test]
+fn a_message_that_is_offered_again_stays_with_whom_may_have_it() {
+    let street = Street::with("unavailable = { retries = 1000, delay_ms = 50 }\n", "");
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{DESK}']\nto = ['socket:desk', '{VENUE}']\n\
+         [[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n\
+         [[socket]]\nname = 'desk'\npath = 'desk.sock'\n"
+    ));
+    let _gate = street.gate();
+    let mut port = Port::new(&street);
+    assert!(port.hears("hello").is_object());
+    let mut client = Program::start(&street.dir, &["connect", "client.toml"]);
+    client.wait_for("logged on");
+    writeln!(client.commands, "buy 5 EU 30.5").unwrap();
+    assert!(port.hears("message")["poss_resend"].is_null());
+    drop(port);
+    // Several offers later.
+    writeln!(client.commands, "pause 0.5").unwrap();
+    writeln!(client.commands, "help expect").unwrap();
+    client.wait_for("expect");
+    let mut next = loop {
+        let mut next = Port::new(&street);
+        if next.hears("hello").is_object() {
+            break next;
+        }
+    };
+    let again = next.hears("message");
+    assert_eq!(again["poss_resend"], true, "{again}");
+    next.say(&json!({ "take": again["id"] }));
+    writeln!(client.commands, "buy 5 NEXT 30.5").unwrap();
+    assert!(next.hears("message").is_object());
+    assert_eq!(orders(&street, AT_THE_VENUE, ""), [""; 0]);
+}
+
+/// The venue looks at the order of the fields: those of the header come first.
+#[test]
+fn fields_that_are_set_have_their_place() {
+    let street = Street::new();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{DESK}']\non_behalf = 'keep'\n\
+         set = {{ Account = 'HOUSE', SenderSubID = 'SUB', Text = 'ours' }}\nto = ['{VENUE}']\n\
+         [[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n"
+    ));
+    let _gate = street.gate();
+    street.trades(
+        "wait\nsend D OnBehalfOfCompID=X|ClOrdID=1|Symbol=EU|Side=1|TransactTime={now}|OrderQty=5\
+         |OrdType=2|Price=3\nexpect 8 ExecType=NEW\n",
+    );
+    let args = ["print", "--one-line", "--where", "50=SUB", "--where", "115=X", AT_THE_VENUE];
+    let order = run_in(street.dir.path(), &args, b"").out;
+    assert!(order.contains("Account=HOUSE") && order.contains("Text=ours"), "{order}");
+}
+
+/// By BusinessMessageReject(j) too, and nobody else hears of it.
+#[test]
+fn a_program_hears_that_its_message_is_not_supported() {
+    let street = Street::new();
+    street.routes(&format!(
+        "[[route]]\nfrom = ['{VENUE}']\nto = ['file:all']\n\
+         [[file]]\nname = 'all'\npath = 'all.jsonl'\n\
+         [[socket]]\nname = 'desk'\npath = 'desk.sock'\n"
+    ));
+    let _gate = street.gate();
+    let mut port = Port::new(&street);
+    let fields = json!([[148, "x"], [33, 1], [58, "y"]]);
+    port.say(
+        &json!({ "send": { "ref": "n", "session": VENUE, "msg_type": "B", "fields": fields } }),
+    );
+    let rejected = port.hears("rejected");
+    assert_eq!((&rejected["ref"], &rejected["reason"]), (&json!("n"), &json!(3)), "{rejected}");
+    assert_eq!(fs::read_to_string(street.dir.path().join("all.jsonl")).unwrap(), "");
+}
