@@ -173,11 +173,14 @@ impl Passing<'_, '_, '_> {
     fn third_party(&self) -> Result<SessionHandle, Missed> {
         let from = self.session.id();
         let firm = self.message.raw(tag::DELIVER_TO_COMP_ID).unwrap_or_default();
+        // Messages are not translated.
+        let version = |one: &SessionHandle| {
+            (one.id().begin_string, one.settings().protocol.default_appl_ver_id)
+        };
+        let own = self.session.other(from).map(|own| version(&own));
         let is_it = |one: &SessionHandle| {
             let id = one.id();
-            id.target_comp_id.as_bytes() == firm
-                && id.begin_string == from.begin_string
-                && id != from
+            id.target_comp_id.as_bytes() == firm && id != from && Some(version(one)) == own
         };
         let found =
             self.gateway.admin.get().and_then(|admin| admin.handles().into_iter().find(is_it));
@@ -227,6 +230,11 @@ impl Passing<'_, '_, '_> {
         self.gateway.origins.find(self.session.id(), seq, next_out)
     }
 
+    /// Nothing goes back to the session that it came on.
+    fn is_sender(&self, target: &Target) -> bool {
+        matches!(target, Target::Session(id) if id == self.session.id())
+    }
+
     /// A target that has had the message does not get it again.
     fn has_had(&self, target: &Target) -> bool {
         lock(self.passed).had.contains(target)
@@ -256,7 +264,7 @@ impl Passing<'_, '_, '_> {
         targets: impl Iterator<Item = &'t Target>,
     ) -> Result<(), BusinessReject> {
         let mut last = BusinessReject::not_available();
-        let targets: Vec<_> = targets.collect();
+        let targets: Vec<_> = targets.filter(|target| !self.is_sender(target)).collect();
         // Who may have it already is asked again, and nobody else.
         let doubtful = lock(self.passed).doubtful.clone();
         let only = doubtful.filter(|one| targets.contains(&one));
@@ -280,7 +288,9 @@ impl Passing<'_, '_, '_> {
 
     /// Gives it to each of its targets: programs last, who give the answer.
     fn give_all(&mut self, route: &Route) -> Result<(), BusinessReject> {
-        let left: Vec<_> = route.to.iter().filter(|target| !self.has_had(target)).collect();
+        let left =
+            route.to.iter().filter(|target| !self.has_had(target) && !self.is_sender(target));
+        let left: Vec<_> = left.collect();
         let (programs, others): (Vec<_>, Vec<_>) =
             left.into_iter().partition(|target| matches!(target, Target::Socket(_)));
         let is_there = |target: &&Target| match target {

@@ -102,7 +102,8 @@ impl Ports {
         self.0.0.get(name).is_some_and(|port| port.program().is_some())
     }
 
-    /// Gives a message to the program at this socket. Returns whether there is one: then it answers, or is cut off.
+    /// Gives a message to the program at this socket. Returns whether there is one: then it
+    /// answers, or is cut off.
     pub(super) fn ask(
         &self,
         name: &str,

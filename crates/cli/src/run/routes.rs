@@ -156,7 +156,7 @@ impl Route {
             message.raw(*tag).is_some_and(|value| pattern.fits(value))
         };
         let goes_back = |to: &Target| matches!(to, Target::Session(id) if id == from);
-        !self.to.iter().any(goes_back)
+        !self.to.iter().all(goes_back)
             && self.from.as_ref().is_none_or(is_from)
             && (self.msg_types.is_empty() || self.msg_types.iter().any(is_of_type))
             && self.when.iter().all(holds)

@@ -561,13 +561,14 @@ fn a_message_that_is_offered_again_stays_with_whom_may_have_it() {
     assert_eq!(orders(&street, AT_THE_VENUE, ""), [""; 0]);
 }
 
-/// The venue looks at the order of the fields: those of the header come first.
+/// The venue looks at the order of the fields: those of the header come first. The sender is among
+/// the targets, and left out.
 #[test]
 fn fields_that_are_set_have_their_place() {
     let street = Street::new();
     street.routes(&format!(
-        "[[route]]\nfrom = ['{DESK}']\non_behalf = 'keep'\n\
-         set = {{ Account = 'HOUSE', SenderSubID = 'SUB', Text = 'ours' }}\nto = ['{VENUE}']\n\
+        "[[route]]\non_behalf = 'keep'\nmsg_type = ['D']\n\
+         set = {{ Account = 'HOUSE', SenderSubID = 'SUB', Text = 'ours' }}\nto = ['{DESK}', '{VENUE}']\n\
          [[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n"
     ));
     let _gate = street.gate();
