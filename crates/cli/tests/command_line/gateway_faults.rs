@@ -568,7 +568,8 @@ fn fields_that_are_set_have_their_place() {
     let street = Street::new();
     street.routes(&format!(
         "[[route]]\non_behalf = 'keep'\nmsg_type = ['D']\n\
-         set = {{ Account = 'HOUSE', SenderSubID = 'SUB', Text = 'ours' }}\nto = ['{DESK}', '{VENUE}']\n\
+         set = {{ Account = 'HOUSE', SenderSubID = 'SUB', Text = 'ours' }}\n\
+         to = ['{DESK}', '{VENUE}']\n\
          [[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n"
     ));
     let _gate = street.gate();
