@@ -7,7 +7,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, PoisonError};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use transfix::{
     Application, BeginString, BusinessReject, Disconnection, Message, MessageAnswer, Rejected,
     RejectedBy, SendError, SessionHandle, SessionId, SessionRef, Undone, Unsendable, tag,
@@ -320,13 +320,10 @@ impl Passing<'_, '_, '_> {
             }
             Some(Origin::Program(socket, reference)) => {
                 let message = self.message;
+                let seq = message.uint(tag::REF_SEQ_NUM).ok();
+                let reason = message.uint(tag::BUSINESS_REJECT_REASON).ok();
                 let text = message.raw(tag::TEXT).unwrap_or_default();
-                let line = json!({ "rejected": {
-                    "ref": reference, "session": self.session.id().to_string(),
-                    "seq": message.uint(tag::REF_SEQ_NUM).ok(),
-                    "reason": message.uint(tag::BUSINESS_REJECT_REASON).ok(),
-                    "text": String::from_utf8_lossy(text),
-                } });
+                let line = rejected(self.session.id(), &reference, (seq, reason, text));
                 self.gateway.ports.tell(&socket, &line);
                 return Ok(());
             }
@@ -344,6 +341,19 @@ impl Passing<'_, '_, '_> {
             }
         }
     }
+}
+
+/// What a program is told of a message of its own that the counterparty of a session has rejected:
+/// its number, the reason and the words.
+fn rejected(
+    by: &SessionId,
+    reference: &Value,
+    (seq, reason, text): (Option<u64>, Option<u64>, &[u8]),
+) -> Value {
+    json!({ "rejected": {
+        "ref": reference, "session": by.to_string(), "seq": seq, "reason": reason,
+        "text": String::from_utf8_lossy(text),
+    } })
 }
 
 impl Application for Bridge {
@@ -383,10 +393,8 @@ impl Application for Bridge {
                 }
             }
             Some(Origin::Program(socket, reference)) => {
-                let line = json!({ "rejected": {
-                    "ref": reference, "session": by.to_string(), "seq": rejected.seq,
-                    "reason": rejected.reason, "text": text,
-                } });
+                let said = (Some(rejected.seq), rejected.reason, rejected.text);
+                let line = self::rejected(by, &reference, said);
                 self.gateway.ports.tell(&socket, &line);
             }
             None => {}

@@ -35,6 +35,20 @@ fn at_the_venue(street: &Street) -> BTreeMap<String, u32> {
     unmarked
 }
 
+/// A line of a file that orders something.
+fn order(id: &str) -> String {
+    let fields = json!([
+        [11, id],
+        [55, "EU"],
+        [54, "1"],
+        [60, "20260101-00:00:00"],
+        [38, "5"],
+        [40, "2"],
+        [44, "30.5"]
+    ]);
+    json!({ "ref": id, "session": VENUE, "msg_type": "D", "fields": fields }).to_string()
+}
+
 const AT_THE_DESK: &str = "DESK-GATE/FIX.4.4-DESK-GATE";
 const AT_THE_VENUE: &str = "VENUE-GATE/FIX.4.4-VENUE-GATE";
 
@@ -289,18 +303,6 @@ fn a_file_is_sent_once() {
         let file = OpenOptions::new().append(true).create(true).open(dir.join(name));
         file.unwrap().write_all(text.as_bytes()).unwrap();
     };
-    let order = |id: &str| {
-        let fields = json!([
-            [11, id],
-            [55, "EU"],
-            [54, "1"],
-            [60, "20260101-00:00:00"],
-            [38, "5"],
-            [40, "2"],
-            [44, "30.5"]
-        ]);
-        json!({ "ref": id, "session": VENUE, "msg_type": "D", "fields": fields }).to_string()
-    };
     append("orders.jsonl", &format!("{}\nnonsense\n\n{}", order("a"), order("b")));
     let gate = street.gate();
     let wait = |text: &str| {
@@ -499,18 +501,6 @@ fn a_position_that_cannot_be_kept_repeats_nothing() {
     let mut gate = street.gate();
     let in_the_way = dir.join("orders.jsonl.position.new");
     fs::create_dir(&in_the_way).unwrap();
-    let order = |id: &str| {
-        let fields = json!([
-            [11, id],
-            [55, "EU"],
-            [54, "1"],
-            [60, "20260101-00:00:00"],
-            [38, 5],
-            [40, 2],
-            [44, "3"]
-        ]);
-        json!({ "ref": id, "session": VENUE, "msg_type": "D", "fields": fields }).to_string()
-    };
     fs::write(dir.join("orders.jsonl"), format!("{}\n{}\n", order("a"), order("b"))).unwrap();
     gate.wait_for_error("a file cannot be sent");
     // Several looks later.
