@@ -40,7 +40,7 @@ use crate::link::{Link, REST_AFTER_NS};
 use crate::observe::protocol_log::Tap;
 use crate::schedule::{Hours, Schedule};
 use crate::settings::template::is_template;
-use crate::settings::{Mode, SessionSettings};
+use crate::settings::{Durability, Mode, SessionSettings};
 
 /// Threads at most that open stores at a start.
 const OPENERS_MAX: usize = 8;
@@ -297,6 +297,9 @@ fn link_options(
         },
         turn_messages_max: settings.threads.turn_messages_max,
         batch: batch_limits(settings),
+        // A device, or a store of the user's, may take its time for each.
+        writes_early: registry.open_store.is_none()
+            && settings.store.durability != Durability::Power,
         keeps: Keeps {
             outbound: settings.store.keep_outbound,
             inbound: settings.store.keep_inbound,

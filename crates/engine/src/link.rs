@@ -6,8 +6,8 @@
 //! is `drive`.
 //!
 //! Invariants: a frame is in the store before any byte of it is on the socket; what one read brings
-//! is handled in one turn with one commit and one write; one owner (the lock around the link)
-//! sends.
+//! is handled in one turn, with one commit and one write unless a batch is full; one owner (the
+//! lock around the link) sends.
 
 pub(crate) mod answers;
 pub(crate) mod before_send;
@@ -41,7 +41,7 @@ use transfix_session::{Disconnect, HeaderChange, Now, Offer, SendError, Verdict}
 use transfix_store::StoreError;
 use transfix_transport::{Interest, Registry, Stream, Token};
 
-use crate::link::core::Core;
+use crate::link::core::{BatchLimits, Core};
 pub(crate) use crate::link::down::Down;
 use crate::link::failed_logons::LogonWatch;
 use crate::link::inbox::Inbox;
@@ -143,11 +143,13 @@ impl Link {
     }
 
     /// One turn of the data's way: at most one read and so many messages, one commit, and the
-    /// writes that the socket takes. `clock` is asked once, after the read. `Err` means that the
-    /// link must be closed.
+    /// writes that the socket takes; more commits and writes if that is more than a batch may have,
+    /// or much while nobody waits for the end of the turn (`is_alone`). `clock` is asked once,
+    /// after the read. `Err` means that the link must be closed.
     pub(crate) fn turn(
         &mut self,
         queue: &SendQueue,
+        is_alone: bool,
         clock: impl FnOnce() -> Now,
     ) -> Result<Turn, Down> {
         let Self { core, stream: Some(stream), inbox, index, unseen, received, .. } = self else {
@@ -165,6 +167,7 @@ impl Link {
         let waits = judges || is_behind;
         let had = !is_behind && (std::mem::take(unseen) || (core.is_judging() && !judges));
         let mut left = core.options.turn_messages_max;
+        let batch = core.batch_of_turn(is_alone);
         // 1 read, unless the last turn has left something: what is not read yet waits in the kernel
         let (read, again) = if had || waits { (0, had) } else { read(core, inbox, &mut **stream)? };
         if read == 0 && !had && !core.waits() && !queue.is_pending() && !has_news {
@@ -202,7 +205,7 @@ impl Link {
                         }
                         Err(why) => (end, outcome) = lose(core, (inbox, received), now, (end, why)),
                     }
-                    pass(core, (inbox, received), (now, end), &mut **stream)?;
+                    pass(core, (inbox, received), (now, end, batch), &mut **stream)?;
                 }
                 Frame::Partial => break,
                 Frame::Garbled { skip, reason } => {
@@ -212,12 +215,8 @@ impl Link {
         }
         *unseen |= (left == 0 || is_behind) && core.session.holds_next();
         core.end_with_queue(now, queue, &mut left, queue_first).map_err(Down::Store)?;
-        // 7 store
-        core.commit(now).map_err(Down::Store)?;
-        // 8 write
-        let mut unlogged = received.of_turn(inbox.buffer());
-        let more = core.write(now, &mut **stream, &mut unlogged)?;
-        core.log_received(now, &mut unlogged);
+        let more = store_and_write(core, (inbox, received), now, &mut **stream)?;
+        core.log_received(now, &mut received.of_turn(inbox.buffer()));
         if core.is_stalled() {
             return Err(Down::Session(Disconnect::Stalled));
         }
@@ -356,7 +355,7 @@ impl Link {
                     break;
                 }
             }
-            if self.core.is_batch_full() {
+            if self.core.is_batch_full(self.core.options.batch) {
                 self.flush_batch(now, sent, flushed)?;
                 flushed = sent.len();
                 put = self.core.points.source().at(now);
@@ -496,15 +495,28 @@ impl Link {
 fn pass(
     core: &mut Core,
     (inbox, received): (&mut Inbox, &mut Received),
-    (now, end): (Now, usize),
+    (now, end, batch): (Now, usize, Option<BatchLimits>),
     stream: &mut dyn Stream,
 ) -> Result<(), Down> {
     inbox.consume(end);
-    if core.is_batch_full() {
-        core.commit(now).map_err(Down::Store)?;
-        core.write(now, stream, &mut received.of_turn(inbox.buffer()))?;
+    if core.is_batch_full(batch) {
+        store_and_write(core, (inbox, received), now, stream)?;
     }
     Ok(())
+}
+
+/// The last two steps. Returns whether the socket may take more.
+#[inline]
+fn store_and_write(
+    core: &mut Core,
+    (inbox, received): (&Inbox, &mut Received),
+    now: Now,
+    stream: &mut dyn Stream,
+) -> Result<bool, Down> {
+    // 7 store
+    core.commit(now).map_err(Down::Store)?;
+    // 8 write
+    core.write(now, stream, &mut received.of_turn(inbox.buffer()))
 }
 
 /// A frame is no sound message. Returns how many bytes go with it.

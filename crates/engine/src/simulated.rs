@@ -245,7 +245,7 @@ impl SimulatedSession {
     /// Takes turns until all that has come is read.
     fn turns(&mut self, now: Now) {
         while self.far.is_some() {
-            let turn = self.link().turn(&self.shared.queue, || now);
+            let turn = self.link().turn(&self.shared.queue, true, || now);
             let goes_on = turn.as_ref().is_ok_and(|turn| turn.again);
             self.settle(now, turn.map(drop));
             if !goes_on {

@@ -212,14 +212,14 @@ impl DrivenSession {
         gives_way
     }
 
-    pub(crate) fn turn(&mut self) -> Result<Turn, Down> {
+    pub(crate) fn turn(&mut self, is_alone: bool) -> Result<Turn, Down> {
         // A panic in the middle of a turn or of a send may have left half a message in the outbox.
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         let shared = &self.shared;
         if shared.waiting.must_close() {
             return Err(Down::Session(Disconnect::MemoryLimit));
         }
-        let turn = link.turn(&shared.queue, || shared.io.now())?;
+        let turn = link.turn(&shared.queue, is_alone, || shared.io.now())?;
         if turn.progress {
             // Under the lock that is taken anyway.
             self.next_ns = link.core.next_deadline();

@@ -273,9 +273,10 @@ impl Worker {
 
     fn spin(&mut self) -> bool {
         let mut progress = false;
+        let is_alone = self.slots.len() == 1;
         for i in 0..self.slots.len() {
             if !self.slots[i].gives_way() {
-                progress |= self.turn(i).progress;
+                progress |= self.turn(i, is_alone).progress;
             }
         }
         progress
@@ -312,9 +313,10 @@ impl Worker {
         }
         self.ready = events;
         let mut ready = std::mem::take(&mut self.again);
+        let is_alone = ready.len() == 1;
         for i in ready.drain(..) {
             self.slots[i].due = false;
-            self.ready(i);
+            self.ready(i, is_alone);
             if let Some(balance) = &mut self.balance {
                 let now = self.io.monotonic_ns();
                 balance.note_turn(i, now.saturating_sub(began_ns));
@@ -425,9 +427,10 @@ impl Worker {
         self.poll.wait(events, timeout)
     }
 
-    fn ready(&mut self, i: usize) {
+    /// `is_alone`: nothing waits behind its turn.
+    fn ready(&mut self, i: usize, is_alone: bool) {
         if self.slots[i].up {
-            let turn = self.turn(i);
+            let turn = self.turn(i, is_alone);
             // Edge-triggered: an end comes with the last bytes, and there is no other event for it.
             let ends = turn.progress && self.slots[i].read_closed;
             if self.slots[i].up && (turn.again || ends) {
@@ -453,7 +456,7 @@ impl Worker {
             let called = shared.bell.answer();
             let takes = slot.up || shared.offline != Offline::Refuse;
             if called || (takes && shared.queue.is_pending()) {
-                self.ready(i);
+                self.ready(i, false);
                 // A Logout(5), for instance, makes the session's next deadline earlier.
                 self.note_deadline(i);
             }
@@ -461,11 +464,11 @@ impl Worker {
         self.called = called;
     }
 
-    fn turn(&mut self, i: usize) -> Turn {
+    fn turn(&mut self, i: usize, is_alone: bool) -> Turn {
         if !self.slots[i].up {
             return Turn::default();
         }
-        match guarded(&mut self.slots[i], |slot| slot.turn()) {
+        match guarded(&mut self.slots[i], |slot| slot.turn(is_alone)) {
             Ok(turn) => {
                 if turn.progress
                     && !self.spins
@@ -554,7 +557,7 @@ impl Worker {
             Ok(()) if was_up => self.note_deadline(i),
             Ok(()) => {
                 self.note_deadline(i);
-                self.ready(i);
+                self.ready(i, false);
             }
             Err(why) => self.down(i, &why),
         }

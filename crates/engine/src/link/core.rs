@@ -68,6 +68,9 @@ pub(crate) struct LinkOptions {
     pub(crate) turn_messages_max: u32,
     /// `None`: all that one turn has.
     pub(crate) batch: Option<BatchLimits>,
+    /// Without such limits, a turn that nobody waits for writes before its end: a commit costs
+    /// next to nothing.
+    pub(crate) writes_early: bool,
     pub(crate) keeps: Keeps,
     pub(crate) queue: QueueSettings,
     /// Whether somebody else may have written the store since the last connection.

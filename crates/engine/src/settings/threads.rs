@@ -27,7 +27,9 @@ settings_table! {
         pub turn_messages_max: u32 = 128,
         /// Messages sent that are stored and written at once, while a turn or a batch
         /// (`send_batch`) goes on: a lower number lets the first answers to a burst leave earlier,
-        /// and costs one commit and one system call more for each so many. 0 for no limit.
+        /// and costs one commit and one system call more for each so many. With 0 all that a turn
+        /// has goes at once, but 16 messages of a session that its thread need not leave for
+        /// another, if its store is the engine's own and does not wait for the device.
         pub batch_messages_max: u32 = 0,
         /// The same in bytes of frames. 0 for no limit.
         pub batch_bytes_max: usize = 0,

@@ -184,7 +184,7 @@ impl Rig {
     /// # Errors
     /// As [`Rig::attach`].
     pub fn turn(&self, now: Now) -> Result<bool, Ended> {
-        Ok(self.link().turn(&self.slot.shared.queue, || now)?.again)
+        Ok(self.link().turn(&self.slot.shared.queue, true, || now)?.again)
     }
 
     /// Does what is due, with at most as many messages as a turn takes. If some are left, a turn

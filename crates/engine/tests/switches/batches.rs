@@ -65,6 +65,53 @@ fn answers_leave_before_the_turn_is_over_if_a_batch_is_full() {
     }
 }
 
+/// As many as a turn writes at once that no other session of the thread waits for.
+const EARLY: usize = 16;
+
+/// Orders of as many names.
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("n{n}")).collect()
+}
+
+#[test]
+fn first_answers_to_a_burst_leave_early_if_no_other_session_waits() {
+    let (engine, open) = gated(|_| ());
+    let mut wire = logged_on(engine.listening()[0]);
+    let names = names(EARLY);
+    let mut all: Vec<&str> = names.iter().map(String::as_str).collect();
+    all.extend(["wait", "last"]);
+    burst(&mut wire, 2, &all);
+    // The gate is closed yet.
+    for (name, seq) in names.iter().zip(2..) {
+        assert_eq!(wire.next(), format!("35=D|34={seq}|11={name}"));
+    }
+    open.send(()).unwrap();
+    assert_eq!(wire.next(), "35=D|34=18|11=wait");
+    assert_eq!(wire.next(), "35=D|34=19|11=last");
+}
+
+#[test]
+fn a_burst_has_one_commit_where_a_commit_may_be_dear() {
+    // Its store is none of the engine's.
+    let mut shop = Shop::open(|_| ());
+    let (names, mut fewest, mut seq) = (names(4 * EARLY), u64::MAX, 2);
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    // A burst may come in two pieces: rarely so often in a row.
+    for _ in 0..UNDISTURBED_IN {
+        let before = shop.commits();
+        burst(&mut shop.wire, seq, &all);
+        for name in &names {
+            assert_eq!(shop.wire.next(), format!("35=D|34={seq}|11={name}"));
+            seq += 1;
+        }
+        fewest = fewest.min(shop.commits() - before);
+        if fewest == 1 {
+            return;
+        }
+    }
+    panic!("{fewest} commits");
+}
+
 /// A worker that wants the session at the same moment divides a batch further, or gets its first
 /// messages: rarely so often in a row.
 const UNDISTURBED_IN: u64 = 20;

@@ -134,7 +134,7 @@ fn logged_on(now: Now) -> (DrivenSession, MemoryStream) {
     let (near, far) = pipe(1 << 16);
     let logon = frame(now, b"A", 1, b"98=0\x01108=30\x01");
     slot.attach(now, Arrival { read: logon, ..Arrival::fresh(Box::new(near)) }, None).unwrap();
-    while slot.turn().unwrap().again {}
+    while slot.turn(false).unwrap().again {}
     slot.tick(now).unwrap();
     (slot, far)
 }
@@ -243,11 +243,11 @@ fn lines_left_out_of_a_session_without_a_connection_are_told_in_time() {
 #[test]
 fn a_turn_takes_so_many_messages_of_the_queue_and_the_next_ones_the_rest() {
     let (mut slot, mut far) = with_short_turns(System.now(), 0, Deaf, |_| ());
-    while slot.turn().unwrap().again {}
+    while slot.turn(false).unwrap().again {}
     queue(&slot, 23);
     let mut turns = Vec::new();
     loop {
-        let turn = slot.turn().unwrap();
+        let turn = slot.turn(false).unwrap();
         turns.push(queued_and_sent(&mut far));
         if !turn.again {
             break;
@@ -265,13 +265,13 @@ fn what_comes_in_does_not_keep_the_queue_from_being_sent_nor_the_other_way_round
     queue(&slot, 100);
     let mut sent = 0;
     for turn in 1..40 {
-        assert!(slot.turn().unwrap().again);
+        assert!(slot.turn(false).unwrap().again);
         sent += queued_and_sent(&mut far);
         let taken = office.taken.load(Ordering::Acquire);
         assert!(sent + taken <= 5 * turn, "{sent} and {taken} after {turn} turns");
         assert!(sent.abs_diff(taken) <= 6, "{sent} and {taken} after {turn} turns");
     }
-    while slot.turn().unwrap().again {}
+    while slot.turn(false).unwrap().again {}
     sent += queued_and_sent(&mut far);
     assert_eq!((sent, office.taken.load(Ordering::Acquire)), (100, 99));
 }
@@ -283,7 +283,7 @@ fn a_tick_offers_so_many_messages_again_and_the_next_ones_the_rest() {
         s.unavailable.retries = 9;
         s.unavailable.delay_ms = 1_000;
     });
-    while slot.turn().unwrap().again {}
+    while slot.turn(false).unwrap().again {}
     office.open.store(true, Ordering::Release);
     let later = Now { monotonic_ns: now.monotonic_ns + 20 * SECOND, ..now };
     let mut ticks = Vec::new();
@@ -298,14 +298,14 @@ fn a_tick_offers_so_many_messages_again_and_the_next_ones_the_rest() {
 fn a_tick_sends_so_many_messages_of_the_queue_and_turns_send_the_rest() {
     let now = System.now();
     let (mut slot, mut far) = with_short_turns(now, 0, Deaf, |s| s.queue.queue_pause_ms = 10_000);
-    while slot.turn().unwrap().again {}
+    while slot.turn(false).unwrap().again {}
     queue(&slot, 12);
-    slot.turn().unwrap();
+    slot.turn(false).unwrap();
     assert_eq!(queued_and_sent(&mut far), 0, "the pause after the logon");
     let later = Now { monotonic_ns: now.monotonic_ns + 20 * SECOND, ..now };
     assert!(slot.tick(later).unwrap(), "a turn is to follow");
     let mut turns = vec![queued_and_sent(&mut far)];
-    while slot.turn().unwrap().again {
+    while slot.turn(false).unwrap().again {
         turns.push(queued_and_sent(&mut far));
     }
     turns.push(queued_and_sent(&mut far));
@@ -343,12 +343,12 @@ fn a_session_of_a_pool_that_rests_keeps_no_receive_buffer() {
         let mut now = Now { monotonic_ns: DAY, ..System.now() };
         let (mut slot, mut far) =
             with_short_turns(now, 0, Deaf, |settings| settings.threads.mode = mode);
-        slot.turn().unwrap();
+        slot.turn(false).unwrap();
         let mut take = |bytes: &[u8], ms: u64| {
             far.write(bytes).unwrap();
             now.monotonic_ns += ms * 1_000_000;
             let mut link = slot.shared.lock();
-            link.turn(&slot.shared.queue, || now).unwrap();
+            link.turn(&slot.shared.queue, false, || now).unwrap();
             link.inbox_bytes() > 0
         };
         take(&frame(System.now(), b"0", 2, b""), 0);

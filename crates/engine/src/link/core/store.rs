@@ -13,6 +13,10 @@ use crate::link::queue::SendQueue;
 use crate::link::replay::Replay;
 use crate::link::told::Undone;
 
+/// What a turn that nobody waits for writes at once: with fewer messages the system calls cost more
+/// than is gained, with more the counterparty waits.
+const EARLY: BatchLimits = BatchLimits { messages_max: 16, bytes_max: usize::MAX };
+
 /// The session layer that goes on from a journal.
 pub(super) fn session_of(journal: &mut Journal, config: Config) -> Session {
     let numbers = journal.numbers();
@@ -51,11 +55,18 @@ impl Core {
         Ok(())
     }
 
+    /// What a turn stores and writes at once. While one that nobody waits for goes on, the
+    /// counterparty works already on what it has been sent of it.
+    #[inline]
+    pub(crate) fn batch_of_turn(&self, is_alone: bool) -> Option<BatchLimits> {
+        let early = (is_alone && self.options.writes_early).then_some(EARLY);
+        self.options.batch.or(early)
+    }
+
     /// Whether the frames that are not committed yet are as many as are to be stored and written at
     /// once.
     #[inline]
-    pub(crate) fn is_batch_full(&self) -> bool {
-        let batch = self.options.batch;
+    pub(crate) fn is_batch_full(&self, batch: Option<BatchLimits>) -> bool {
         let uncommitted = |limit: BatchLimits| {
             let bytes = self.pending.uncommitted(self.out.bytes().len());
             let committed = self.journal.numbers().next_out;
