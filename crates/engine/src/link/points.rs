@@ -102,8 +102,8 @@ pub(crate) struct Points {
     called: u64,
     /// The turn has had a sound message.
     had_message: bool,
-    /// Where the outbox ended when the turn began, and by how much messages of other threads have
-    /// made it longer since.
+    /// Where the outbox ended when the turn began, or was committed last, and by how much messages
+    /// of other threads have made it longer since.
     begun_at: u64,
     put_bytes: u64,
     /// Bytes that the socket has taken since the connection began.
@@ -217,8 +217,8 @@ impl Points {
         (self.last, self.found, self.had_message) = (at, 0, true);
     }
 
-    /// The turn is committed, with so many bytes in the outbox; it ends for the points but for what
-    /// is to be written.
+    /// The turn is committed so far, with so many bytes in the outbox. It may go on behind the
+    /// write.
     #[inline]
     pub(crate) fn committed(&mut self, now: Now, outbox_bytes: usize) {
         if self.had_message {
@@ -228,9 +228,9 @@ impl Points {
             if self.begun_at + self.put_bytes < end {
                 self.wait(Waiting { end, since: Since::Turn(at, self.read) });
             }
-            self.had_message = false;
+            (self.last, self.had_message) = (at, false);
+            (self.begun_at, self.put_bytes) = (end, 0);
         }
-        self.last = 0;
         if outbox_bytes == 0 {
             self.count();
         }
@@ -279,6 +279,8 @@ impl Points {
             return;
         }
         let at = self.source.at(now);
+        // Where the turn goes on, its next time begins here.
+        self.last = at;
         while let Some(first) = self.first.filter(|first| first.end <= self.written) {
             self.first = if self.waiting.is_empty() { None } else { self.waiting.pop_front() };
             match first.since {

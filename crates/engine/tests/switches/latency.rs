@@ -109,6 +109,48 @@ fn messages_of_a_burst_are_measured_one_by_one() {
     assert_eq!((written, to_written), (committed, committed), "\n{burst}");
 }
 
+/// Answers orders of this name alone.
+struct Picky;
+
+impl Application for Picky {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        if message.raw(tag::CL_ORD_ID) == Some(b"A") {
+            let _ = session.send("D", |order| _ = order.str(tag::CL_ORD_ID, "A"));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn who_is_not_answered_waits_for_no_write() {
+    let settings = venue(|s| s.threads.batch_messages_max = 2);
+    let (engine, address) = start(vec![settings], || Picky);
+    let session = session(&engine);
+    let mut wire = logged_on(address);
+    let before = latency_after(&session, LatencyStage::Written, 1);
+    // The two answers leave in the middle of the turn, which ends without another one.
+    let orders: Vec<Vec<u8>> = ["A", "A", "B", "B"]
+        .iter()
+        .zip(2..)
+        .map(|(name, n)| wire.frame(&format!("35=D|34={n}|11={name}")))
+        .collect();
+    wire.write(&orders.concat());
+    assert!(wire.next().starts_with("35=D|"));
+    assert!(wire.next().starts_with("35=D|"));
+    wire.send("35=D|34=6|11=A");
+    assert!(wire.next().starts_with("35=D|"));
+    drop(engine);
+    let burst = session.latency().since(&before);
+    let [found, _, callback, _, committed, written, _, to_written, ..] = counts(&burst);
+    assert_eq!((found, callback), (5, 5), "\n{burst}");
+    assert!(committed > 2, "\n{burst}");
+    assert_eq!((written, to_written), (2, 2), "\n{burst}");
+}
+
 #[test]
 fn sends_of_other_threads_are_measured_while_encoded_and_from_the_put_to_the_socket() {
     for (mode, offline) in [(SendMode::Direct, Offline::Refuse), (SendMode::Queued, Offline::Queue)]
