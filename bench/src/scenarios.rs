@@ -12,6 +12,7 @@ mod hftest;
 mod html;
 mod page;
 mod plot;
+mod remote;
 mod report;
 mod router;
 mod s1;

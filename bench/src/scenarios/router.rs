@@ -7,21 +7,23 @@
 mod client;
 mod figures;
 mod floor;
+mod pair;
 mod venue;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
 use clap::value_parser;
 
-use super::child::Side as Process;
 use super::column::Column;
 use super::contest::{Repeated, Round, repeat};
+use super::remote::{self, Remote};
 use super::report::Machine;
-use super::shared::{bar, print_line, save_json};
-use client::{Load, Task};
+use super::shared::{HostSide, bar, print_line, save_json};
+use client::Task;
 use figures::{Report, Run, Shown};
+use pair::{MODES, Pair, Routing, SESSIONS};
 
 /// A router between many sessions (S3): what it adds, and how much it takes.
 #[derive(Debug, Clone, clap::Args)]
@@ -29,6 +31,8 @@ use figures::{Report, Run, Shown};
   transfix bench router --self
   transfix bench router --self --mode a --rows 70x20@1000
   transfix bench router --self --config own.toml --json
+  transfix bench router --role acceptor  --address 10.0.0.2:9880
+  transfix bench router --role initiator --address 10.0.0.2:9880
 
 The page is that of the router sample of FIX Antenna HFT: N sessions send at once, the router
 passes each message on to one of M others at random. Rows are SENDERSxRECEIVERS@RATE, the rate of
@@ -36,14 +40,22 @@ each sender a second; default: the page's twelve. RTT/2 is half of the time from
 message to its arrival; socket to callback and put to socket are the engine's own latency points.
 The floor is a router without a FIX engine: epoll, BodyLength(9), the same bytes to a socket at
 random.
+Over two hosts the router runs where the acceptor is, which starts it for whoever reaches its
+address, in a network that you trust; all options but --config are those of the initiator.
 Checked: each message arrives once, each receiver gets its share, and in mode A in order.
 A round in which the floor was disturbed is played again by all. A row that fails is named, the
 others are measured and saved all the same, and the exit code is 1.
 Exit code: 0 done, 1 the run failed or a check did, 2 wrong usage.")]
 pub(crate) struct Args {
     /// Start both processes here, over loopback.
-    #[arg(long = "self", required_unless_present = "part")]
+    #[arg(long = "self", conflicts_with = "role")]
     both: bool,
+    /// The side to run on this host; start the acceptor first.
+    #[arg(long, value_enum, required_unless_present_any = ["both", "part"])]
+    role: Option<HostSide>,
+    /// Where the acceptor waits for the initiator.
+    #[arg(long, default_value = "127.0.0.1:9880")]
+    address: String,
     /// Who routes: the thread that has read (a), or a pool of threads (b).
     #[arg(long, value_enum, default_value = "both")]
     mode: ModeArg,
@@ -71,12 +83,16 @@ pub(crate) struct Args {
     /// What this process does for the one that has started it.
     #[arg(long, value_enum, hide = true)]
     part: Option<Part>,
-    /// Where the client connects to.
-    #[arg(long, hide = true, default_value = "")]
-    address: String,
     /// Sessions that send, and that receive.
     #[arg(long, hide = true, num_args = 2)]
     sessions: Vec<usize>,
+}
+
+impl Args {
+    /// Where an acceptor serves, if not here.
+    fn host(&self) -> Option<&str> {
+        self.role.map(|_| &*self.address)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -111,7 +127,7 @@ impl Row {
         let wrong = || format!("{text} is not SENDERSxRECEIVERS@RATE, such as 70x20@1000");
         let (sides, rate) = text.split_once('@').ok_or_else(wrong)?;
         let (senders, receivers) = sides.split_once('x').ok_or_else(wrong)?;
-        let number = |text: &str| text.parse::<usize>().ok().filter(|n| (1..=100_000).contains(n));
+        let number = |text: &str| text.parse::<usize>().ok().filter(|n| SESSIONS.contains(n));
         let numbers = number(senders).zip(number(receivers)).zip(number(rate));
         let ((senders, receivers), rate) = numbers.ok_or_else(wrong)?;
         Ok(Self { senders, receivers, rate: rate as u64 })
@@ -143,15 +159,13 @@ const ROWS: [Row; 12] = [
 /// CPUs of the process that sends, and of the router, where there are two.
 const CPUS: [usize; 2] = [0, 1];
 
-const MODES: [(&str, &str); 2] = [
-    ("mode-a", include_str!("../../configurations/router/mode-a.toml")),
-    ("mode-b", include_str!("../../configurations/router/mode-b.toml")),
-];
-
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let done = match args.part {
-        Some(part) => play(args, part).map(|()| true),
-        None => run_all(args),
+    let done = match (args.part, args.role) {
+        (Some(part), _) => play(args, part).map(|()| true),
+        (None, Some(HostSide::Acceptor)) => {
+            pair::serve(&args.address, args.config.as_deref()).map(|()| true)
+        }
+        (None, _) => run_all(args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -188,75 +202,12 @@ fn play(args: &Args, part: Part) -> Result<(), String> {
         }
         Part::Floor => {
             pin(1)?;
-            floor::run(senders, receivers)
+            floor::run(&args.address, senders, receivers)
         }
         Part::Router => {
             let name = args.config.as_ref().map(|path| path.display().to_string());
-            venue::run(&column(&name.unwrap_or_default())?, senders, receivers)
+            venue::run(&column(&name.unwrap_or_default())?, &args.address, senders, receivers)
         }
-    }
-}
-
-/// The router under test, or the floor, with the process that sends to it.
-struct Pair {
-    /// It ends first.
-    client: Process,
-    router: Process,
-}
-
-impl Pair {
-    fn start(name: &str, config: Option<&str>, sessions: [usize; 2]) -> Result<Self, String> {
-        let command = |part: &str| -> Result<Command, String> {
-            let program = std::env::current_exe().map_err(|error| error.to_string())?;
-            let mut command = Command::new(program);
-            command.args(["bench", "router", "--part", part, "--sessions"]);
-            command.args(sessions.map(|n| n.to_string())).stdin(Stdio::piped());
-            Ok(command)
-        };
-        let mut router = command(if config.is_some() { "router" } else { "floor" })?;
-        if let Some(config) = config {
-            router.args(["--config", config]);
-        }
-        let mut router = Process::start(name, &mut router)?;
-        let address = router.first_line()?;
-        let mut client = command("client")?;
-        let mut client = Process::start("the sending side", client.args(["--address", &address]))?;
-        client.first_line()?;
-        let pair = Self { router, client };
-        pair.pause();
-        Ok(pair)
-    }
-
-    /// Both run, so that they can end.
-    fn go_on(&self) {
-        [&self.client, &self.router].into_iter().for_each(Process::go_on);
-    }
-
-    fn pause(&self) {
-        [&self.router, &self.client].into_iter().for_each(Process::pause);
-    }
-
-    /// Measures one slice; what the points of the router have said of it.
-    fn slice(&mut self, task: Task) -> Result<Run, String> {
-        self.go_on();
-        self.router.say(&task.receivers.to_string())?;
-        self.router.line()?;
-        let before = self.router.cpu_ns();
-        self.client.say(&serde_json::to_string(&task).map_err(|error| error.to_string())?)?;
-        let line = self.client.line()?;
-        let cpu_ns = self.router.cpu_ns().saturating_sub(before);
-        let load: Load = serde_json::from_str(&line).map_err(|e| format!("{line}: {e}"))?;
-        self.router.say("points")?;
-        let line = self.router.line()?;
-        let points = serde_json::from_str(&line).map_err(|e| format!("{line}: {e}"))?;
-        self.pause();
-        Ok(Run { load, points, cpu_ns })
-    }
-}
-
-impl Drop for Pair {
-    fn drop(&mut self) {
-        self.go_on();
     }
 }
 
@@ -271,28 +222,36 @@ fn run_all(args: &Args) -> Result<bool, String> {
         (_, ModeArg::Both) => MODES.map(|(name, _)| name.to_owned()).into(),
     };
     let columns = names.iter().map(|name| column(name)).collect::<Result<Vec<_>, _>>()?;
+    let cpus = match args.host() {
+        Some(host) => Remote::connect(host)?.cpus()?,
+        None => remote::cpus(),
+    };
     let (shown, highest, not_run) = measure_all(args, rows, sessions, (&names, &columns))?;
+    let cpus = venue::cpus(cpus);
+    let rooms: Vec<bool> = columns.iter().map(|c| venue::has_room(c, cpus)).collect();
+    let workers: Vec<usize> = columns.iter().map(|c| venue::workers(c, cpus)).collect();
     let settings = serde_json::json!({
         "slices": args.slices,
         "slice_ms": args.slice_ms,
-        "transport": "TCP, loopback",
-        "cpus_of_router": venue::cpus(),
-        "has_a_cpu_for_each_thread": columns.iter().map(venue::has_room).collect::<Vec<_>>(),
-        "workers": columns.iter().map(venue::workers).collect::<Vec<_>>(),
+        "transport": if args.host().is_some() { "TCP, two hosts" } else { "TCP, loopback" },
+        "cpus_of_router": cpus,
+        "has_a_cpu_for_each_thread": rooms,
+        "workers": workers,
         "configurations": columns.iter().map(Column::described).collect::<Vec<_>>(),
     });
     let machine = Machine::this();
     let modes = names;
     let scenario = "S3".to_owned();
     let report = Report { scenario, modes, rows: shown, not_run, highest, machine, settings };
-    save(args, &columns, &report)?;
+    save(args, (&columns, cpus), &report)?;
     Ok(report.holds())
 }
 
 /// The floor and the routers, which all log on their sessions.
-fn start(names: &[String], sessions: [usize; 2]) -> Result<Vec<Pair>, String> {
-    let floor = Pair::start("the floor", None, sessions);
-    let routers = names.iter().map(|name| Pair::start(name, Some(name), sessions));
+fn start(names: &[String], host: Option<&str>, sessions: [usize; 2]) -> Result<Vec<Pair>, String> {
+    let pair = |name: &str, config| Pair::start(name, host, &Routing { config, sessions });
+    let floor = pair("the floor", None);
+    let routers = names.iter().map(|name| pair(name, Some(name.clone())));
     std::iter::once(floor).chain(routers).collect()
 }
 
@@ -318,7 +277,7 @@ fn measure_all(
         }
         let mut running = match pairs.take() {
             Some(running) => running,
-            None => start(names, sessions).inspect_err(|_| failed_starts += 1)?,
+            None => start(names, args.host(), sessions).inspect_err(|_| failed_starts += 1)?,
         };
         failed_starts = 0;
         measure(&mut running)?;
@@ -411,7 +370,7 @@ fn highest(row: Row, pairs: &mut [Pair]) -> Result<Vec<f64>, String> {
     Ok(all)
 }
 
-fn save(args: &Args, columns: &[Column], report: &Report) -> Result<(), String> {
+fn save(args: &Args, (columns, cpus): (&[Column], usize), report: &Report) -> Result<(), String> {
     let json = save_json(&args.out, "router", report)?;
     if args.json {
         return print_line(&json);
@@ -419,7 +378,7 @@ fn save(args: &Args, columns: &[Column], report: &Report) -> Result<(), String> 
     print_line(&format!("Router (S3)\n{}\n", report.machine.words()))?;
     for column in columns {
         let Column { name, beside, .. } = column;
-        let threads = match (venue::workers(column), venue::has_room(column)) {
+        let threads = match (venue::workers(column, cpus), venue::has_room(column, cpus)) {
             (workers, true) => format!("{workers} workers"),
             (workers, false) => format!("{workers} workers, none spins: too few CPUs"),
         };

@@ -11,6 +11,13 @@ use transfix::clock::monotonic_ns;
 /// Tables: lines around the head and below, none between rows.
 pub(super) const TABLE: TableStyle = presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none());
 
+/// Which side a host plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum HostSide {
+    Acceptor,
+    Initiator,
+}
+
 /// A number of things, of which there is one at least.
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number above 0".to_owned())

@@ -18,7 +18,7 @@ use transfix::{Durability, pin_to_cpu};
 
 use super::contest::{Repeated, Round, repeat};
 use super::report::Machine;
-use super::shared::{StoreDir, at_least_one, peers_in, print_line, save_json};
+use super::shared::{HostSide, StoreDir, at_least_one, peers_in, print_line, save_json};
 use client::Task;
 use figures::{Measured, Report, Run};
 pub(crate) use orders::{Orders, length as frame_length};
@@ -29,17 +29,27 @@ use side::{Kind, Side};
 #[command(after_help = "Examples:
   transfix bench throughput --self
   transfix bench throughput --self --sessions 32 --peers --json
+  transfix bench throughput --role acceptor  --address 10.0.0.2:9880
+  transfix bench throughput --role initiator --address 10.0.0.2:9880
 
 One sender (CPU 0) keeps orders under way in all sessions; one thread of the engine (CPU 1)
 validates each, stores it, and stores and sends its ExecutionReport(8). The floor, measured in the
 same run, waits with epoll, finds messages by their BodyLength(9) and writes as many bytes once a
 read. Then all of it again at a steady pace. Engine, floor and peers take turns; a round in which
 the floor was disturbed is played again by all, and ratios come with their certainty.
+Over two hosts, floor and engine run where the acceptor is, which starts them for whoever reaches
+its address, in a network that you trust; all options are those of the initiator.
 Exit code: 0 done, 1 the run failed, 2 wrong usage.")]
 pub(crate) struct Args {
     /// Start all processes here, over loopback.
-    #[arg(long = "self", required_unless_present = "role")]
+    #[arg(long = "self", conflicts_with = "role")]
     both: bool,
+    /// The side to run on this host; start the acceptor first.
+    #[arg(long, value_enum, required_unless_present_any = ["both", "part"])]
+    role: Option<HostSide>,
+    /// Where the acceptor waits for the initiator.
+    #[arg(long, default_value = "127.0.0.1:9880")]
+    address: String,
     /// Numbers of sessions, one run each.
     #[arg(long, value_delimiter = ',', default_value = "1,32,1000,10000",
           value_parser = at_least_one)]
@@ -59,7 +69,7 @@ pub(crate) struct Args {
     slice_ms: u64,
     /// Also run QuickFIX C++, from this directory or where `cargo xtask peers build` puts it,
     /// beside this program's own.
-    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, conflicts_with = "role")]
     peers: Option<Option<PathBuf>>,
     /// Print one JSON object.
     #[arg(long)]
@@ -68,12 +78,9 @@ pub(crate) struct Args {
     /// sessions.
     #[arg(long, default_value = "bench-out", value_name = "DIR")]
     out: PathBuf,
-    /// The part of this process.
+    /// What this process does for the one that has started it.
     #[arg(long, value_enum, hide = true)]
-    role: Option<Role>,
-    /// Where the client connects to.
-    #[arg(long, hide = true, default_value = "")]
-    address: String,
+    part: Option<Part>,
     /// Where the stores are.
     #[arg(long, hide = true, default_value = ".")]
     store: PathBuf,
@@ -83,11 +90,18 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Role {
+enum Part {
     Client,
     Floor,
     File,
     Memory,
+}
+
+impl Args {
+    /// Where an acceptor serves, if not here.
+    fn host(&self) -> Option<&str> {
+        self.role.map(|_| &*self.address)
+    }
 }
 
 /// CPUs of the sender and of the side under test, where there are two.
@@ -98,9 +112,10 @@ const UNDER_WAY: usize = 2_048;
 const OTHER_FILES: usize = 64;
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let done = match args.role {
-        None => run_all(args),
-        Some(role) => play(args, role),
+    let done = match (args.part, args.role) {
+        (Some(part), _) => play(args, part),
+        (None, Some(HostSide::Acceptor)) => side::serve(&args.address),
+        (None, _) => run_all(args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -112,35 +127,38 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 /// What a process does that [`run_all`] has started.
-fn play(args: &Args, role: Role) -> Result<(), String> {
+fn play(args: &Args, part: Part) -> Result<(), String> {
     let sessions = args.sessions.first().copied().unwrap_or(1);
     let has_two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
     let pin = |cpu: usize| match has_two {
         true => pin_to_cpu(cpu).map_err(|error| format!("CPU {cpu}: {error}")),
         false => Ok(()),
     };
-    let venue =
-        |durability| venue::run(sessions, durability, &args.store, has_two.then_some(CPUS[1]));
-    match role {
-        Role::Client => {
+    let venue = |durability| {
+        let cpu = has_two.then_some(CPUS[1]);
+        venue::run((&args.address, sessions), durability, &args.store, cpu)
+    };
+    match part {
+        Part::Client => {
             pin(CPUS[0])?;
             client::run(&args.address, sessions)
         }
-        Role::Floor if args.echo => floor::run(floor::Answer::Same),
-        Role::Floor => {
+        Part::Floor if args.echo => floor::run(&args.address, floor::Answer::Same),
+        Part::Floor => {
             pin(CPUS[1])?;
-            floor::run(floor::Answer::Report)
+            floor::run(&args.address, floor::Answer::Report)
         }
-        Role::File => venue(Durability::Process),
-        Role::Memory => venue(Durability::Memory),
+        Part::File => venue(Durability::Process),
+        Part::Memory => venue(Durability::Memory),
     }
 }
 
-/// This program in another part.
-fn role(role: &str, sessions: usize) -> Result<Command, String> {
+/// This program in another part, which listens at an address or connects to it.
+fn command(part: &str, sessions: usize, address: &str) -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
-    command.args(["bench", "throughput", "--role", role, "--sessions", &sessions.to_string()]);
+    command.args(["bench", "throughput", "--part", part, "--address", address]);
+    command.args(["--sessions", &sessions.to_string()]);
     Ok(command)
 }
 
@@ -159,6 +177,7 @@ fn run_all(args: &Args) -> Result<(), String> {
         "workers": 1,
         "validation": true,
         "durability": "process",
+        "hosts": if args.host().is_some() { 2 } else { 1 },
     });
     let report =
         Report { scenario: "throughput".to_owned(), runs, machine: Machine::this(), settings };
@@ -190,7 +209,7 @@ fn run_with(args: &Args, sessions: usize, peers: Option<&Path>) -> Result<Run, S
     let mut sides = Vec::new();
     for (kind, store) in kinds.into_iter().zip(&stores) {
         eprint!("\r\x1b[K{sessions} sessions: {} starts", kind.name());
-        match Side::start(kind, sessions, &store.0, peers) {
+        match Side::start((kind, sessions), args.host(), &store.0, peers) {
             Ok(side) => sides.push(side),
             // What another engine cannot is a result; what ours or the floor cannot is none.
             Err(error) if kind.is_peer() => run.not_run.push(format!("{}: {error}", kind.name())),

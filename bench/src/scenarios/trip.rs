@@ -25,7 +25,7 @@ use super::page::{Answer, Page};
 use super::plot;
 use super::report::{Kind, Machine, Ratio, Report, RoundCount, Series, table, write_csv};
 use super::s1::{CLIENT, ReportForm, sample_frames};
-use super::shared::{StoreDir, at_least_one, bar, peers_in, print_line};
+use super::shared::{HostSide, StoreDir, at_least_one, bar, peers_in, print_line};
 use super::throughput::Orders;
 use floor::{Asking, Wait};
 use line_up::LineUp;
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     both: bool,
     /// The side to run on this host; start the acceptor first, with the same options.
     #[arg(long, value_enum, required_unless_present_any = ["both", "part"])]
-    role: Option<Side>,
+    role: Option<HostSide>,
     /// Configurations of the published page, `all`, or files of your own; default: see below.
     #[arg(long, value_delimiter = ',', value_name = "NAME|FILE")]
     config: Vec<String>,
@@ -85,13 +85,6 @@ pub(crate) struct Args {
     /// The session stays logged on between slices.
     #[arg(long, hide = true)]
     stay: bool,
-}
-
-/// Which side a host plays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Side {
-    Acceptor,
-    Initiator,
 }
 
 /// One run with its raw values, the floor's first.
@@ -143,7 +136,7 @@ pub(crate) fn run(page: &Page, args: &Args) -> ExitCode {
     }
     let done = match (args.part, args.role) {
         (Some(part), _) => play_part(page, &columns[0], args, part),
-        (_, Some(Side::Acceptor)) => answer(page, &columns, args),
+        (_, Some(HostSide::Acceptor)) => answer(page, &columns, args),
         _ => run_all(page, &columns, args),
     };
     match done {

@@ -17,16 +17,17 @@ pub(super) fn measure(
     orders: u64,
 ) -> Result<Vec<(String, String)>, String> {
     let stores = dir.join("million");
-    let role = |role: &str| {
+    let part = |part: &str, address: &str| {
         let mut command = Command::new(program);
-        command.args(["bench", "throughput", "--sessions", "1", "--role", role]);
+        command.args(["bench", "throughput", "--sessions", "1"]);
+        command.args(["--part", part, "--address", address]);
         command
     };
-    let mut command = role("file");
+    let mut command = part("file", "127.0.0.1:0");
     command.arg("--store").arg(&stores);
     let mut venue = Server::start(command, "")?;
-    let mut command = role("client");
-    command.args(["--address", &venue.address]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut command = part("client", &venue.address);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut client = command.spawn().map_err(|error| error.to_string())?;
     let mut input = client.stdin.take().ok_or("no input")?;
     let mut lines = BufReader::new(client.stdout.take().ok_or("no output")?).lines();

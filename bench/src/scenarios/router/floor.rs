@@ -20,8 +20,8 @@ type Writes = Arc<Mutex<Histogram<u64>>>;
 
 /// Prints its address, and routes until its input ends. The first `receivers` connections receive,
 /// as many as `senders` more send.
-pub(super) fn run(senders: usize, receivers: usize) -> Result<(), String> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+pub(super) fn run(address: &str, senders: usize, receivers: usize) -> Result<(), String> {
+    let listener = TcpListener::bind(address).map_err(|error| error.to_string())?;
     println!("{}", listener.local_addr().map_err(|error| error.to_string())?);
     let chosen = Arc::new(AtomicUsize::new(receivers));
     let writes = Histogram::new_with_bounds(1, 1_000_000_000, 3).map_err(|e| e.to_string())?;

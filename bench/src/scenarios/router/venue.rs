@@ -12,6 +12,7 @@ use transfix::{
 };
 
 use super::super::column::Column;
+use super::super::remote;
 use super::client::{ROUTER, receiver, sender};
 use super::figures::Points;
 
@@ -77,15 +78,15 @@ impl Application for Router {
     }
 }
 
-/// CPUs that the router has: all but that of the process that sends.
-pub(super) fn cpus() -> usize {
-    let all = std::thread::available_parallelism().map_or(1, usize::from);
-    all.saturating_sub(1).max(1)
+/// CPUs that the router has, of all of its host: one is that of the process that sends, or of the
+/// system.
+pub(super) const fn cpus(all: usize) -> usize {
+    if all > 1 { all - 1 } else { 1 }
 }
 
 /// Threads that read, no more than there are CPUs for them.
-pub(super) fn workers(column: &Column) -> usize {
-    column.side(Role::Acceptor).engine.workers.min(cpus())
+pub(super) fn workers(column: &Column, cpus: usize) -> usize {
+    column.side(Role::Acceptor).engine.workers.min(cpus)
 }
 
 /// Whether a pool of threads routes, which keeps no order among messages of one sender on one
@@ -95,21 +96,28 @@ pub(super) fn has_pool(column: &Column) -> bool {
 }
 
 /// Whether each thread of the router has a CPU for itself.
-pub(super) fn has_room(column: &Column) -> bool {
-    workers(column) + column.side(Role::Acceptor).engine.application_threads <= cpus()
+pub(super) fn has_room(column: &Column, cpus: usize) -> bool {
+    workers(column, cpus) + column.side(Role::Acceptor).engine.application_threads <= cpus
 }
 
 /// Prints its address, and routes until its input ends.
-pub(super) fn run(column: &Column, senders: usize, receivers: usize) -> Result<(), String> {
+pub(super) fn run(
+    column: &Column,
+    address: &str,
+    senders: usize,
+    receivers: usize,
+) -> Result<(), String> {
     let mut settings = column.side(Role::Acceptor);
     let mut like = settings.sessions.remove(0);
-    settings.engine.workers = workers(column);
-    if !has_room(column) {
+    address.clone_into(&mut like.address);
+    let cpus = cpus(remote::cpus());
+    settings.engine.workers = workers(column, cpus);
+    if !has_room(column, cpus) {
         // Threads that spin on one CPU keep each other from it.
         like.threads.spin_us = 0;
         settings.engine.application_spin_us = 0;
     }
-    if std::thread::available_parallelism().is_ok_and(|all| all.get() > 1) {
+    if remote::cpus() > 1 {
         settings.engine.cpus = (1..=settings.engine.workers).collect();
     }
     let all = senders + receivers;

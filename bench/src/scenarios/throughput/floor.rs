@@ -32,17 +32,17 @@ pub(super) enum Answer {
 const LISTENER: u64 = u64::MAX;
 
 /// Prints its address, and answers until the process is ended.
-pub(super) fn run(answer: Answer) -> Result<(), String> {
+pub(super) fn run(address: &str, answer: Answer) -> Result<(), String> {
     // It ends with whoever started it, as the other parts do.
     std::thread::spawn(|| {
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         std::process::exit(0);
     });
-    serve(answer).map_err(|error| format!("floor: {error}"))
+    serve(address, answer).map_err(|error| format!("floor: {error}"))
 }
 
-fn serve(answer: Answer) -> io::Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
+fn serve(address: &str, answer: Answer) -> io::Result<()> {
+    let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     println!("{}", listener.local_addr()?);
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;

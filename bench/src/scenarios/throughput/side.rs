@@ -1,15 +1,18 @@
 //! One side of the comparison: the process under test, and the process that sends to it.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::super::child::Side as Process;
+use super::super::remote::{self, Started, Tested};
+use super::super::shared::StoreDir;
 use super::client::{Load, Task};
 
 /// Who answers the orders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Kind {
     /// Bare sockets.
@@ -46,7 +49,7 @@ impl Kind {
 pub(super) struct Side {
     pub(super) kind: Kind,
     client: Process,
-    venue: Process,
+    venue: Tested,
 }
 
 /// A slice as it was measured.
@@ -57,43 +60,68 @@ pub(super) struct Slice {
 }
 
 impl Side {
-    /// Starts the side under test, and logs on as many sessions.
+    /// Starts the side under test, here or where `host` serves, and logs on as many sessions.
     pub(super) fn start(
-        kind: Kind,
-        sessions: usize,
+        (kind, sessions): (Kind, usize),
+        host: Option<&str>,
         store: &Path,
         peers: Option<&Path>,
     ) -> Result<Self, String> {
-        let mut venue = Process::start(kind.name(), &mut venue(kind, sessions, store, peers)?)?;
+        let part = Part { kind, sessions };
+        let command = || venue(part, "127.0.0.1:0", store, peers);
+        let mut venue = Tested::start(kind.name(), host, &part, command)?;
         let address = venue.line()?;
-        let mut command = super::role("client", sessions)?;
-        command.args(["--address", &address]).stdin(Stdio::piped());
-        let mut client = Process::start("the sending side", &mut command)?;
+        let mut command = super::command("client", sessions, &address)?;
+        let mut client = Process::start("the sending side", command.stdin(Stdio::piped()))?;
         client.line()?;
         Ok(Self { kind, client, venue })
     }
 
     /// Measures one slice.
     pub(super) fn slice(&mut self, task: Task) -> Result<Slice, String> {
-        let before = self.venue.cpu_ns();
+        let before = self.venue.cpu_ns()?;
         self.client.say(&serde_json::to_string(&task).map_err(|error| error.to_string())?)?;
         let load = self.client.line()?;
-        let cpu_ns = self.venue.cpu_ns().saturating_sub(before);
+        let cpu_ns = self.venue.cpu_ns()?.saturating_sub(before);
         let load = serde_json::from_str(&load).map_err(|error| format!("{load}: {error}"))?;
         Ok(Slice { load, cpu_ns })
     }
 }
 
-fn venue(
+/// A side under test.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Part {
     kind: Kind,
     sessions: usize,
+}
+
+/// Starts floors and engines for an initiator on another host.
+pub(super) fn serve(address: &str) -> Result<(), String> {
+    remote::serve("throughput", address, |part: Part, address| {
+        if part.kind.is_peer() || !SESSIONS.contains(&part.sessions) {
+            return Err("it serves the floor and Transfix, up to 100,000 sessions".to_owned());
+        }
+        super::open_files(part.sessions)?;
+        let store = StoreDir::new()?;
+        let mut command = venue(part, &address.to_string(), &store.0, None)?;
+        let side = Process::start(part.kind.name(), &mut command)?;
+        Ok(Started::new(side, Some(store)))
+    })
+}
+
+/// Sessions that are started for another host.
+const SESSIONS: RangeInclusive<usize> = 1..=100_000;
+
+fn venue(
+    Part { kind, sessions }: Part,
+    address: &str,
     store: &Path,
     peers: Option<&Path>,
 ) -> Result<Command, String> {
     let mut command = match kind {
-        Kind::Floor => super::role("floor", sessions)?,
-        Kind::TransfixFile => super::role("file", sessions)?,
-        Kind::TransfixMemory => super::role("memory", sessions)?,
+        Kind::Floor => super::command("floor", sessions, address)?,
+        Kind::TransfixFile => super::command("file", sessions, address)?,
+        Kind::TransfixMemory => super::command("memory", sessions, address)?,
         Kind::QuickfixFile | Kind::QuickfixMemory => {
             let program = peers.ok_or("QuickFIX needs its directory")?.join("qf_throughput");
             if !program.exists() {

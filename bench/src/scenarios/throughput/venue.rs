@@ -10,7 +10,7 @@ use super::orders::{VENUE, client};
 
 /// Prints its address, and serves until its standard input ends.
 pub(super) fn run(
-    sessions: usize,
+    (address, sessions): (&str, usize),
     durability: Durability,
     store: &Path,
     cpu: Option<usize>,
@@ -23,7 +23,7 @@ pub(super) fn run(
     settings.engine.pending_per_address_max = sessions.max(1_000);
     for n in 0..sessions {
         let id = SessionId::new(BeginString::Fix42, VENUE, &client(n));
-        let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+        let mut session = SessionSettings::new(Role::Acceptor, &id, address);
         session.store.durability = durability;
         session.store.store_dir = store.to_owned();
         settings.sessions.push(session);

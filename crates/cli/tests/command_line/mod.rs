@@ -18,6 +18,7 @@ mod running;
 mod settings;
 #[cfg(feature = "tls")]
 mod tls;
+mod two_hosts;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
