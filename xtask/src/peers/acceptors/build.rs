@@ -32,7 +32,8 @@ pub(super) fn all(folder: &Path) -> Vec<(Engine, Outcome<Vec<String>>)> {
         philadelphia(folder),
     ];
     all.extend(registry(folder));
-    all.extend(NOT_HERE.map(not_here));
+    all.push(quickfixgo(folder));
+    all.push(quickfixn());
     for (_, command) in &mut all {
         // `pinned` takes the option `--cpu` away, and does what it says.
         *command = pinned(folder).and_then(|pinned| {
@@ -82,24 +83,34 @@ fn registry(folder: &Path) -> [(Engine, Outcome<Vec<String>>); 2] {
     })
 }
 
-/// Engines without a program here: name, version, and why.
-const NOT_HERE: [[&str; 3]; 2] = [
-    [
-        "quickfixgo",
-        "",
-        "no program is written for it: the Go module proxy refused github.com/quickfixgo/quickfix",
-    ],
-    [
-        "QuickFIX/n",
-        "",
-        "no program is written for it: install a .NET SDK, which is not among Debian's packages",
-    ],
-];
-
-fn not_here([name, version, why]: [&'static str; 3]) -> (Engine, Outcome<Vec<String>>) {
+fn quickfixgo(folder: &Path) -> (Engine, Outcome<Vec<String>>) {
     let engine = Engine {
-        name,
-        version: version.to_owned(),
+        name: "quickfixgo",
+        version: "0.9.10".to_owned(),
+        stores: FILE_AND_MEMORY,
+        resends: FILE_AND_MEMORY,
+        validation: BOTH,
+        modes: DEFAULT,
+        durability: "write(2) of each message and of each number, no fsync (FileStoreSync=N)",
+        note: "its default flushes the disk for each message that is sent",
+    };
+    let program = folder.join("go_acceptor");
+    let built = run(Command::new("go")
+        .current_dir(root().join("bench/peers/go"))
+        .args(["build", "-trimpath", "-o"])
+        .arg(&program)
+        .arg("."));
+    let command = built
+        .map(|()| vec![program.display().to_string()])
+        .map_err(|error| format!("{error}; it needs Go 1.23 or later and the Go module proxy"));
+    (engine, command)
+}
+
+/// There is no program for it.
+fn quickfixn() -> (Engine, Outcome<Vec<String>>) {
+    let engine = Engine {
+        name: "QuickFIX/n",
+        version: String::new(),
         stores: &[],
         resends: &[],
         validation: &[],
@@ -107,6 +118,8 @@ fn not_here([name, version, why]: [&'static str; 3]) -> (Engine, Outcome<Vec<Str
         durability: "",
         note: "",
     };
+    let why =
+        "no program is written for it: install a .NET SDK, which is not among Debian's packages";
     (engine, Err(why.to_owned()))
 }
 
