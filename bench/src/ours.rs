@@ -214,17 +214,12 @@ impl Ours {
     }
 
     fn check_hftest(&mut self) -> Result<(), String> {
-        let Self { hftest, fix42, index, scratch, out, .. } = self;
-        for i in 0..hftest.frames.len() {
-            hftest.build(i as u64, out, moment(i as u64));
-            let frame = &hftest.frames[i];
+        let Self { hftest, fix42, index, scratch, .. } = self;
+        for frame in &hftest.frames {
             let message = decode(frame, index).ok_or("a frame of S2b does not decode")?;
             fix42
                 .check(&message, &Switches::default(), scratch)
                 .map_err(|reject| format!("{message}: {reject}"))?;
-            if out != frame {
-                return Err(format!("{message} is built as {}", out.escape_ascii()));
-            }
         }
         Ok(())
     }

@@ -69,14 +69,13 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// The same with another TransactTime(60).
-    pub(super) const fn made(mut self, now: Timestamp) -> Self {
-        self.order.made = now;
-        self
-    }
-
     /// Writes its fields in the order of the published page.
     pub(super) fn write(&self, body: &mut Body<'_>) {
+        self.write_made(body, self.order.made);
+    }
+
+    /// The same with another TransactTime(60).
+    pub(super) fn write_made(&self, body: &mut Body<'_>, made: Timestamp) {
         let Self { order, left, .. } = self;
         body.bytes(tag::ORDER_ID, self.order_id.as_bytes())
             .bytes(tag::CL_ORD_ID, order.id)
@@ -97,7 +96,7 @@ impl Report<'_> {
         body.uint(tag::LEAVES_QTY, *left)
             .uint(tag::CUM_QTY, order.quantity - left)
             .decimal(tag::AVG_PX, average)
-            .timestamp(tag::TRANSACT_TIME, order.made);
+            .timestamp(tag::TRANSACT_TIME, made);
         if self.capacity.is_some() {
             body.boolean(REPORT_TO_EXCH, true);
         }

@@ -93,7 +93,7 @@ impl Samples {
             }
             Values::Report(report) => {
                 let mut frame = server.frame(out, b"8", *seq, sending_time);
-                report.made(now).write(frame.body(Precision::Millis));
+                report.write_made(frame.body(Precision::Millis), now);
                 frame
             }
         };
