@@ -77,7 +77,9 @@ impl Messages {
             // The first message is of the millisecond 123.
             let built = codec.build_hftest(values, at_ms(123 + i as u64)).to_vec();
             let is_decoded = codec.decode_hftest(frame) && codec.decode_hftest(&built);
-            if !is_decoded || sorted(&built) != sorted(frame) {
+            // BodyLength(9) with leading zeros, with which CheckSum(10) differs.
+            let apart: &[&[u8]] = if built.len() == frame.len() { &[] } else { &[b"9=", b"10="] };
+            if !is_decoded || sorted(&built, apart) != sorted(frame, apart) {
                 let [built, frame] = [&built, frame].map(|bytes| bytes.escape_ascii().to_string());
                 return Err(format!("{built} for {frame}").into());
             }
@@ -86,12 +88,10 @@ impl Messages {
     }
 }
 
-/// The fields in an order that does not depend on the library; without BodyLength(9), which may
-/// have a fixed width, and CheckSum(10), which depends on it.
-fn sorted(frame: &[u8]) -> Vec<&[u8]> {
-    let fields = frame.split(|b| *b == 1);
-    let is_kept = |field: &&[u8]| !field.starts_with(b"9=") && !field.starts_with(b"10=");
-    let mut fields: Vec<_> = fields.filter(is_kept).collect();
+/// The fields in an order that does not depend on the library, without those that begin so.
+fn sorted<'a>(frame: &'a [u8], apart: &[&[u8]]) -> Vec<&'a [u8]> {
+    let is_kept = |field: &&[u8]| !apart.iter().any(|begin| field.starts_with(begin));
+    let mut fields: Vec<_> = frame.split(|b| *b == 1).filter(is_kept).collect();
     fields.sort();
     fields
 }
