@@ -17,12 +17,8 @@ use transfix_testkit::alloc::{Counting, thread_allocations};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const PLAN: Plan<'_> = Plan {
-    operations: &Operation::ALL,
-    sets: &[Set::Fixed, Set::Varied],
-    slices: 51,
-    slice: Slice::Ns(1_000_000),
-};
+const PLAN: Plan<'_> =
+    Plan { operations: &Operation::ALL, sets: &Set::ALL, slices: 51, slice: Slice::Ns(1_000_000) };
 
 fn main() -> ExitCode {
     match run() {
@@ -42,6 +38,8 @@ fn run() -> Result<(), String> {
     let series = measure::run(&mut ours, &mut peers, PLAN)?;
     println!("ns per operation, median of {} slices; allocations of ours: 0", PLAN.slices);
     println!("{}", table(&series));
+    println!("ns for a message of S2b, 13 orders and their 51 reports in turn, FIX42");
+    println!("{}", hftest_table(&series));
     for line in &peers.missing {
         println!("{line}");
     }
@@ -51,7 +49,7 @@ fn run() -> Result<(), String> {
 /// Once buffers have grown, nothing may allocate.
 fn check_allocations(ours: &mut Ours) -> Result<(), String> {
     for operation in Operation::ALL {
-        for set in [Set::Fixed, Set::Varied] {
+        for set in Set::ALL.into_iter().filter(|set| operation.is_on(*set)) {
             // The first calls let buffers grow.
             ours.run(operation, set, 200);
             let before = thread_allocations();
@@ -117,6 +115,25 @@ fn table(series: &[Series]) -> String {
                 compared.unwrap_or_default(),
             );
         }
+    }
+    text
+}
+
+/// The messages of S2b: each engine's time, and how many times less ours is.
+fn hftest_table(series: &[Series]) -> String {
+    let mut text = format!("{:<23} {:<22} {:>8} {:>9}\n", "operation", "engine", "ns", "of peer");
+    let mut rows: Vec<&Series> = series.iter().filter(|s| s.set == Set::Hftest).collect();
+    rows.sort_by_key(|s| (s.operation.name(), s.engine != OURS));
+    let mut ours = f64::NAN;
+    for s in rows {
+        let (ns, name) = (s.median_ns(), format!("hftest-{}", s.operation.name()));
+        let compared = if s.engine == OURS {
+            ours = ns;
+            String::new()
+        } else {
+            format!("1/{:.1}", ns / ours)
+        };
+        text += &format!("{name:<23} {:<22} {ns:>8.1} {compared:>9}\n", s.engine);
     }
     text
 }

@@ -13,7 +13,7 @@ pub enum Operation {
     DecodeSse2,
     /// The same as `Decode`, and all body fields read with their types.
     DecodeRead,
-    /// The same as `Decode`, and validated against FIX44.
+    /// The same as `Decode`, and validated against FIX44; messages of S2b against FIX42.
     DecodeValidate,
     /// A message already built is turned into bytes, length and checksum included.
     Encode,
@@ -110,8 +110,7 @@ impl Operation {
     }
 
     /// Whether it works on one message of its own, so that there is one set.
-    #[must_use]
-    pub const fn is_single(self) -> bool {
+    const fn is_single(self) -> bool {
         matches!(
             self,
             Self::Heartbeat
@@ -122,6 +121,16 @@ impl Operation {
                 | Self::Validate44
         )
     }
+
+    /// Whether it is carried out on the messages of that set.
+    #[must_use]
+    pub const fn is_on(self, set: Set) -> bool {
+        match set {
+            Set::Fixed => true,
+            Set::Varied => !self.is_single(),
+            Set::Hftest => matches!(self, Self::Decode | Self::DecodeValidate | Self::BuildEncode),
+        }
+    }
 }
 
 /// The messages worked on.
@@ -131,21 +140,27 @@ pub enum Set {
     Fixed,
     /// Different ones in turn.
     Varied,
+    /// Orders and reports of S2b in turn.
+    Hftest,
 }
 
 impl Set {
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Fixed, Self::Varied, Self::Hftest];
+
     /// Its name in the protocol of the peers.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
             Self::Varied => "varied",
+            Self::Hftest => "hftest",
         }
     }
 
     /// The set of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Fixed, Self::Varied].into_iter().find(|set| set.name() == name)
+        Self::ALL.into_iter().find(|set| set.name() == name)
     }
 }

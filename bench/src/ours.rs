@@ -10,6 +10,7 @@ use transfix::{Body, Decimal, Message, Misuse, Precision, Tag, Timestamp};
 use transfix::{dictionary, tag};
 
 use crate::operation::{Operation, Set};
+use crate::scenarios::hftest::sample::Samples;
 use crate::workload::{ENTRIES, EPOCH, Order, S4B, heartbeat, snapshot};
 
 /// What the session writes into each header beside MsgSeqNum(34) and SendingTime(52).
@@ -21,6 +22,7 @@ const STEP_NS: i64 = 1_000_003;
 pub struct Ours {
     fixed: Messages,
     varied: Messages,
+    hftest: Samples,
     header: Header,
     prepared: Prepared,
     fix42: Rules,
@@ -77,6 +79,7 @@ impl Ours {
         let mut ours = Self {
             fixed: Messages::of(vec![Order::of_page()]),
             varied: Messages::of(Order::varied()),
+            hftest: Samples::new(moment)?,
             header: Header::new(b"FIX.4.4", HEADER),
             prepared: prepared().map_err(|misuse| misuse.to_string())?,
             fix42: rules("FIX42")?,
@@ -98,7 +101,11 @@ impl Ours {
     /// The frames of a set, as peers get them.
     #[must_use]
     pub fn frames(&self, set: Set) -> &[Vec<u8>] {
-        &self.messages(set).frames
+        match set {
+            Set::Fixed => &self.fixed.frames,
+            Set::Varied => &self.varied.frames,
+            Set::Hftest => &self.hftest.frames,
+        }
     }
 
     /// Whether it is ours: a message object apart from its bytes is not.
@@ -115,15 +122,11 @@ impl Ours {
         }
     }
 
-    const fn messages(&self, set: Set) -> &Messages {
-        match set {
-            Set::Fixed => &self.fixed,
-            Set::Varied => &self.varied,
-        }
-    }
-
     /// Carries `operation` out `n` times; nanoseconds that they took together.
     pub fn run(&mut self, operation: Operation, set: Set, n: u64) -> u64 {
+        if set == Set::Hftest {
+            return self.run_hftest(operation, n);
+        }
         let Self { fixed, varied, header, prepared, fix42, fix44, scratch, out, typed, .. } = self;
         let (heartbeat, snapshot, layout) = (&self.heartbeat[..], &self.snapshot[..], &self.layout);
         let typed = typed.unwrap_or(Typed { write: Order::write, read, read_entries: walk });
@@ -167,12 +170,34 @@ impl Ours {
         }
     }
 
+    /// The same on the messages of S2b.
+    fn run_hftest(&mut self, operation: Operation, n: u64) -> u64 {
+        let Self { hftest, fix42, index, scratch, out, .. } = self;
+        let frames = &hftest.frames;
+        let frame_of = |i: u64| &frames[i as usize & (frames.len() - 1)][..];
+        match operation {
+            Operation::Decode => time(n, |i| decode(frame_of(i), index).is_some()),
+            Operation::DecodeValidate => time(n, |i| {
+                decode(frame_of(i), index)
+                    .map(|message| fix42.check(&message, &Switches::default(), scratch).is_ok())
+            }),
+            Operation::BuildEncode => time(n, |i| {
+                let written = hftest.build(i, out, black_box(moment(i)));
+                black_box(&out);
+                written
+            }),
+            // It is on other messages alone.
+            _ => 0,
+        }
+    }
+
     fn check(&mut self) -> Result<(), String> {
         for set in [Set::Fixed, Set::Varied] {
-            for i in 0..self.messages(set).frames.len() {
+            for i in 0..self.frames(set).len() {
                 self.check_one(set, i)?;
             }
         }
+        self.check_hftest()?;
         decode(&self.heartbeat, &mut self.index).ok_or("the Heartbeat(0) does not decode")?;
         let message = decode(&self.snapshot, &mut self.index).ok_or("no snapshot")?;
         if [walk(&message), read_entries(&message, &self.layout)] != [6 * ENTRIES; 2] {
@@ -186,6 +211,17 @@ impl Ours {
             Err(reject) if reject.tag == Some(Tag(47)) => Ok(()),
             other => Err(format!("S4b, FIX44: Rule80A(47) is not refused: {other:?}")),
         }
+    }
+
+    fn check_hftest(&mut self) -> Result<(), String> {
+        let Self { hftest, fix42, index, scratch, .. } = self;
+        for frame in &hftest.frames {
+            let message = decode(frame, index).ok_or("a frame of S2b does not decode")?;
+            fix42
+                .check(&message, &Switches::default(), scratch)
+                .map_err(|reject| format!("{message}: {reject}"))?;
+        }
+        Ok(())
     }
 
     /// Sets the typed messages, and checks what they write and read.

@@ -153,7 +153,7 @@ fn command_for(path: &Path) -> Command {
 
 fn write_workload(folder: &Path, ours: &Ours) -> Result<(), Box<dyn std::error::Error>> {
     std::fs::create_dir_all(folder)?;
-    for set in [Set::Fixed, Set::Varied] {
+    for set in Set::ALL {
         let mut text = Vec::new();
         for frame in ours.frames(set) {
             text.extend_from_slice(frame);

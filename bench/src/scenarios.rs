@@ -8,7 +8,7 @@ mod column;
 mod contest;
 mod demonstration;
 mod directory;
-mod hftest;
+pub(crate) mod hftest;
 mod html;
 mod page;
 mod plot;

@@ -46,6 +46,7 @@ struct Records {
     round_trip: Value,
     router: Value,
     hftest: Value,
+    hftest_codec: Value,
     throughput: Value,
     /// Instructions of one turn.
     turn: u64,
@@ -63,6 +64,7 @@ impl Records {
             round_trip: read("round-trip")?,
             router: read("router")?,
             hftest: read("hftest")?,
+            hftest_codec: read("hftest-codec")?,
             throughput: read("throughput")?,
             turn: turn
                 .ok_or_else(|| format!("{INSTRUCTIONS} does not begin with `turn: COUNT`"))?,
@@ -81,6 +83,7 @@ impl Records {
             "round-trip" => scenarios::trips(&self.round_trip),
             "router" => scenarios::router(&self.router),
             "hftest" => scenarios::hftest(&self.hftest),
+            "hftest codec" => tables::hftest_codec(&self.hftest_codec),
             "throughput" => scenarios::throughput(&self.throughput),
             "throughput in short" => scenarios::throughput_in_short(&self.throughput),
             "engines" => compare::engines(&self.echo, &self.round_trip),

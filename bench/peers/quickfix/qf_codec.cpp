@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "hftest.hpp"
+
 #ifndef PEER_VERSION
 #define PEER_VERSION "unknown"
 #endif
@@ -126,9 +128,11 @@ public:
     if (!refuses(fix44_)) throw std::runtime_error("FIX44 takes Rule80A(47)");
     load(fixed_, folder + "/fixed");
     load(varied_, folder + "/varied");
+    load_hftest(folder + "/hftest");
   }
 
   long run(const std::string& operation, const std::string& set_name, long n) {
+    if (set_name == "hftest") return run_hftest(operation, n);
     const Set& set = set_name == "fixed" ? fixed_ : varied_;
     if (operation == "decode")
       return timed(n, [&](long i) { keep(decode(set, i)); });
@@ -150,6 +154,22 @@ public:
   }
 
 private:
+  // The messages of S2b, FIX 4.2, of both types in turn.
+  long run_hftest(const std::string& operation, long n) {
+    const auto frame = [&](long i) -> const std::string& { return hftest_[i % hftest_.size()]; };
+    if (operation == "decode")
+      return timed(n, [&](long i) { keep(decode42(frame(i))); });
+    if (operation == "decode-validate")
+      return timed(n, [&](long i) { fix42_.validate(decode42(frame(i))); });
+    if (operation == "build-encode")
+      return timed(n, [&](long i) {
+        out_.clear();
+        values_[i % values_.size()].encode(moment(i), out_);
+        keep(out_);
+      });
+    throw std::runtime_error("unknown operation " + operation);
+  }
+
   template <class Work>
   static long timed(long n, Work work) {
     const auto start = std::chrono::steady_clock::now();
@@ -180,6 +200,13 @@ private:
   FIX44::NewOrderSingle decode(const Set& set, long i) const {
     FIX44::NewOrderSingle message;
     message.setString(set.frames[i % set.frames.size()], true, &fix44_, &fix44_);
+    return message;
+  }
+
+  // As its session does, which does not know the type beforehand.
+  FIX::Message decode42(const std::string& frame) const {
+    FIX::Message message;
+    message.setString(frame, true, &fix42_, &fix42_);
     return message;
   }
 
@@ -215,9 +242,26 @@ private:
     }
   }
 
+  void load_hftest(const std::string& path) {
+    hftest_ = lines_of(path);
+    for (std::size_t i = 0; i < hftest_.size(); ++i) {
+      const FIX::Message message = decode42(hftest_[i]);
+      fix42_.validate(message);
+      values_.emplace_back(message);
+      // The first message is of the millisecond 123.
+      std::string again;
+      values_.back().encode(moment(long(i) + 123), again);
+      for (const std::string& text : {again, message.toString()})
+        if (sorted_fields(text) != sorted_fields(hftest_[i]))
+          throw std::runtime_error("differs: " + hftest_[i] + "\n" + text);
+    }
+  }
+
   FIX::DataDictionary fix42_, fix44_;
   FIX::Message s4b_;
   Set fixed_, varied_;
+  std::vector<std::string> hftest_;
+  std::vector<HftestValues> values_;
   std::string out_;
 };
 

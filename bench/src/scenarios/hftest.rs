@@ -10,6 +10,7 @@ mod input;
 mod keys;
 mod orders;
 mod replies;
+pub(crate) mod sample;
 mod server;
 
 use std::io::Write;

@@ -101,7 +101,8 @@ pub(super) fn ahead(records: &Records) -> Option<String> {
         }
     }
     lines.extend(latency(&records.latency)?);
-    lines.extend(codec(&records.codec)?);
+    lines.extend(codec("Codec", &records.codec)?);
+    lines.extend(codec("Codec, S2b", &records.hftest_codec)?);
     lines.extend(throughput(&records.throughput)?);
     if lines.is_empty() {
         lines.push("In none of the recorded figures.".to_owned());
@@ -129,7 +130,7 @@ fn latency(record: &Value) -> Option<Vec<String>> {
     Some(lines)
 }
 
-fn codec(record: &Value) -> Option<Vec<String>> {
+fn codec(name: &str, record: &Value) -> Option<Vec<String>> {
     let mut lines = Vec::new();
     for row in record["rows"].as_array()? {
         for peer in ["quickfix-cpp", "quickfixj", "rustyfix", "ironfix"] {
@@ -138,7 +139,7 @@ fn codec(record: &Value) -> Option<Vec<String>> {
             {
                 let (what, ours) = (row["what"].as_str()?, number(&row["fixed"])?);
                 let theirs = number(&row[peer])?;
-                lines.push(format!("Codec, {what}: {peer} {theirs} ns, ours {ours}."));
+                lines.push(format!("{name}, {what}: {peer} {theirs} ns, ours {ours}."));
             }
         }
     }

@@ -2,13 +2,7 @@
 
 use serde_json::Value;
 
-use super::tables::{number, recorded, us};
-
-/// How it is repeated, and how busy the machine was.
-fn repeated(record: &Value) -> Option<String> {
-    let (command, load) = (record["command"].as_str()?, record["load_before"].as_str()?);
-    Some(format!("`{command}`; load of the machine before: {load}.\n"))
-}
+use super::tables::{number, recorded, repeated, us};
 
 /// `1.27 (1.23–1.53)`: how many times, and where that lies with 95 % confidence.
 pub(super) fn ratio(ratio: &Value, field: &str) -> Option<String> {

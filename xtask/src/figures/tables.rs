@@ -26,6 +26,12 @@ pub(super) fn recorded(record: &Value) -> Option<String> {
     Some(format!("Recorded {}: {}; {}.\n", text("recorded")?, text("machine")?, text("software")?))
 }
 
+/// How it is repeated, and how busy the machine was.
+pub(super) fn repeated(record: &Value) -> Option<String> {
+    let (command, load) = (record["command"].as_str()?, record["load_before"].as_str()?);
+    Some(format!("`{command}`; load of the machine before: {load}.\n"))
+}
+
 /// Microseconds with one decimal.
 pub(super) fn us(figures: &Value, field: &str) -> Option<String> {
     Some(format!("{:.1}", figures[field].as_u64()? as f64 / 1000.0))
@@ -176,6 +182,25 @@ pub(super) fn codec(record: &Value) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
+/// The codec's operations on the messages of S2b, with the ratio to each peer.
+pub(super) fn hftest_codec(record: &Value) -> Option<String> {
+    let peers = CODECS.map(|(_, name)| name).join(" | ");
+    let mut text = recorded(record)? + &repeated(record)?;
+    text +=
+        &format!("\n| ns a message | Transfix | {peers} | asked |\n{}\n", "|---".repeat(7) + "|");
+    for row in record["rows"].as_array()? {
+        let mut cells = vec![row["what"].as_str()?.to_owned(), number(&row["fixed"])?];
+        for (key, _) in CODECS {
+            cells.push(match number(&row[key]) {
+                Some(ns) => format!("{ns} ({})", times(&row["fixed"], &row[key])?),
+                None => "–".to_owned(),
+            });
+        }
+        text += &format!("| {} | {} |\n", cells.join(" | "), row["asked"].as_str()?);
+    }
+    Some(text.trim_end().to_owned())
+}
+
 /// Three operations in words.
 pub(super) fn codec_in_short(record: &Value) -> Option<String> {
     let rows = record["rows"].as_array()?;
@@ -217,5 +242,20 @@ mod tests {
         assert_eq!(number(&Value::Null), None);
         assert_eq!(times(&Value::from(32), &Value::from(600)).as_deref(), Some("1/18.8"));
         assert_eq!(times(&Value::from(42), &Value::from(1_273)).as_deref(), Some("1/30"));
+    }
+
+    #[test]
+    fn each_peer_has_its_ratio_in_the_table_of_s2b() {
+        let record = serde_json::json!({
+            "recorded": "2026-01-02", "machine": "M", "software": "S",
+            "command": "C", "load_before": "0.1",
+            "rows": [{
+                "what": "decode", "fixed": 50, "quickfix-cpp": 1_500, "ironfix": 400,
+                "rustyfix": null, "asked": "1/5"
+            }]
+        });
+        let table = hftest_codec(&record).expect("a whole record");
+        let row = "| decode | 50 | 1,500 (1/30) | – | – | 400 (1/8.0) | 1/5 |";
+        assert_eq!(table.lines().last(), Some(row));
     }
 }

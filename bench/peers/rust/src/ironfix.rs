@@ -6,12 +6,14 @@ use std::hint::black_box;
 use ironfix_core::Timestamp;
 use ironfix_tagvalue::{Decoder, Encoder, FieldIndex};
 
+use crate::hftest::Values;
 use crate::order::{CHARS, TEXTS};
 use crate::{Codec, Order};
 
 pub(crate) struct Ironfix {
     index: FieldIndex,
     encoder: Encoder,
+    encoder42: Encoder,
     /// It has no decimals: they are printed here.
     text: String,
 }
@@ -19,7 +21,16 @@ pub(crate) struct Ironfix {
 impl Ironfix {
     pub(crate) fn new() -> Self {
         let index = FieldIndex::with_capacity(64);
-        Self { index, encoder: Encoder::new("FIX.4.4"), text: String::new() }
+        let [encoder, encoder42] = ["FIX.4.4", "FIX.4.2"].map(Encoder::new);
+        Self { index, encoder, encoder42, text: String::new() }
+    }
+}
+
+/// Puts a decimal, printed into `text`.
+fn put_decimal(encoder: &mut Encoder, text: &mut String, tag: u32, value: rust_decimal::Decimal) {
+    text.clear();
+    if write!(text, "{value}").is_ok() {
+        encoder.put_str(tag, text);
     }
 }
 
@@ -65,10 +76,7 @@ impl Codec for Ironfix {
         encoder.put_str(1, &order.account);
         for (tag, value) in [(38, Some(order.order_qty)), (44, order.price)] {
             if let Some(value) = value {
-                text.clear();
-                if write!(text, "{value}").is_ok() {
-                    encoder.put_str(tag, text);
-                }
+                put_decimal(encoder, text, tag, value);
             }
         }
         encoder.put_str(11, &order.cl_ord_id);
@@ -83,5 +91,45 @@ impl Codec for Ironfix {
         encoder.put_str(107, &order.security_desc);
         encoder.put_str(167, &order.security_type);
         encoder.finish().map_or(0, <[u8]>::len)
+    }
+
+    fn decode_hftest(&mut self, frame: &[u8]) -> bool {
+        self.decode(frame)
+    }
+
+    fn build_hftest(&mut self, values: &Values, at_ms: i64) -> &[u8] {
+        let Ok(now) = Timestamp::from_millis(at_ms as u64) else { return &[] };
+        let Self { encoder42: encoder, text, .. } = self;
+        encoder.clear();
+        encoder.put_str(35, if values.report.is_some() { "8" } else { "D" });
+        encoder.put_str(49, &values.sender);
+        encoder.put_str(56, &values.target);
+        encoder.put_uint(34, values.seq);
+        encoder.put_str(52, &now.format_millis());
+        if let Some(report) = &values.report {
+            encoder.put_str(37, &report.order_id);
+            encoder.put_str(17, &report.exec_id);
+            encoder.put_char(20, '0');
+            encoder.put_char(150, '0');
+            encoder.put_char(39, report.status);
+            if let Some(capacity) = report.capacity {
+                encoder.put_char(29, capacity);
+                encoder.put_bool(113, true);
+            }
+            encoder.put_uint(151, report.left);
+            encoder.put_uint(14, report.traded);
+            put_decimal(encoder, text, 6, report.average);
+        } else {
+            encoder.put_char(40, '2');
+        }
+        encoder.put_str(11, &values.cl_ord_id);
+        encoder.put_char(21, '1');
+        encoder.put_str(55, &values.symbol);
+        encoder.put_char(54, values.side);
+        encoder.put_str(60, &now.format_millis());
+        encoder.put_uint(38, values.quantity);
+        put_decimal(encoder, text, 44, values.price);
+        encoder.put_char(59, values.time_in_force);
+        encoder.finish().unwrap_or_default()
     }
 }

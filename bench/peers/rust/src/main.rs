@@ -2,6 +2,7 @@
 //! from standard input, and answers each by the nanoseconds that it took. The messages lie in the
 //! folder.
 
+mod hftest;
 mod ironfix;
 mod order;
 mod rustyfix;
@@ -25,6 +26,10 @@ trait Codec {
     fn decode_read(&mut self, frame: &[u8]) -> usize;
     /// Bytes of the order built anew, with both times of that moment (ms since 1970).
     fn build(&mut self, order: &Order, at_ms: i64) -> usize;
+    /// As `decode`, of a message of S2b in FIX 4.2.
+    fn decode_hftest(&mut self, frame: &[u8]) -> bool;
+    /// The same message built anew, with both times of that moment.
+    fn build_hftest(&mut self, values: &hftest::Values, at_ms: i64) -> &[u8];
 }
 
 struct Messages {
@@ -34,9 +39,7 @@ struct Messages {
 
 impl Messages {
     fn read(path: &Path) -> Outcome<Self> {
-        let text = std::fs::read(path)?;
-        let lines = text.split(|&b| b == b'\n').filter(|line| !line.is_empty());
-        let frames: Vec<Vec<u8>> = lines.map(<[u8]>::to_vec).collect();
+        let frames = read_frames(path)?;
         let orders = frames.iter().map(|frame| Order::of(frame)).collect::<Outcome<_>>()?;
         Ok(Self { frames, orders })
     }
@@ -57,6 +60,13 @@ impl Messages {
     }
 }
 
+/// The messages of a file, one a line.
+fn read_frames(path: &Path) -> Outcome<Vec<Vec<u8>>> {
+    let text = std::fs::read(path)?;
+    let lines = text.split(|&b| b == b'\n').filter(|line| !line.is_empty());
+    Ok(lines.map(<[u8]>::to_vec).collect())
+}
+
 /// The time steps on, so that digits change.
 fn at_ms(i: u64) -> i64 {
     1_795_262_400_000 + i as i64
@@ -75,14 +85,19 @@ fn serve<C: Codec>(mut codec: C, folder: &Path) -> Outcome<()> {
     let varied = Messages::read(&folder.join("varied"))?;
     fixed.check(&mut codec)?;
     varied.check(&mut codec)?;
+    let hftest = hftest::Messages::read(&folder.join("hftest"), &mut codec)?;
     let mut out = std::io::stdout();
     writeln!(out, "ready {} decode decode-read build-encode", C::NAME)?;
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let words: Vec<&str> = line.split_whitespace().collect();
         let [operation, set, n] = words[..] else { return Err("OPERATION SET N".into()) };
-        let Messages { frames, orders } = if set == "fixed" { &fixed } else { &varied };
         let n = n.parse()?;
+        if set == "hftest" {
+            writeln!(out, "{}", run_hftest(&mut codec, &hftest, operation, n)?)?;
+            continue;
+        }
+        let Messages { frames, orders } = if set == "fixed" { &fixed } else { &varied };
         let frame = |i: u64| &frames[i as usize % frames.len()][..];
         let order = |i: u64| &orders[i as usize % orders.len()];
         let ns = match operation {
@@ -94,6 +109,23 @@ fn serve<C: Codec>(mut codec: C, folder: &Path) -> Outcome<()> {
         writeln!(out, "{ns}")?;
     }
     Ok(())
+}
+
+fn run_hftest<C: Codec>(
+    codec: &mut C,
+    hftest::Messages { frames, values }: &hftest::Messages,
+    operation: &str,
+    n: u64,
+) -> Outcome<u64> {
+    let frame = |i: u64| &frames[i as usize % frames.len()][..];
+    let values = |i: u64| &values[i as usize % values.len()];
+    match operation {
+        "decode" => Ok(timed(n, |i| codec.decode_hftest(black_box(frame(i))))),
+        "build-encode" => {
+            Ok(timed(n, |i| codec.build_hftest(black_box(values(i)), at_ms(i)).len()))
+        }
+        _ => Err(format!("unknown operation {operation}").into()),
+    }
 }
 
 fn main() -> Outcome<()> {

@@ -20,26 +20,45 @@ pub(crate) struct Order {
     pub(crate) security_type: String,
 }
 
+/// The fields of a frame by their tags.
+pub(crate) struct Fields<'a>(&'a str);
+
+impl<'a> Fields<'a> {
+    pub(crate) fn of(frame: &'a [u8]) -> Outcome<Self> {
+        Ok(Self(std::str::from_utf8(frame)?))
+    }
+
+    fn find(&self, tag: &str) -> Option<&'a str> {
+        let fields = self.0.split('\u{1}').filter_map(|field| field.split_once('='));
+        fields.filter(|field| field.0 == tag).map(|field| field.1).next()
+    }
+
+    pub(crate) fn text(&self, tag: &str) -> Outcome<String> {
+        self.find(tag).map(str::to_owned).ok_or_else(|| format!("no {tag}").into())
+    }
+
+    pub(crate) fn char(&self, tag: &str) -> Outcome<char> {
+        let char = self.find(tag).and_then(|text| text.chars().next());
+        char.ok_or_else(|| format!("no {tag}").into())
+    }
+}
+
 impl Order {
     pub(crate) fn of(frame: &[u8]) -> Outcome<Self> {
-        let frame = std::str::from_utf8(frame)?;
-        let find = |tag: &str| {
-            frame.split('\u{1}').filter_map(|f| f.split_once('=')).find(|f| f.0 == tag).map(|f| f.1)
-        };
-        let text = |tag| find(tag).map(str::to_owned).ok_or_else(|| format!("no {tag}"));
-        let char =
-            |tag| find(tag).and_then(|t| t.chars().next()).ok_or_else(|| format!("no {tag}"));
+        let fields = Fields::of(frame)?;
+        let text = |tag| fields.text(tag);
+        let char = |tag| fields.char(tag);
         Ok(Self {
             seq: text("34")?.parse()?,
             sender_sub_id: text("50")?,
             account: text("1")?,
             cl_ord_id: text("11")?,
             order_qty: text("38")?.parse()?,
-            price: find("44").map(str::parse).transpose()?,
+            price: fields.find("44").map(str::parse).transpose()?,
             ord_type: char("40")?,
             side: char("54")?,
             symbol: text("55")?,
-            text: find("58").map(str::to_owned),
+            text: fields.find("58").map(str::to_owned),
             time_in_force: char("59")?,
             security_desc: text("107")?,
             security_type: text("167")?,

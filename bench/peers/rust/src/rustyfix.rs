@@ -1,4 +1,4 @@
-//! rustyfix: decodes with its FIX 4.4 dictionary into a message with random access.
+//! rustyfix: decodes with its dictionary of the version into a message with random access.
 
 use std::hint::black_box;
 
@@ -7,20 +7,23 @@ use rust_decimal::Decimal;
 use rustyfix::prelude::*;
 use rustyfix::tagvalue::{Decoder, Encoder};
 
+use crate::hftest::Values;
 use crate::order::{CHARS, TEXTS};
 use crate::{Codec, Order, Outcome};
 
 pub(crate) struct Rustyfix {
     decoder: Decoder,
+    decoder42: Decoder,
     encoder: Encoder,
     buffer: Vec<u8>,
 }
 
 impl Rustyfix {
     pub(crate) fn new() -> Outcome<Self> {
-        let dictionary = Dictionary::fix44().map_err(|error| format!("{error:?}"))?;
+        let [decoder, decoder42] = [Dictionary::fix44(), Dictionary::fix42()]
+            .map(|read| read.map(Decoder::new).map_err(|error| format!("{error:?}")));
         let (encoder, buffer) = (Encoder::default(), Vec::new());
-        Ok(Self { decoder: Decoder::new(dictionary), encoder, buffer })
+        Ok(Self { decoder: decoder?, decoder42: decoder42?, encoder, buffer })
     }
 }
 
@@ -76,5 +79,46 @@ impl Codec for Rustyfix {
         m.set(107, order.security_desc.as_str());
         m.set(167, order.security_type.as_str());
         m.done().0.len()
+    }
+
+    fn decode_hftest(&mut self, frame: &[u8]) -> bool {
+        self.decoder42.decode(frame).is_ok()
+    }
+
+    fn build_hftest(&mut self, values: &Values, at_ms: i64) -> &[u8] {
+        let Some(now) = DateTime::from_timestamp_millis(at_ms) else { return &[] };
+        let now = now.naive_utc();
+        self.buffer.clear();
+        let msg_type = if values.report.is_some() { b"8" } else { b"D" };
+        let mut m = self.encoder.start_message(b"FIX.4.2", &mut self.buffer, msg_type);
+        m.set(49, values.sender.as_str());
+        m.set(56, values.target.as_str());
+        m.set(34, values.seq);
+        m.set(52, now);
+        if let Some(report) = &values.report {
+            m.set(37, report.order_id.as_str());
+            m.set(17, report.exec_id.as_str());
+            m.set(20, b"0");
+            m.set(150, b"0");
+            m.set(39, &[report.status as u8]);
+            if let Some(capacity) = report.capacity {
+                m.set(29, &[capacity as u8]);
+                m.set(113, true);
+            }
+            m.set(151, report.left);
+            m.set(14, report.traded);
+            m.set(6, report.average);
+        } else {
+            m.set(40, b"2");
+        }
+        m.set(11, values.cl_ord_id.as_str());
+        m.set(21, b"1");
+        m.set(55, values.symbol.as_str());
+        m.set(54, &[values.side as u8]);
+        m.set(60, now);
+        m.set(38, values.quantity);
+        m.set(44, values.price);
+        m.set(59, &[values.time_in_force as u8]);
+        m.done().0
     }
 }

@@ -264,8 +264,8 @@ mod tests {
             book.sent(&order);
             let order = frame(b"D", |body| order.write(body));
             replies
-                .answer(&parsed(&order, &mut FieldIndex::default()), |fill| {
-                    reports.push(frame(b"8", |body| fill(body)));
+                .answer(&parsed(&order, &mut FieldIndex::default()), |report| {
+                    reports.push(frame(b"8", |body| report.write(body)));
                     Ok::<(), ()>(())
                 })
                 .unwrap()

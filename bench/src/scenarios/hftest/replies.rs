@@ -28,6 +28,7 @@ pub(super) struct Replies {
 }
 
 /// What a report copies from its order.
+#[derive(Clone, Copy, Debug)]
 struct Read<'a> {
     id: &'a [u8],
     symbol: &'a [u8],
@@ -54,6 +55,55 @@ impl<'a> Read<'a> {
     }
 }
 
+/// The values of one ExecutionReport(8).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Report<'a> {
+    order: Read<'a>,
+    order_id: Id,
+    exec_id: Id,
+    status: u8,
+    /// What of the order is still to be filled.
+    left: u64,
+    /// LastCapacity(29): of the first report of an order alone.
+    capacity: Option<u8>,
+}
+
+impl Report<'_> {
+    /// Writes its fields in the order of the published page.
+    pub(super) fn write(&self, body: &mut Body<'_>) {
+        self.write_made(body, self.order.made);
+    }
+
+    /// The same with another TransactTime(60).
+    pub(super) fn write_made(&self, body: &mut Body<'_>, made: Timestamp) {
+        let Self { order, left, .. } = self;
+        body.bytes(tag::ORDER_ID, self.order_id.as_bytes())
+            .bytes(tag::CL_ORD_ID, order.id)
+            .bytes(tag::EXEC_ID, self.exec_id.as_bytes())
+            .char(tag::EXEC_TRANS_TYPE, b'0')
+            .char(tag::EXEC_TYPE, b'0')
+            .char(tag::ORD_STATUS, self.status)
+            .bytes(tag::SYMBOL, order.symbol)
+            .char(tag::SIDE, order.side)
+            .uint(tag::ORDER_QTY, order.quantity)
+            .decimal(tag::PRICE, order.price)
+            .char(tag::TIME_IN_FORCE, order.time_in_force);
+        let mut average = order.price;
+        if let Some(capacity) = self.capacity {
+            body.char(LAST_CAPACITY, capacity);
+            average = Decimal::new(0, 0);
+        }
+        body.uint(tag::LEAVES_QTY, *left)
+            .uint(tag::CUM_QTY, order.quantity - left)
+            .decimal(tag::AVG_PX, average)
+            .timestamp(tag::TRANSACT_TIME, made);
+        if self.capacity.is_some() {
+            body.boolean(REPORT_TO_EXCH, true);
+        }
+        body.char(tag::HANDL_INST, order.handl_inst);
+    }
+}
+
 impl Replies {
     /// With `is_valid` all fields have values of FIX 4.2; without, LastCapacity(29) has the one of
     /// the published page, 5, which FIX 4.2 does not know.
@@ -62,70 +112,41 @@ impl Replies {
         Self { random: Random::new(seed), orders: 0, trades: 0, capacity }
     }
 
-    /// Answers an order: hands what writes the fields of each report to `send`, until one fails.
+    /// Answers an order: hands each report to `send`, until one fails.
     ///
     /// # Errors
     /// [`Reject`] if the order lacks something; inside, what `send` says.
-    pub(super) fn answer<E>(
+    pub(super) fn answer<'a, E>(
         &mut self,
-        order: &Message<'_>,
-        mut send: impl FnMut(&dyn Fn(&mut Body<'_>)) -> Result<(), E>,
+        order: &Message<'a>,
+        mut send: impl FnMut(&Report<'a>) -> Result<(), E>,
     ) -> Result<Result<(), E>, Reject> {
         let order = Read::of(order)?;
         self.orders += 1;
         let order_id = Id::new("ord", self.orders);
         let status = FIRST[self.random.below(FIRST.len() as u32) as usize];
-        let capacity = self.capacity;
-        let first = |body: &mut Body<'_>| {
-            begin(body, &order, [&order_id, &order_id], status);
-            body.char(LAST_CAPACITY, capacity);
-            end(body, &order, [order.quantity, 0], Decimal::new(0, 0));
-            body.boolean(REPORT_TO_EXCH, true).char(tag::HANDL_INST, order.handl_inst);
-        };
-        if let Err(why) = send(&first) {
+        let (mut left, capacity) = (order.quantity, Some(self.capacity));
+        let mut report = Report { order, order_id, exec_id: order_id, status, left, capacity };
+        if let Err(why) = send(&report) {
             return Ok(Err(why));
         }
-        let mut left = if status == NEW { order.quantity } else { 0 };
+        if status != NEW {
+            left = 0;
+        }
+        report.capacity = None;
         while left > 0 {
             let most = u32::try_from(left).unwrap_or(u32::MAX);
             left -= 1 + u64::from(self.random.below(most));
             self.trades += 1;
-            let trade_id = Id::new("exec", self.trades);
-            let status = if left > 0 { PARTIALLY_FILLED } else { FILLED };
-            let trade = |body: &mut Body<'_>| {
-                begin(body, &order, [&order_id, &trade_id], status);
-                end(body, &order, [left, order.quantity - left], order.price);
-                body.char(tag::HANDL_INST, order.handl_inst);
-            };
-            if let Err(why) = send(&trade) {
+            report.exec_id = Id::new("exec", self.trades);
+            report.status = if left > 0 { PARTIALLY_FILLED } else { FILLED };
+            report.left = left;
+            if let Err(why) = send(&report) {
                 return Ok(Err(why));
             }
         }
         Ok(Ok(()))
     }
-}
-
-/// The fields up to TimeInForce(59), in the order of the published page.
-fn begin(body: &mut Body<'_>, order: &Read<'_>, [order_id, exec_id]: [&Id; 2], status: u8) {
-    body.bytes(tag::ORDER_ID, order_id.as_bytes())
-        .bytes(tag::CL_ORD_ID, order.id)
-        .bytes(tag::EXEC_ID, exec_id.as_bytes())
-        .char(tag::EXEC_TRANS_TYPE, b'0')
-        .char(tag::EXEC_TYPE, b'0')
-        .char(tag::ORD_STATUS, status)
-        .bytes(tag::SYMBOL, order.symbol)
-        .char(tag::SIDE, order.side)
-        .uint(tag::ORDER_QTY, order.quantity)
-        .decimal(tag::PRICE, order.price)
-        .char(tag::TIME_IN_FORCE, order.time_in_force);
-}
-
-/// The fields from LeavesQty(151) to TransactTime(60).
-fn end(body: &mut Body<'_>, order: &Read<'_>, [left, traded]: [u64; 2], price: Decimal) {
-    body.uint(tag::LEAVES_QTY, left)
-        .uint(tag::CUM_QTY, traded)
-        .decimal(tag::AVG_PX, price)
-        .timestamp(tag::TRANSACT_TIME, order.made);
 }
 
 #[cfg(test)]
@@ -150,9 +171,9 @@ mod tests {
         let mut replies = Replies::new(4, is_valid);
         let mut answer = || {
             let mut all = Vec::new();
-            let answered = replies.answer(&message, |fill| {
+            let answered = replies.answer(&message, |report| {
                 let mut bytes = Vec::new();
-                Body::detached(&mut bytes, Precision::Millis, fill)?;
+                Body::detached(&mut bytes, Precision::Millis, |body| report.write(body))?;
                 all.push(String::from_utf8(bytes).unwrap().replace('\x01', "|"));
                 Ok::<(), transfix::codec::Misuse>(())
             });

@@ -111,10 +111,10 @@ impl Application for Answers {
         let Self { replies, made, drop, totals, .. } = self;
         totals.orders.fetch_add(1, Ordering::Relaxed);
         let mut sent = 0;
-        let answered = replies.answer(message, |fill| {
+        let answered = replies.answer(message, |report| {
             *made += 1;
             if *drop != Some(*made) {
-                session.send("8", fill)?;
+                session.send("8", |body| report.write(body))?;
                 sent += 1;
             }
             Ok::<(), SendError>(())

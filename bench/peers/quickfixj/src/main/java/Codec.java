@@ -49,6 +49,7 @@ public final class Codec {
   private final Message s4b = new Message();
   private final Set fixed;
   private final Set varied;
+  private final Hftest hftest;
   /** Where results go, so that nothing is optimised away. */
   private Object sink;
 
@@ -62,6 +63,7 @@ public final class Codec {
     }
     fixed = load(folder.resolve("fixed"));
     varied = load(folder.resolve("varied"));
+    hftest = new Hftest(lines(folder.resolve("hftest")), fix42, settings);
   }
 
   private static List<String> lines(Path path) throws Exception {
@@ -92,10 +94,13 @@ public final class Codec {
     return message;
   }
 
+  /** The time steps on, so that digits change. */
+  static LocalDateTime moment(int i) {
+    return LocalDateTime.ofEpochSecond(EPOCH_S + i / 1000, i % 1000 * 1_000_000, ZoneOffset.UTC);
+  }
+
   private static NewOrderSingle built(Order order, int i) {
-    // The time steps on, so that digits change.
-    LocalDateTime now =
-        LocalDateTime.ofEpochSecond(EPOCH_S + i / 1000, i % 1000 * 1_000_000, ZoneOffset.UTC);
+    LocalDateTime now = moment(i);
     NewOrderSingle m = new NewOrderSingle();
     Message.Header header = (Message.Header) m.getHeader();
     header.setField(new MsgSeqNum(order.seq));
@@ -173,6 +178,9 @@ public final class Codec {
   }
 
   private long run(String operation, String setName, int n) throws Exception {
+    if (setName.equals("hftest")) {
+      return runHftest(operation, n);
+    }
     Set set = setName.equals("fixed") ? fixed : varied;
     int size = set.frames.size();
     switch (operation) {
@@ -200,6 +208,16 @@ public final class Codec {
       default:
         throw new IllegalArgumentException("unknown operation " + operation);
     }
+  }
+
+  /** The messages of S2b, FIX 4.2, of both types in turn. */
+  private long runHftest(String operation, int n) throws Exception {
+    return switch (operation) {
+      case "decode" -> timed(n, hftest::decode);
+      case "decode-validate" -> timed(n, hftest::validated);
+      case "build-encode" -> timed(n, i -> hftest.built(i, moment(i)).toString());
+      default -> throw new IllegalArgumentException("unknown operation " + operation);
+    };
   }
 
   /** Only the turning into text is timed: messages are built before, in small batches. */
@@ -233,6 +251,9 @@ public final class Codec {
       for (String operation : operations) {
         codec.run(operation, "fixed", 10_000);
         codec.run(operation, "varied", 10_000);
+      }
+      for (String operation : new String[] {"decode", "decode-validate", "build-encode"}) {
+        codec.run(operation, "hftest", 10_000);
       }
     }
     System.out.println("ready quickfixj-" + version + " " + String.join(" ", operations));

@@ -1,0 +1,126 @@
+//! Messages of the scenario for the codec's benchmark: the first orders of a run and all reports of
+//! them, as the two sides write them.
+//!
+//! Invariant: the same messages in every run and on every machine, in the proportion of the
+//! scenario: 3.92 reports an order, where chance gives 3.93.
+
+use transfix::codec::{CheckSumPolicy, FieldIndex, encode::Header};
+use transfix::{Message, Precision, Timestamp};
+
+use super::orders::{Maker, Order};
+use super::replies::{Replies, Report};
+
+/// Orders, and their reports.
+const ORDERS: usize = 13;
+const REPORTS: usize = 51;
+/// Messages, a power of two.
+const MESSAGES: usize = ORDERS + REPORTS;
+/// A seed that gives [`REPORTS`], 4 last fills among them, and no price that ends in 0, which an
+/// engine that keeps prices as f64 would not write.
+const SEED: u64 = 310;
+
+/// The values of a message.
+#[derive(Debug)]
+enum Values {
+    Order(Order),
+    Report(Report<'static>),
+}
+
+/// The messages, and what both sides need to write them anew.
+#[derive(Debug)]
+pub(crate) struct Samples {
+    /// As they were sent, message i at the moment i of the benchmark.
+    pub(crate) frames: Vec<Vec<u8>>,
+    /// With MsgSeqNum(34).
+    values: Vec<(u64, Values)>,
+    client: Header,
+    server: Header,
+}
+
+impl Samples {
+    /// Makes them, each at its own `moment`.
+    ///
+    /// # Errors
+    /// What is wrong with a message, in words.
+    pub(crate) fn new(moment: impl Fn(u64) -> Timestamp) -> Result<Self, String> {
+        let mut samples = Self {
+            frames: Vec::new(),
+            values: Vec::new(),
+            client: Header::new(b"FIX.4.2", b"49=DLD_TEX\x0156=TEX_DLD\x01"),
+            server: Header::new(b"FIX.4.2", b"49=TEX_DLD\x0156=DLD_TEX\x01"),
+        };
+        let (mut maker, mut replies) = (Maker::new(SEED), Replies::new(SEED + 1, true));
+        // Both have sent their Logon(A).
+        let (mut order_seq, mut report_seq) = (1, 1);
+        while samples.frames.len() < MESSAGES {
+            order_seq += 1;
+            let order = maker.next(ORDERS as u32, moment(0));
+            samples.push((order_seq, Values::Order(order)), &moment);
+            // Its reports borrow from it until the program ends.
+            let frame = samples.frames[samples.frames.len() - 1].clone().leak();
+            let index = Box::leak(Box::<FieldIndex>::default());
+            let order = Message::parse(frame, index, CheckSumPolicy::Verify);
+            let order = order.map_err(|why| format!("an order of hftest: {why}"))?;
+            let answered = replies.answer(&order, |report| {
+                report_seq += 1;
+                samples.push((report_seq, Values::Report(*report)), &moment);
+                Ok::<(), std::convert::Infallible>(())
+            });
+            answered.map(drop).map_err(|why| format!("an order of hftest: {why}"))?;
+        }
+        Ok(samples)
+    }
+
+    fn push(&mut self, message: (u64, Values), moment: impl Fn(u64) -> Timestamp) {
+        let (i, mut frame) = (self.values.len() as u64, Vec::new());
+        self.values.push(message);
+        self.build(i, &mut frame, moment(i));
+        self.frames.push(frame);
+    }
+
+    /// Writes message i, counted round, as its side's session does, with both times of now.
+    /// Returns its length.
+    pub(crate) fn build(&mut self, i: u64, out: &mut Vec<u8>, now: Timestamp) -> usize {
+        out.clear();
+        let Self { values, client, server, .. } = self;
+        let (seq, values) = std::hint::black_box(&values[i as usize % MESSAGES]);
+        let sending_time = (now, Precision::Millis);
+        let frame = match values {
+            Values::Order(order) => {
+                let mut frame = client.frame(out, b"D", *seq, sending_time);
+                Order { made: now, ..*order }.write(frame.body(Precision::Millis));
+                frame
+            }
+            Values::Report(report) => {
+                let mut frame = server.frame(out, b"8", *seq, sending_time);
+                report.write_made(frame.body(Precision::Millis), now);
+                frame
+            }
+        };
+        frame.finish().map_or(0, |range| range.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_messages_are_those_of_a_run_in_the_scenarios_proportion() {
+        let samples = Samples::new(|i| Timestamp(i as i64 * 1_000_000)).unwrap();
+        let texts: Vec<String> = samples
+            .frames
+            .iter()
+            .map(|frame| String::from_utf8(frame.clone()).unwrap().replace('\x01', "|"))
+            .collect();
+        let with = |parts: &[&str]| {
+            texts.iter().filter(|text| parts.iter().all(|part| text.contains(part))).count()
+        };
+        assert_eq!((with(&["|35=D|"]), with(&["|35=8|"])), (ORDERS, REPORTS));
+        assert_eq!(with(&["|35=8|", "|29=4|", "|113=Y|", "|14=0|", "|6=0|"]), ORDERS);
+        assert_eq!((with(&["|39=1|", "|17=exec"]), with(&["|39=2|", "|151=0|"])), (34, 4));
+        let first = "8=FIX.4.2|9=142|35=D|49=DLD_TEX|56=TEX_DLD|34=2|52=19700101-00:00:00.000|\
+                     11=ord10001-13|21=1|55=BHP|54=1|60=19700101-00:00:00.000|";
+        assert!(texts[0].starts_with(first), "{}", texts[0]);
+    }
+}
