@@ -41,7 +41,7 @@ use transfix_session::{Disconnect, HeaderChange, Now, Offer, SendError, Verdict}
 use transfix_store::StoreError;
 use transfix_transport::{Interest, Registry, Stream, Token};
 
-use crate::link::core::{BatchLimits, Core};
+use crate::link::core::Core;
 pub(crate) use crate::link::down::Down;
 use crate::link::failed_logons::LogonWatch;
 use crate::link::inbox::Inbox;
@@ -167,7 +167,6 @@ impl Link {
         let waits = judges || is_behind;
         let had = !is_behind && (std::mem::take(unseen) || (core.is_judging() && !judges));
         let mut left = core.options.turn_messages_max;
-        let batch = core.batch_of_turn(is_alone);
         // 1 read, unless the last turn has left something: what is not read yet waits in the kernel
         let (read, again) = if had || waits { (0, had) } else { read(core, inbox, &mut **stream)? };
         if read == 0 && !had && !core.waits() && !queue.is_pending() && !has_news {
@@ -205,7 +204,7 @@ impl Link {
                         }
                         Err(why) => (end, outcome) = lose(core, (inbox, received), now, (end, why)),
                     }
-                    pass(core, (inbox, received), (now, end, batch), &mut **stream)?;
+                    pass(core, (inbox, received), (now, end, is_alone), &mut **stream)?;
                 }
                 Frame::Partial => break,
                 Frame::Garbled { skip, reason } => {
@@ -355,7 +354,7 @@ impl Link {
                     break;
                 }
             }
-            if self.core.is_batch_full(self.core.options.batch) {
+            if self.core.is_batch_full(false) {
                 self.flush_batch(now, sent, flushed)?;
                 flushed = sent.len();
                 put = self.core.points.source().at(now);
@@ -490,16 +489,16 @@ impl Link {
 }
 
 /// A message of so many bytes is done with. What the turn has sent so far is stored and written if
-/// it is as much as a batch may have.
+/// it is as much as a batch may have, and more has come: else the turn does so at its end.
 #[inline]
 fn pass(
     core: &mut Core,
     (inbox, received): (&mut Inbox, &mut Received),
-    (now, end, batch): (Now, usize, Option<BatchLimits>),
+    (now, end, is_alone): (Now, usize, bool),
     stream: &mut dyn Stream,
 ) -> Result<(), Down> {
     inbox.consume(end);
-    if core.is_batch_full(batch) {
+    if !inbox.bytes().is_empty() && core.is_batch_full(is_alone) {
         store_and_write(core, (inbox, received), now, stream)?;
     }
     Ok(())

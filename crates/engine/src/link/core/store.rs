@@ -55,18 +55,12 @@ impl Core {
         Ok(())
     }
 
-    /// What a turn stores and writes at once. While one that nobody waits for goes on, the
-    /// counterparty works already on what it has been sent of it.
-    #[inline]
-    pub(crate) fn batch_of_turn(&self, is_alone: bool) -> Option<BatchLimits> {
-        let early = (is_alone && self.options.writes_early).then_some(EARLY);
-        self.options.batch.or(early)
-    }
-
     /// Whether the frames that are not committed yet are as many as are to be stored and written at
-    /// once.
-    #[inline]
-    pub(crate) fn is_batch_full(&self, batch: Option<BatchLimits>) -> bool {
+    /// once. `is_alone`: nobody waits for the end of the turn, so that the counterparty may work
+    /// meanwhile on what it has been sent.
+    pub(crate) fn is_batch_full(&self, is_alone: bool) -> bool {
+        let early = (is_alone && self.options.writes_early).then_some(EARLY);
+        let batch = self.options.batch.or(early);
         let uncommitted = |limit: BatchLimits| {
             let bytes = self.pending.uncommitted(self.out.bytes().len());
             let committed = self.journal.numbers().next_out;
