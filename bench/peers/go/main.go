@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -232,6 +233,8 @@ func start() error {
 }
 
 func main() {
+	// Pinned to one CPU, Go would run one goroutine at a time, and a message would take 15 ms.
+	runtime.GOMAXPROCS(max(2, runtime.NumCPU()))
 	if err := start(); err != nil {
 		fail(err)
 	}

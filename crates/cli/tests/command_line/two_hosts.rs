@@ -6,12 +6,15 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use transfix::clock::monotonic_ns;
 use transfix_testkit::temp::TempDir;
 
 use super::{Run, run_in};
+
+/// How long processes may take to start and to end.
+const PATIENCE_NS: u64 = 30_000_000_000;
 
 /// An acceptor that serves, with stores and files of its own.
 struct Acceptor {
@@ -55,10 +58,10 @@ impl Acceptor {
     }
 
     fn waits_for_its_parts(&self) {
-        let begun = Instant::now();
+        let until = monotonic_ns() + PATIENCE_NS;
         let stores = || fs::read_dir(self.stores.path()).unwrap().count();
         while self.parts() + stores() > 0 {
-            assert!(begun.elapsed() < Duration::from_secs(30), "{} parts", self.parts());
+            assert!(monotonic_ns() < until, "{} parts", self.parts());
             std::thread::yield_now();
         }
     }
@@ -136,9 +139,9 @@ fn an_initiator_that_dies_takes_its_parts_with_it() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let begun = Instant::now();
+    let until = monotonic_ns() + PATIENCE_NS;
     while acceptor.parts() < 3 {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{} parts", acceptor.parts());
+        assert!(monotonic_ns() < until, "{} parts", acceptor.parts());
         std::thread::yield_now();
     }
     initiator.kill().unwrap();
