@@ -36,6 +36,9 @@ impl Side {
 
     /// The line that it prints when it is ready, for which nobody waits longer than half a minute.
     pub(super) fn first_line(&mut self) -> Result<String, String> {
+        if !self.lines.buffer().is_empty() {
+            return self.line();
+        }
         let out = self.lines.get_ref();
         let mut ready = [PollFd::new(out, PollFlags::IN)];
         let time = Timespec { tv_sec: READY_S, tv_nsec: 0 };

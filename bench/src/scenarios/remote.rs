@@ -32,7 +32,7 @@ enum Ask<P> {
     /// CPUs of the host.
     Cpus,
     Start(P),
-    FirstLine,
+    /// Its next line. Not waited for longer than a start may take: whoever has asked may have gone.
     Line,
     Say(String),
     Pause,
@@ -126,8 +126,7 @@ fn obey<P>(
         }
         (Ask::Start(_), Some(_)) => Err("one part for each connection".to_owned()),
         (_, None) => Err("no part was started".to_owned()),
-        (Ask::FirstLine, Some(Started { side, .. })) => side.first_line(),
-        (Ask::Line, Some(Started { side, .. })) => side.line(),
+        (Ask::Line, Some(Started { side, .. })) => side.first_line(),
         (Ask::Say(line), Some(Started { side, .. })) => side.say(&line).map(|()| String::new()),
         (Ask::Pause, Some(Started { side, .. })) => {
             side.pause();
@@ -213,7 +212,7 @@ impl Tested {
     pub(super) fn first_line(&mut self) -> Answer {
         match self {
             Self::Here(side) => side.first_line(),
-            Self::There(remote) => remote.ask(&Ask::<()>::FirstLine),
+            Self::There(remote) => remote.ask(&Ask::<()>::Line),
         }
     }
 
