@@ -552,12 +552,25 @@ fn pass_over(
 }
 
 /// Reads once. Returns the bytes read, and whether there may be more at once.
-fn read(core: &Core, inbox: &mut Inbox, stream: &mut dyn Stream) -> Result<(usize, bool), Down> {
+fn read(
+    core: &mut Core,
+    inbox: &mut Inbox,
+    stream: &mut dyn Stream,
+) -> Result<(usize, bool), Down> {
+    let shares_thread = core.options.shares_thread();
+    if shares_thread {
+        core.prefetch_parts();
+    }
     match inbox.read(stream) {
         // What the application has not had yet, it may answer.
         Ok((0, _)) if !core.delivery.stands_still() => Ok((0, false)),
         Ok((0, _)) => Err(ENDED),
-        Ok(read) => Ok(read),
+        Ok(read) => {
+            if shares_thread {
+                core.prefetch_memory();
+            }
+            Ok(read)
+        }
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok((0, false)),
         Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok((0, true)),
         Err(e) => Err(Down::Io(e)),

@@ -1,6 +1,7 @@
 //! What a session wants to be stored and sent: one buffer of frames, owned by the driver.
 
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Whether a frame is resent (application) or covered by a gap fill (administrative).
@@ -74,6 +75,11 @@ impl Outbox {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Where the next frames are written, to ask the processor for it ahead.
+    pub fn room(&mut self) -> &[MaybeUninit<u8>] {
+        self.bytes.spare_capacity_mut()
     }
 
     /// What is to be journalled, oldest first.

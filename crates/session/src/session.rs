@@ -235,6 +235,14 @@ impl Session {
         Ok(())
     }
 
+    /// What each message of this session is checked by or begins with, and the session does not
+    /// hold in itself: whoever drives many sessions asks the processor for it ahead.
+    #[must_use]
+    pub fn outlying(&self) -> [&[u8]; 4] {
+        let [(_, sender), (_, target)] = &self.their_comp_ids;
+        [sender, target, &self.comp_ids, &self.own_header]
+    }
+
     /// Gives back memory that the check of the next message makes anew. Call it between two
     /// messages, when a pause is expected.
     pub fn rest(&mut self) {

@@ -29,7 +29,7 @@ use crate::retention::Keeper;
 use crate::segment::{self, io_error};
 use crate::threads::Helpers;
 use crate::tip::{self, Mark, Tip};
-use crate::{Committed, Store, Wake};
+use crate::{Committed, PLACE_BYTES, Store, Wake};
 
 /// Whether the retention's limit counts for the next segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -638,6 +638,13 @@ impl<D: Disk> Store for FileStore<D> {
         self.append(now_ns, &record);
         self.note_time(now_ns);
         Ok(())
+    }
+
+    fn next_place(&self) -> &[u8] {
+        let Some(map) = self.segments.maps.last() else { return &[] };
+        // The record before it is looked at by the commit.
+        let begin = self.batch.tail.saturating_sub(PLACE_BYTES / 8);
+        map.get(begin..(begin + PLACE_BYTES).min(map.len())).unwrap_or_default()
     }
 
     fn commit(&mut self) -> Result<Committed, StoreError> {

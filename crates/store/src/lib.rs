@@ -78,6 +78,9 @@ pub enum Committed {
 /// Calls whoever waits for a batch to become safe.
 pub type Wake = std::sync::Arc<dyn Fn() + Send + Sync>;
 
+/// Bytes of [`Store::next_place`]: the records of a usual turn.
+const PLACE_BYTES: usize = 512;
+
 /// Keeps what one session sent and received. Every implementation obeys the same laws; one suite
 /// of tests runs them all, and is there for stores of your own too (`transfix_testkit::laws`).
 ///
@@ -121,6 +124,13 @@ pub trait Store: Send {
     /// If a batch could not be made durable: the store is poisoned, as after a failed commit.
     fn safe(&mut self) -> Result<u64, StoreError> {
         Ok(0)
+    }
+
+    /// Memory that the next [`Store::put`] and [`Store::commit`] meet first, as far as the store
+    /// knows it and that is cheap to say: whoever drives many stores asks the processor for it
+    /// ahead. Nothing depends on what is in it.
+    fn next_place(&self) -> &[u8] {
+        &[]
     }
 
     /// Whom to call, from any thread, when [`Store::safe`] has something new. A store whose commits

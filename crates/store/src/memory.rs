@@ -7,7 +7,7 @@ use crate::index::Index;
 use crate::ledger::{Change, Ledger};
 use crate::record::{Kind, Numbers, Record, Stored};
 use crate::retention::WhenFull;
-use crate::{Committed, Store};
+use crate::{Committed, PLACE_BYTES, Store};
 
 /// Where a message lies: bytes written before it since the store was made, its length.
 #[derive(Clone, Copy, Debug)]
@@ -87,15 +87,7 @@ impl MemoryStore {
             start = 0;
         }
         let after = head + bytes.len() as u64;
-        let put = self.ledger.staged.iter().find_map(|change| match change {
-            Change::Outbound(_, place) => Some(*place),
-            _ => None,
-        });
-        let first = self.ledger.outbound.first().or(put);
-        if self.when_full == WhenFull::Refuse
-            && (first.is_some_and(|first| !is_held(&first, after, max))
-                || self.ledger.outbound.len() + self.ledger.staged.len() >= self.entries_max)
-        {
+        if self.when_full == WhenFull::Refuse && self.is_full(after) {
             return Err(StoreError::Full { bytes_max: max as u64 });
         }
         self.head = head;
@@ -103,6 +95,17 @@ impl MemoryStore {
         let position = self.head;
         self.head += bytes.len() as u64;
         Ok((position, len))
+    }
+
+    /// Whether a message that ends here pushes out one of those sent since the last reset.
+    fn is_full(&self, after: u64) -> bool {
+        let put = self.ledger.staged.iter().find_map(|change| match change {
+            Change::Outbound(_, place) => Some(*place),
+            _ => None,
+        });
+        let first = self.ledger.outbound.first().or(put);
+        first.is_some_and(|first| !is_held(&first, after, self.ring.len()))
+            || self.ledger.outbound.len() + self.ledger.staged.len() >= self.entries_max
     }
 
     const fn offset(&self, position: u64) -> usize {
@@ -122,6 +125,10 @@ const fn is_held(place: &Place, head: u64, capacity: usize) -> bool {
 }
 
 fn forget_lost(index: &mut Index<Place>, head: u64, capacity: usize, entries_max: usize) {
+    if head <= capacity as u64 && index.len() <= entries_max {
+        // The usual case, which need not read the oldest entry: it may be far away.
+        return;
+    }
     while let Some(first) = index.first()
         && (!is_held(&first, head, capacity) || index.len() > entries_max)
     {
@@ -153,6 +160,11 @@ impl Store for MemoryStore {
         };
         self.ledger.staged.push(change);
         Ok(())
+    }
+
+    fn next_place(&self) -> &[u8] {
+        let start = self.offset(self.head);
+        &self.ring[start..(start + PLACE_BYTES).min(self.ring.len())]
     }
 
     fn commit(&mut self) -> Result<Committed, StoreError> {
@@ -205,6 +217,19 @@ mod tests {
             assert_eq!(store.outbound(first - 1).unwrap(), None);
         }
         assert_eq!(store.numbers().next_out, 51);
+    }
+
+    #[test]
+    fn next_place_is_where_the_next_message_goes() {
+        let mut store = MemoryStore::new(1024, 0);
+        for seq in 1..=100 {
+            let place = store.next_place().as_ptr_range();
+            send(&mut store, seq, &[1; 30]);
+            let kept = store.outbound(seq).unwrap().unwrap().bytes.as_ptr();
+            // Where the ring ends it goes to the beginning, as the store does not say.
+            let is_at_end = place.end.addr() - place.start.addr() < 30;
+            assert!(place.contains(&kept) || is_at_end, "message {seq}");
+        }
     }
 
     #[test]

@@ -300,3 +300,19 @@ fn an_archive_on_another_file_system_gets_copies() {
     assert!(!left.exists() && read().count() == count);
     fs::remove_dir_all(memory).unwrap();
 }
+
+#[test]
+fn next_place_is_where_the_next_message_goes() {
+    const MESSAGES: u64 = 100;
+    let dir = TempDir::new();
+    let mut store = open(dir.path());
+    let mut there = 0;
+    for seq in 1..=MESSAGES {
+        let place = store.next_place().as_ptr_range();
+        send(&mut store).unwrap();
+        let kept = store.outbound(seq).unwrap().unwrap().bytes.as_ptr();
+        there += u64::from(place.contains(&kept));
+    }
+    // The others went to the beginning of a new segment, of which some 16 messages fill one.
+    assert!((MESSAGES * 9 / 10..MESSAGES).contains(&there), "{there} of {MESSAGES}");
+}

@@ -45,7 +45,7 @@ pub use listener::Listener;
 pub use mio::event::{Event, Source};
 pub use mio::{Events, Interest, Poll, Token, Waker};
 pub use options::SocketOptions;
-pub use sys::refuse_long_files_by_error;
+pub use sys::{prefetch, refuse_long_files_by_error};
 pub use tcp::TcpStream;
 
 /// Where readiness is reported.

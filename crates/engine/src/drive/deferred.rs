@@ -45,6 +45,10 @@ impl Store for Deferred {
         self.opened()?.safe()
     }
 
+    fn next_place(&self) -> &[u8] {
+        self.store.as_ref().map_or(&[], |store| store.next_place())
+    }
+
     fn wake_by(&mut self, wake: Wake) {
         if let Some(store) = &mut self.store {
             store.wake_by(Wake::clone(&wake));

@@ -212,6 +212,12 @@ impl DrivenSession {
         gives_way
     }
 
+    /// Asks the processor for what the next turn of this session begins with.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        transfix_transport::prefetch(&*self.shared);
+    }
+
     pub(crate) fn turn(&mut self, is_alone: bool) -> Result<Turn, Down> {
         // A panic in the middle of a turn or of a send may have left half a message in the outbox.
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;

@@ -53,6 +53,10 @@ impl Store for TwoStores {
         self.current_mut().safe()
     }
 
+    fn next_place(&self) -> &[u8] {
+        self.current().next_place()
+    }
+
     fn wake_by(&mut self, wake: Wake) {
         self.primary.wake_by(Wake::clone(&wake));
         self.backups.wake_by(wake);

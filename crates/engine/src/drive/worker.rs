@@ -314,7 +314,14 @@ impl Worker {
         self.ready = events;
         let mut ready = std::mem::take(&mut self.again);
         let is_alone = ready.len() == 1;
-        for i in ready.drain(..) {
+        if let Some(first) = ready.first() {
+            self.slots[*first].prefetch();
+        }
+        for (n, &i) in ready.iter().enumerate() {
+            // Memory has the time of this turn for the next one.
+            if let Some(next) = ready.get(n + 1) {
+                self.slots[*next].prefetch();
+            }
             self.slots[i].due = false;
             self.ready(i, is_alone);
             if let Some(balance) = &mut self.balance {
@@ -324,6 +331,7 @@ impl Worker {
             }
         }
         // The list goes back with its memory, and with what the turns have added to it.
+        ready.clear();
         ready.append(&mut self.again);
         self.again = ready;
         if woken {

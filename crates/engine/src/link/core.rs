@@ -17,6 +17,7 @@ use transfix_session::{
     Config, Disconnect, Now, Offer, Outbox, Remark, Role, Session, SessionId, State, Verdict,
 };
 use transfix_store::Store;
+use transfix_transport::prefetch;
 
 use crate::link::answers::Direction;
 use crate::link::callbacks::{Access, Callbacks};
@@ -49,6 +50,8 @@ const STALLED_BYTES: usize = 4 << 20;
 const OUTBOX_BYTES: usize = 64 << 10;
 /// Its size at first: a few messages, which is all that an idle session has at a time.
 const OUTBOX_BYTES_FIRST: usize = 1 << 10;
+/// The length of a usual answer.
+const ANSWER_BYTES: usize = 320;
 /// How long a connection that is to end may wait for the store, which has still to make safe what
 /// is the last word on it.
 pub(crate) const ENDING_NS_MAX: u64 = 10_000_000_000;
@@ -91,6 +94,12 @@ pub(crate) struct LinkOptions {
 }
 
 impl LinkOptions {
+    /// Other sessions of its thread have their turns between two of its own.
+    #[inline]
+    pub(crate) const fn shares_thread(&self) -> bool {
+        self.rest_after_ns < u64::MAX
+    }
+
     /// Memory for the index of messages of this session.
     pub(crate) fn index(&self) -> FieldIndex {
         let mut index = FieldIndex::default();
@@ -498,6 +507,27 @@ impl Core {
             self.slow.deadline(),
         ];
         session.into_iter().chain(others.into_iter().flatten()).min()
+    }
+
+    /// Asks the processor for what a turn needs and the session points to: it comes while the read
+    /// goes on.
+    #[inline]
+    pub(crate) fn prefetch_parts(&self) {
+        prefetch(self.journal.place());
+        prefetch(&*self.published);
+        prefetch(self.delivery.callbacks());
+    }
+
+    /// The same for what those point to, which have come by now.
+    #[inline]
+    pub(crate) fn prefetch_memory(&mut self) {
+        let room = self.out.room();
+        prefetch(room.get(..ANSWER_BYTES).unwrap_or(room));
+        self.session.outlying().into_iter().for_each(prefetch);
+        prefetch(self.journal.place().next_place());
+        if let Some(recorder) = self.points.recorder() {
+            prefetch(recorder);
+        }
     }
 
     /// Does what is due, with at most `left` messages of the application.

@@ -66,6 +66,11 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
+    /// The application's side, to ask the processor for it ahead.
+    pub(super) fn callbacks(&self) -> &dyn Callbacks {
+        &*self.application
+    }
+
     /// `desk`: of an application that is called in threads of its own.
     pub(super) fn new(
         application: Box<dyn Callbacks>,

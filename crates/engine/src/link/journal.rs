@@ -46,6 +46,11 @@ impl Journal {
         &mut self.store
     }
 
+    /// The same, which nothing is asked of: its place in memory is wanted.
+    pub(super) fn place(&self) -> &dyn Store {
+        self.store.inner()
+    }
+
     pub(super) const fn keeps(&self) -> Keeps {
         self.keeps
     }

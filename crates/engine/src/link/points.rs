@@ -142,6 +142,11 @@ impl Points {
         self.source
     }
 
+    /// Where times are counted.
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_deref()
+    }
+
     const fn is_off(&self) -> bool {
         matches!(self.source, Source::Off)
     }

@@ -35,6 +35,10 @@ impl WatchedStore {
         Self { store, id, failure, safe_numbers, cause: String::new(), is_retired: false }
     }
 
+    pub(super) fn inner(&self) -> &dyn Store {
+        &*self.store
+    }
+
     /// Why it takes nothing now.
     pub(super) fn cause(&self) -> Option<&str> {
         self.failure.map(|_| &*self.cause)
@@ -135,6 +139,10 @@ impl Store for WatchedStore {
         self.check()?;
         let numbers = self.store.numbers();
         self.store.safe().inspect_err(|error| self.fail_after(numbers, error))
+    }
+
+    fn next_place(&self) -> &[u8] {
+        self.store.next_place()
     }
 
     fn wake_by(&mut self, wake: Wake) {
