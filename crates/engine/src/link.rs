@@ -557,8 +557,8 @@ fn read(
     inbox: &mut Inbox,
     stream: &mut dyn Stream,
 ) -> Result<(usize, bool), Down> {
-    let shares_thread = core.options.shares_thread();
-    if shares_thread {
+    let was_away = core.was_away;
+    if was_away {
         core.prefetch_parts();
     }
     match inbox.read(stream) {
@@ -566,7 +566,7 @@ fn read(
         Ok((0, _)) if !core.delivery.stands_still() => Ok((0, false)),
         Ok((0, _)) => Err(ENDED),
         Ok(read) => {
-            if shares_thread {
+            if was_away {
                 core.prefetch_memory();
             }
             Ok(read)

@@ -53,6 +53,8 @@ pub(crate) struct DrivenSession {
     pub(crate) read_closed: bool,
     /// It is in the worker's list for the next round.
     pub(crate) due: bool,
+    /// Other sessions of the thread have had turns since its last one.
+    was_away: bool,
     pub(crate) failed: bool,
     /// Turns in a row that it has left to others.
     given_way: u32,
@@ -102,6 +104,7 @@ impl DrivenSession {
             reopening: Reopening::default(),
             read_closed: false,
             due: false,
+            was_away: false,
             given_way: 0,
             logons: 0,
             next_ns: None,
@@ -212,9 +215,11 @@ impl DrivenSession {
         gives_way
     }
 
-    /// Asks the processor for what the next turn of this session begins with.
+    /// Other sessions have had their turns: asks the processor for what the next one of this
+    /// session begins with.
     #[inline]
-    pub(crate) fn prefetch(&self) {
+    pub(crate) fn prefetch(&mut self) {
+        self.was_away = true;
         transfix_transport::prefetch(&*self.shared);
     }
 
@@ -225,6 +230,7 @@ impl DrivenSession {
         if shared.waiting.must_close() {
             return Err(Down::Session(Disconnect::MemoryLimit));
         }
+        link.core.was_away = std::mem::take(&mut self.was_away);
         let turn = link.turn(&shared.queue, is_alone, || shared.io.now())?;
         if turn.progress {
             // Under the lock that is taken anyway.

@@ -70,6 +70,8 @@ pub(crate) struct Worker {
     called: Vec<usize>,
     /// Slots whose sockets may hold more, each once: they are `due`.
     again: Vec<usize>,
+    /// The slot that had the last turn: what it needs is in the processor's cache.
+    last: usize,
     /// Taken from the mailbox and not carried out yet: a panic loses none.
     orders: VecDeque<Command>,
     stop: Option<Stop>,
@@ -124,6 +126,7 @@ impl Worker {
             due: Vec::new(),
             called: Vec::new(),
             again: Vec::new(),
+            last: 0,
             orders: VecDeque::new(),
             stop: None,
             leaving: Vec::new(),
@@ -314,8 +317,8 @@ impl Worker {
         self.ready = events;
         let mut ready = std::mem::take(&mut self.again);
         let is_alone = ready.len() == 1;
-        if let Some(first) = ready.first() {
-            self.slots[*first].prefetch();
+        if let Some(&first) = ready.first().filter(|first| **first != self.last) {
+            self.slots[first].prefetch();
         }
         for (n, &i) in ready.iter().enumerate() {
             // Memory has the time of this turn for the next one.
@@ -330,6 +333,7 @@ impl Worker {
                 began_ns = now;
             }
         }
+        self.last = ready.last().copied().unwrap_or(self.last);
         // The list goes back with its memory, and with what the turns have added to it.
         ready.clear();
         ready.append(&mut self.again);

@@ -94,12 +94,6 @@ pub(crate) struct LinkOptions {
 }
 
 impl LinkOptions {
-    /// Other sessions of its thread have their turns between two of its own.
-    #[inline]
-    pub(crate) const fn shares_thread(&self) -> bool {
-        self.rest_after_ns < u64::MAX
-    }
-
     /// Memory for the index of messages of this session.
     pub(crate) fn index(&self) -> FieldIndex {
         let mut index = FieldIndex::default();
@@ -154,6 +148,9 @@ pub(crate) struct Core {
     logout_text: Option<Vec<u8>>,
     /// What searches in garbled messages may still cost.
     search_budget: SearchBudget,
+    /// Other sessions of the thread have had turns since the last one of this: what it needs is far
+    /// from the processor.
+    pub(crate) was_away: bool,
     /// When memory is given back, on the monotonic clock.
     pub(crate) trim_at_ns: Option<u64>,
     /// A turn has panicked: what it has left in memory is not to be trusted.
@@ -201,6 +198,7 @@ impl Core {
             told_state: State::Disconnected,
             expected: 0,
             logout_text: None,
+            was_away: false,
             trim_at_ns: None,
             panicked: false,
         }
