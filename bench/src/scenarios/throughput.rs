@@ -164,9 +164,10 @@ fn command(part: &str, sessions: usize, address: &str) -> Result<Command, String
 
 fn run_all(args: &Args) -> Result<(), String> {
     let peers = args.peers.as_ref().map(|dir| peers_in(dir.as_deref())).transpose()?;
-    let mut runs = Vec::new();
+    // They stay until the end: ext4 makes files slowly for minutes after many were deleted.
+    let (mut runs, mut stores) = (Vec::new(), Vec::new());
     for &sessions in &args.sessions {
-        runs.push(run_with(args, sessions, peers.as_deref())?);
+        runs.push(run_with(args, sessions, peers.as_deref(), &mut stores)?);
     }
     let settings = serde_json::json!({
         "window": args.window,
@@ -195,7 +196,12 @@ fn run_all(args: &Args) -> Result<(), String> {
 }
 
 /// All sides with so many sessions.
-fn run_with(args: &Args, sessions: usize, peers: Option<&Path>) -> Result<Run, String> {
+fn run_with(
+    args: &Args,
+    sessions: usize,
+    peers: Option<&Path>,
+    stores: &mut Vec<StoreDir>,
+) -> Result<Run, String> {
     open_files(sessions)?;
     let window = args.window.min((UNDER_WAY / sessions).max(1));
     let ns = args.slice_ms * 1_000_000;
@@ -204,17 +210,18 @@ fn run_with(args: &Args, sessions: usize, peers: Option<&Path>) -> Result<Run, S
     if peers.is_some() {
         kinds.extend([Kind::QuickfixFile, Kind::QuickfixMemory]);
     }
-    let stores: Vec<StoreDir> = kinds.iter().map(|_| StoreDir::new()).collect::<Result<_, _>>()?;
     let mut run = Run::new(sessions, window);
     let mut sides = Vec::new();
-    for (kind, store) in kinds.into_iter().zip(&stores) {
+    for kind in kinds {
         eprint!("\r\x1b[K{sessions} sessions: {} starts", kind.name());
+        let store = StoreDir::new()?;
         match Side::start((kind, sessions), args.host(), &store.0, peers) {
             Ok(side) => sides.push(side),
             // What another engine cannot is a result; what ours or the floor cannot is none.
             Err(error) if kind.is_peer() => run.not_run.push(format!("{}: {error}", kind.name())),
             Err(error) => return Err(format!("{}: {error}", kind.name())),
         }
+        stores.push(store);
     }
     let not_run = &mut run.not_run;
     let round = |which: Round| {
