@@ -1,5 +1,6 @@
 //! `cargo xtask sanitize`: the codec's tests, its unsafe code above all, under AddressSanitizer,
-//! under valgrind, on AArch64, and under Miri; of the last two what is installed.
+//! under valgrind, on AArch64, and under Miri; of the last two what is installed. And the unsafe
+//! code of the transport under AddressSanitizer.
 //!
 //! AddressSanitizer is a flag of the stable compiler that only has to be allowed; valgrind knows
 //! no AVX-512 and therefore tests the vectors below it; AArch64, which has NEON, is emulated; Miri
@@ -47,14 +48,17 @@ fn cargo(target_dir: &str) -> Command {
 }
 
 fn address_sanitizer() -> Outcome {
-    let mut command = cargo("sanitize");
-    command
-        .args(["test", "--package", "transfix-codec", "--target", &host()?])
-        .args(TESTS)
-        .env("RUSTC_BOOTSTRAP", "1")
-        .env("RUSTFLAGS", "-Zsanitizer=address -Cdebuginfo=line-tables-only");
-    succeed(command, "AddressSanitizer")?;
-    Ok(format!("AddressSanitizer: clean ({})", TESTS.join(" ")))
+    let host = host()?;
+    for (package, tests) in [("transfix-codec", TESTS), ("transfix-transport", &["--lib", "sys"])] {
+        let mut command = cargo("sanitize");
+        command
+            .args(["test", "--package", package, "--target", &host])
+            .args(tests)
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("RUSTFLAGS", "-Zsanitizer=address -Cdebuginfo=line-tables-only");
+        succeed(command, "AddressSanitizer")?;
+    }
+    Ok(format!("AddressSanitizer: clean ({}; transport: --lib sys)", TESTS.join(" ")))
 }
 
 fn valgrind() -> Outcome {

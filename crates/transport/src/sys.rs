@@ -12,6 +12,11 @@ const ASKED_MAX: usize = 8 << 10;
 /// Asks the processor for `value`, up to 8 KiB of it, and does not wait: its lines come from memory
 /// beside each other, where a reader that meets one after the other waits for each. Without effect
 /// on other processors than x86-64.
+///
+/// ```
+/// let next = vec![0_u8; 300];
+/// transfix_transport::prefetch(&next[..]);
+/// ```
 #[inline]
 pub fn prefetch<T: ?Sized>(value: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -39,5 +44,21 @@ pub fn refuse_long_files_by_error() {
         if before != libc::SIG_DFL && before != libc::SIG_ERR {
             libc::signal(libc::SIGXFSZ, before);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_value_may_be_asked_for() {
+        prefetch(&());
+        prefetch("");
+        prefetch(&[0_u8; 3 * 64][1..]);
+        prefetch::<dyn std::fmt::Debug>(&0_u8);
+        let long = vec![1_u8; 3 << 20];
+        prefetch(&long[..]);
+        assert!(long.iter().all(|byte| *byte == 1), "nothing is changed");
     }
 }
