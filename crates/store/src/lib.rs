@@ -128,7 +128,7 @@ pub trait Store: Send {
 
     /// Memory that the next [`Store::put`] and [`Store::commit`] meet first, as far as the store
     /// knows it and that is cheap to say: whoever drives many stores asks the processor for it
-    /// ahead. Nothing depends on what is in it.
+    /// ahead, up to 8 KiB. Nothing depends on what is in it. None by default.
     fn next_place(&self) -> &[u8] {
         &[]
     }

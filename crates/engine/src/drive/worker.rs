@@ -333,7 +333,6 @@ impl Worker {
                 began_ns = now;
             }
         }
-        self.last = ready.last().copied().unwrap_or(self.last);
         // The list goes back with its memory, and with what the turns have added to it.
         ready.clear();
         ready.append(&mut self.again);
@@ -441,6 +440,7 @@ impl Worker {
 
     /// `is_alone`: nothing waits behind its turn.
     fn ready(&mut self, i: usize, is_alone: bool) {
+        self.last = i;
         if self.slots[i].up {
             let turn = self.turn(i, is_alone);
             // Edge-triggered: an end comes with the last bytes, and there is no other event for it.

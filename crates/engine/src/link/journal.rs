@@ -46,7 +46,7 @@ impl Journal {
         &mut self.store
     }
 
-    /// The same, which nothing is asked of: its place in memory is wanted.
+    /// The store as it lies in memory, to ask the processor for it ahead.
     pub(super) fn place(&self) -> &dyn Store {
         self.store.inner()
     }

@@ -35,6 +35,7 @@ impl WatchedStore {
         Self { store, id, failure, safe_numbers, cause: String::new(), is_retired: false }
     }
 
+    /// The store as it lies in memory.
     pub(super) fn inner(&self) -> &dyn Store {
         &*self.store
     }
