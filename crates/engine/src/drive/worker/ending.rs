@@ -1,0 +1,181 @@
+//! The end of a worker's sessions: of all at a stop, and of those that are removed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+
+use transfix_session::Disconnect;
+
+use super::{LOOK, Worker, down, guarded, spin_us};
+use crate::drive::bell::Release;
+use crate::drive::driven::DrivenSession;
+use crate::drive::outcome::{Outcome, SessionOutcome};
+use crate::link::Down;
+use crate::link::core::ENDING_NS_MAX;
+
+/// Panics at the end of a session that do not get it on.
+const PANICS_BORNE_MAX: u32 = 8;
+
+pub(super) struct Stop {
+    pub(super) until_ns: u64,
+    /// Slots that had a connection when it began.
+    pub(super) was_up: BTreeSet<usize>,
+}
+
+/// A session that goes as soon as it has logged out and its store has made all safe.
+pub(super) struct Leaving {
+    pub(super) slot: usize,
+    pub(super) was_up: bool,
+    /// How long it may take for what it does now.
+    pub(super) until_ns: u64,
+    /// How it has ended, once it has no connection.
+    pub(super) outcome: Option<Outcome>,
+    pub(super) to: Sender<SessionOutcome>,
+}
+
+impl Worker {
+    /// Whether the stop is over: all links are down, or the deadline has passed.
+    pub(crate) fn is_done(&self) -> bool {
+        if self.is_its_own && self.slots.is_empty() {
+            return true;
+        }
+        self.stop.as_ref().is_some_and(|stop| {
+            self.slots.iter().all(|(_, slot)| !slot.up) || self.io.monotonic_ns() >= stop.until_ns
+        })
+    }
+
+    /// Outcomes of the stop; what is still connected is cut.
+    pub(crate) fn finish(&mut self) -> Vec<SessionOutcome> {
+        let stop = self.stop.take();
+        let mut outcomes = Vec::new();
+        for (i, slot) in &mut self.slots {
+            let was_up = stop.as_ref().map_or(slot.up, |stop| stop.was_up.contains(&i));
+            outcomes.push(slot.outcome(was_up));
+            if slot.up {
+                let why = Down::Session(Disconnect::Operator);
+                down(slot, &why, self.io.now(), self.poll.registry());
+            }
+        }
+        // One limit for all, whose stores work beside each other. A store that has answered by then
+        // gets as long again for what it is given last.
+        let until_ns = self.io.monotonic_ns().saturating_add(ENDING_NS_MAX);
+        // Each is looked at: that is what lets a store begin its next sync.
+        let mut settled =
+            || self.slots.iter_mut().fold(true, |all, (_, slot)| slot.is_settled() & all);
+        while !settled() && self.io.monotonic_ns() < until_ns {
+            self.io.sleep(LOOK);
+        }
+        let io = Arc::clone(&self.io);
+        let ended = self.slots.iter_mut().zip(outcomes);
+        ended
+            .map(|((_, slot), outcome)| {
+                let longer = io.monotonic_ns().saturating_add(ENDING_NS_MAX);
+                let is_settled = slot.is_settled();
+                finish(slot, if is_settled { longer } else { until_ns });
+                slot.with_numbers(outcome)
+            })
+            .collect()
+    }
+
+    /// The session in this slot logs out, and goes when that is over.
+    pub(super) fn begin_release(&mut self, release: Release) {
+        let i = release.bell.slot();
+        let is_here = |slot: &DrivenSession| Arc::ptr_eq(&slot.shared.bell, &release.bell);
+        if !self.slots.get(i).is_some_and(is_here) {
+            // As with a connection: it has gone to another worker, or is on its way to this one.
+            release.hand_over();
+            return;
+        }
+        let Release { until_ns, text, to, .. } = release;
+        let was_up = self.slots[i].up;
+        self.slots[i].shared.enabled.store(false, Ordering::Release);
+        self.leaving.push(Leaving { slot: i, was_up, until_ns, outcome: None, to });
+        let now = self.io.now();
+        if let Err(why) = guarded(&mut self.slots[i], |slot| slot.begin_stop(now, &text)) {
+            self.down(i, &why);
+        }
+    }
+
+    /// Ends the sessions that have logged out, or have had their time for it.
+    pub(super) fn release(&mut self) {
+        let now_ns = self.io.monotonic_ns();
+        for n in (0..self.leaving.len()).rev() {
+            let i = self.leaving[n].slot;
+            let is_late = now_ns >= self.leaving[n].until_ns;
+            if self.leaving[n].outcome.is_none() {
+                if self.slots[i].up && !is_late {
+                    continue;
+                }
+                let outcome = self.slots[i].outcome(self.leaving[n].was_up);
+                if self.slots[i].up {
+                    self.down(i, &Down::Session(Disconnect::Operator));
+                }
+                self.leaving[n].outcome = Some(outcome);
+                self.leaving[n].until_ns = now_ns.saturating_add(ENDING_NS_MAX);
+            } else if !is_late && !self.slots[i].is_settled() {
+                continue;
+            } else {
+                let Leaving { outcome, to, .. } = self.leaving.swap_remove(n);
+                finish(&mut self.slots[i], now_ns);
+                let session = self.slots.remove(i);
+                self.again.retain(|other| *other != i);
+                self.spin_us = spin_us(self.slots.iter().map(|(_, slot)| slot));
+                self.mailbox.has_lost_one();
+                let outcome = session.with_numbers(outcome.unwrap_or(Outcome::Failed));
+                session.retire();
+                // Who comes to it from here on is sent away.
+                session.shared.bell.leave();
+                // Whoever wanted to know may have gone.
+                let _ = to.send(outcome);
+            }
+        }
+    }
+
+    /// When a session that is to go is looked at again.
+    pub(super) fn leaving_at(&self) -> u64 {
+        let look_ns = self.io.monotonic_ns().saturating_add(LOOK.as_nanos() as u64);
+        let at = self.leaving.iter().map(|leaving| match leaving.outcome {
+            None if self.slots[leaving.slot].up => leaving.until_ns,
+            None => 0,
+            Some(_) => leaving.until_ns.min(look_ns),
+        });
+        at.min().unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn begin_stop(&mut self, until_ns: u64, text: &str) {
+        let was_up = self.slots.iter().filter(|(_, slot)| slot.up).map(|(i, _)| i).collect();
+        self.stop = Some(Stop { until_ns, was_up });
+        let now = self.io.now();
+        let slots: Vec<usize> = self.slots.iter().map(|(i, _)| i).collect();
+        for i in slots {
+            match guarded(&mut self.slots[i], |slot| slot.begin_stop(now, text)) {
+                Ok(_) => self.note_deadline(i),
+                Err(why) => self.down(i, &why),
+            }
+        }
+    }
+}
+
+/// The engine ends. The application, or whoever listens to events, may panic: it is told of the
+/// next message all the same.
+fn finish(slot: &mut DrivenSession, until_ns: u64) {
+    if !slot.settle(until_ns) {
+        return;
+    }
+    let mut left = slot.unsettled();
+    // A panic in `on_unsent` leaves one message less to tell. One in another callback, or in
+    // whoever listens to events, leaves as many: a few of these are borne, so that the loop ends.
+    let mut borne = 0;
+    let act = |slot: &mut DrivenSession| {
+        slot.finish(until_ns);
+        Ok(())
+    };
+    while guarded(slot, act).is_err() {
+        let before = std::mem::replace(&mut left, slot.unsettled());
+        borne += u32::from(left >= before);
+        if borne > PANICS_BORNE_MAX {
+            return;
+        }
+    }
+}
