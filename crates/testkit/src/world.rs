@@ -142,7 +142,7 @@ impl World {
             let disk = SimDisk::new(Random::new(random.next()), on_end);
             let ends = net.clone();
             let on_reset = Arc::new(move || ends.lock().observer.reset(n));
-            let disk = Disk::new(disk, plan.store[n], on_reset, plan.is_delayed[n]);
+            let disk = Disk::new(disk, plan.store[n], app.clone(), on_reset, plan.is_delayed[n]);
             Side::new(plan.settings[n].clone(), plan.held, app, disk, &ground.rules)
         };
         let sides = [side(0), side(1)];

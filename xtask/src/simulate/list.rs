@@ -316,6 +316,17 @@ pub(super) const FAULTS: &[Fault] = &[
         worlds: 1_000,
     },
     Fault {
+        name: "answers-stored-before-what-they-answer",
+        changes: &[(
+            ENGINE,
+            "let numbers = self.kept_numbers();\n        self.journal.put_next",
+            "let mut numbers = self.kept_numbers();\n        if self.is_batch_full(true) {\n \
+             numbers.0 = self.journal.numbers().next_in;\n }\n        self.journal.put_next",
+        )],
+        kind: "",
+        worlds: 1_000,
+    },
+    Fault {
         name: "written-before-it-is-safe",
         changes: &[(
             ENGINE,

@@ -3,13 +3,14 @@
 //! Invariant: a disk suffers only the crashes that its store's durability promises to outlive.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use transfix_store::{
     Committed, Durability, FileStore, Numbers, Options, Record, Store, StoreError, Stored,
 };
 
+use super::app::Shared as App;
 use super::side::START_UTC_NS;
 use crate::delayed::{Delayed, Pace};
 use crate::disk::{Ailment, Crash, End, SimDisk};
@@ -23,10 +24,39 @@ pub(super) struct Fuse {
     pub(super) end: End,
 }
 
+/// What a process finds that ends when this commit is the last that is safe.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Commit {
+    /// Of a store whose commits are safe later; else 0.
+    pub(super) ticket: u64,
+    /// The next numbers, inbound and outbound.
+    pub(super) kept: (u64, u64),
+    /// Messages that the application had sent.
+    pub(super) sent: usize,
+    /// Messages that the application had taken.
+    pub(super) delivered: usize,
+    /// The process has ended within it: perhaps it is there.
+    pub(super) is_last: bool,
+}
+
+impl Commit {
+    /// The application stands where it stands now.
+    pub(super) fn now(ticket: u64, kept: (u64, u64), app: &App) -> Self {
+        let log = app.lock();
+        let (sent, delivered) = (log.sent.len(), log.delivered.len());
+        Self { ticket, kept, sent, delivered, is_last: false }
+    }
+}
+
+/// Commits that nobody has looked at yet.
+type Commits = Arc<Mutex<Vec<Commit>>>;
+
 /// The disk of one side.
 pub(super) struct Disk {
     disk: SimDisk,
     options: Options,
+    app: App,
+    commits: Commits,
     resets: Arc<AtomicU64>,
     on_reset: OnReset,
     /// Commits are safe later, as this says.
@@ -40,11 +70,18 @@ impl Disk {
     pub(super) fn new(
         disk: SimDisk,
         options: Options,
+        app: App,
         on_reset: OnReset,
         is_delayed: bool,
     ) -> Self {
         let pace = is_delayed.then(Arc::default);
-        Self { disk, options, resets: Arc::default(), on_reset, pace }
+        let (commits, resets) = (Arc::default(), Arc::default());
+        Self { disk, options, app, commits, resets, on_reset, pace }
+    }
+
+    /// The commits since the last look, oldest first.
+    pub(super) fn take_commits(&self) -> Vec<Commit> {
+        std::mem::take(&mut self.commits.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Ends the process then.
@@ -86,6 +123,9 @@ impl Disk {
         let watched = |store| Watched {
             store,
             disk: self.disk.clone(),
+            app: self.app.clone(),
+            commits: Arc::clone(&self.commits),
+            pace: self.pace.clone(),
             resets: Arc::clone(&self.resets),
             on_reset: Arc::clone(&self.on_reset),
         };
@@ -99,10 +139,13 @@ impl Disk {
     }
 }
 
-/// A store whose resets are counted.
+/// A store whose commits are noted, and whose resets are counted.
 struct Watched {
     store: Box<dyn Store>,
     disk: SimDisk,
+    app: App,
+    commits: Commits,
+    pace: Option<Arc<Pace>>,
     resets: Arc<AtomicU64>,
     on_reset: OnReset,
 }
@@ -121,7 +164,16 @@ impl Store for Watched {
     }
 
     fn commit(&mut self) -> Result<Committed, StoreError> {
-        self.store.commit()
+        let had_ended = self.disk.has_ended();
+        let committed = self.store.commit()?;
+        if !had_ended {
+            let numbers = self.store.numbers();
+            let ticket = self.pace.as_ref().map_or(0, |pace| pace.committed());
+            let commit = Commit::now(ticket, (numbers.next_in, numbers.next_out), &self.app);
+            let commit = Commit { is_last: self.disk.has_ended(), ..commit };
+            self.commits.lock().unwrap_or_else(PoisonError::into_inner).push(commit);
+        }
+        Ok(committed)
     }
 
     fn safe(&mut self) -> Result<u64, StoreError> {

@@ -1,8 +1,8 @@
 //! One side of a world: a session with its store, its application and its clock, through crashes
 //! and restarts.
 //!
-//! Law: a process that ends at any commit leaves the numbers from before the call or those from
-//! after it, and nothing else.
+//! Law: a process that ends at any moment leaves what one of its commits has stored, all that were
+//! safe before among it, and nothing else. A call may commit several times.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use transfix_session::{Config, Outbox, Session};
 use crate::disk::Crash;
 
 use super::app::{self, Shared as App, Source};
-use super::disk::{Disk, Fuse};
+use super::disk::{Commit, Disk, Fuse};
 
 /// 2026-11-21 12:00:00, where the simulated wall clocks begin.
 pub(super) const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
@@ -43,21 +43,10 @@ pub(super) struct Held {
 struct Before {
     /// As a new process would find them.
     kept: (u64, u64),
-    sent: usize,
-    delivered: usize,
     resets: u64,
     epoch: u64,
     queued: Vec<Vec<u8>>,
     returned: usize,
-}
-
-/// What a process finds that ends when this commit is the last that is safe.
-#[derive(Clone, Copy, Debug)]
-struct Commit {
-    ticket: u64,
-    kept: (u64, u64),
-    sent: usize,
-    delivered: usize,
 }
 
 /// One side.
@@ -92,6 +81,7 @@ impl Side {
         rules: &Rules,
     ) -> Self {
         let schedule = settings.schedule.as_ref();
+        let first = Commit::now(0, (1, 1), &app);
         Self {
             hours: schedule.map(|schedule| Schedule::new(schedule).expect("the hours are good")),
             restarted: None,
@@ -105,7 +95,7 @@ impl Side {
             received: (0, 0),
             since: (State::Disconnected, 0),
             moved: (0, 1),
-            commits: VecDeque::from([Commit { ticket: 0, kept: (1, 1), sent: 0, delivered: 0 }]),
+            commits: VecDeque::from([first]),
         }
     }
 
@@ -136,8 +126,6 @@ impl Side {
             let log = self.app.lock();
             Before {
                 kept: self.kept(),
-                sent: log.sent.len(),
-                delivered: log.delivered.len(),
                 resets: self.disk.resets(),
                 epoch: log.epoch,
                 queued: self.rig.queued(),
@@ -147,10 +135,7 @@ impl Side {
         let moment = self.moment(now);
         let outcome = call(&mut self.rig, moment);
         self.note(now);
-        // What a process does that has ended in truth does not count.
-        if !self.disk.is_lost() {
-            self.note_commit();
-        }
+        self.note_commits();
         let (after, reset) = (self.numbers(), self.disk.resets() > before.resets);
         let ahead = after.0 >= before.kept.0 && after.1 >= before.kept.1;
         assert!(ahead || reset || self.disk.is_lost(), "numbers go back to {after:?}");
@@ -228,43 +213,29 @@ impl Side {
             log.undo_returns(before.returned);
         }
         self.restart(now, self.disk.worst());
-        let found = self.numbers();
-        // What waits in a queue may be sent in several batches.
-        if self.disk.pace.is_some() {
-            let log = self.app.lock();
-            let (sent, delivered) = (log.sent.len(), log.delivered.len());
-            drop(log);
-            // Perhaps with the commit in which it has ended.
-            self.commits.push_back(Commit { ticket: u64::MAX, kept: after, sent, delivered });
-            return self.go_back_to(found);
-        }
-        let partly = !before.queued.is_empty()
-            && (before.kept.1..=after.1).contains(&found.1)
-            && (found.0 == before.kept.0 || found.0 == after.0);
-        assert!(
-            partly || found == after || found == before.kept,
-            "a crash between {:?} and {after:?} leaves {found:?}",
-            before.kept
-        );
-        if found == before.kept && found != after {
-            // What the application did in that turn is undone with it.
-            let mut log = self.app.lock();
-            log.sent.truncate(before.sent);
-            log.delivered.truncate(before.delivered);
-        }
+        // Perhaps with the commit in which it has ended.
+        self.commits.push_back(Commit::now(u64::MAX, after, &self.app));
+        self.go_back_to(self.numbers());
     }
 
     /// Remembers what a process finds that ends before more is safe.
-    fn note_commit(&mut self) {
-        let Some(pace) = &self.disk.pace else { return };
-        let (ticket, safe, kept) = (pace.committed(), pace.safe(), self.kept());
-        let log = self.app.lock();
-        let (sent, delivered) = (log.sent.len(), log.delivered.len());
-        drop(log);
-        if self.commits.back().is_none_or(|last| last.ticket < ticket) {
-            self.commits.push_back(Commit { ticket, kept, sent, delivered });
+    fn note_commits(&mut self) {
+        let mut made = self.disk.take_commits();
+        let is_lost = self.disk.is_lost();
+        // What was sent from outside is in the log only now.
+        if let Some(last) = made.last_mut().filter(|_| !is_lost) {
+            assert_eq!(last.kept, self.kept(), "the store has other numbers than the session");
+            *last = Commit::now(last.ticket, last.kept, &self.app);
         }
-        while self.commits.get(1).is_some_and(|second| second.ticket <= safe) {
+        for commit in made {
+            if self.disk.pace.is_none() && !commit.is_last {
+                self.commits.clear();
+            }
+            self.commits.push_back(commit);
+        }
+        // What a process makes safe that has ended in truth does not count.
+        let Some(pace) = self.disk.pace.as_ref().filter(|_| !is_lost) else { return };
+        while self.commits.get(1).is_some_and(|second| second.ticket <= pace.safe()) {
             self.commits.pop_front();
         }
     }
@@ -284,11 +255,7 @@ impl Side {
 
     /// A new process has the store, which begins its tickets anew: all that it has is safe.
     pub(super) fn begin_commits(&mut self) {
-        let log = self.app.lock();
-        let (sent, delivered) = (log.sent.len(), log.delivered.len());
-        drop(log);
-        let kept = self.kept();
-        self.commits = VecDeque::from([Commit { ticket: 0, kept, sent, delivered }]);
+        self.commits = VecDeque::from([Commit::now(0, self.kept(), &self.app)]);
     }
 
     /// A new process takes over: only the store is left.
