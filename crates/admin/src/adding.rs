@@ -140,3 +140,90 @@ fn take_over(session: &mut SessionSettings, old: &SessionSettings) {
         new.crl.clone_from(&old.crl);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::OF_FILES;
+
+    /// Keys of a session that take any text, and by which the program reads, runs and shows nothing
+    /// of its machine. Passwords may name files, and are looked at by [`super::of_the_machine`].
+    const OF_NO_FILES: &[&str] = &[
+        "address",
+        "allow_from",
+        "body_fields",
+        "failover.addresses",
+        "header_fields",
+        "local_address",
+        "logon.default_cstm_appl_ver_id",
+        "logon.expected_username",
+        "logon.fields",
+        "logon.username",
+        "proxy.address",
+        "proxy.username",
+        "proxy_protocol_from",
+        "qualifier",
+        "reset_at",
+        "schedule.days",
+        "schedule.from",
+        "schedule.outside.reject",
+        "schedule.to",
+        "schedule.windows.close",
+        "schedule.windows.days",
+        "schedule.windows.from",
+        "schedule.windows.open",
+        "schedule.windows.to",
+        "schedule.zone",
+        "sender_comp_id",
+        "sender_location_id",
+        "sender_sub_id",
+        "target_comp_id",
+        "target_location_id",
+        "target_sub_id",
+        "throttles.msg_type",
+        "tls.peer",
+        "tls.server_name",
+    ];
+
+    /// The keys of a schema that take any text, or what the schema defines elsewhere.
+    fn texts(schema: &Value, way: &mut Vec<String>, found: &mut Vec<String>) {
+        if schema.get("enum").is_some() || schema.get("pattern").is_some() {
+            return;
+        }
+        if schema["type"] == "string" || schema.get("$ref").is_some() {
+            return found.push(way.join("."));
+        }
+        let any_of = schema["anyOf"].as_array().into_iter().flatten();
+        let entries =
+            ["items", "additionalProperties"].into_iter().filter_map(|key| schema.get(key));
+        any_of.chain(entries).for_each(|inner| texts(inner, way, found));
+        for (key, inner) in schema["properties"].as_object().into_iter().flatten() {
+            way.push(key.clone());
+            texts(inner, way, found);
+            way.pop();
+        }
+    }
+
+    #[test]
+    fn each_key_that_takes_a_text_is_known_to_name_files_or_not() {
+        let schema: Value = serde_json::from_str(&transfix::Settings::schema()).unwrap();
+        let mut found = Vec::new();
+        texts(&schema["$defs"]["session"], &mut Vec::new(), &mut found);
+        found.retain(|way| !way.contains("password"));
+        let of_files: Vec<String> = OF_FILES.iter().map(|way| way.join(".")).collect();
+        // The key, or one within its table.
+        let is_in = |way: &str, key: &str| {
+            way.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        for way in &found {
+            let names_files = of_files.iter().any(|key| is_in(way, key));
+            let is_harmless = OF_NO_FILES.contains(&&**way);
+            assert!(names_files != is_harmless, "`{way}`: in which of the two lists?");
+        }
+        let listed = of_files.iter().map(|key| &**key).chain(OF_NO_FILES.iter().copied());
+        let gone: Vec<&str> =
+            listed.filter(|key| !found.iter().any(|way| is_in(way, key))).collect();
+        assert!(gone.is_empty(), "a session has no such keys: {gone:?}");
+    }
+}
