@@ -1,8 +1,8 @@
 //! One side of a world: a session with its store, its application and its clock, through crashes
 //! and restarts.
 //!
-//! Law: a process that ends at any moment leaves what one of its commits has stored, all that were
-//! safe before among it, and nothing else. A call may commit several times.
+//! Law: a process that ends at any moment leaves its commits up to one of them, at least those that
+//! were safe, and nothing else. A call may commit several times.
 
 use std::collections::VecDeque;
 
