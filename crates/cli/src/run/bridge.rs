@@ -147,11 +147,11 @@ impl Passing<'_, '_, '_> {
     ) -> Result<(), Missed> {
         let sender = self.session.id().target_comp_id.clone();
         let beside = Beside { sender: &sender, repeats: self.repeats, ref_seq };
-        let sent = self.gateway.origins.sent(to, self.from(), || {
-            to.send_stored(self.message.msg_type(), |body| {
-                change.write(self.message, beside, body);
-            })
-        });
+        let sent = to.send_stored_as(
+            self.message.msg_type(),
+            |body| change.write(self.message, beside, body),
+            self.gateway.origins.note(to.id(), self.from()),
+        );
         match sent {
             Ok(_) => Ok(()),
             // What is wrong with the message stays wrong.
@@ -226,8 +226,7 @@ impl Passing<'_, '_, '_> {
             return None;
         }
         let seq = self.message.uint(tag::REF_SEQ_NUM).ok()?;
-        let (_, next_out) = self.session.next_numbers();
-        self.gateway.origins.find(self.session.id(), seq, next_out)
+        self.gateway.origins.find(self.session.id(), seq)
     }
 
     /// Nothing goes back to the session that it came on.
@@ -375,8 +374,7 @@ impl Application for Bridge {
             return;
         }
         let (text, by) = (String::from_utf8_lossy(rejected.text), session.id());
-        let (_, next_out) = session.next_numbers();
-        match self.gateway.origins.find(by, rejected.seq, next_out) {
+        match self.gateway.origins.find(by, rejected.seq) {
             Some(Origin::Session(id, seq)) => {
                 let Some(to) = session.other(&id).filter(|_| id.begin_string >= BeginString::Fix42)
                 else {

@@ -318,7 +318,7 @@ impl Source {
             return wrong(format!("there is no session {}", sending.session));
         };
         loop {
-            let sent = sending::stored(&sending, &handle, self.in_doubt);
+            let sent = sending::stored(&sending, &handle, self.in_doubt, |_| ());
             match sent {
                 Err(SendError::Closed) => return None,
                 Err(error) if is_passing(&error) => {

@@ -190,10 +190,14 @@ impl Port {
     /// Says a line to the program; only to the one of this number, if there is one. Returns whether
     /// it is there.
     fn tell(&self, number: Option<u64>, line: &Value) -> bool {
+        self.tell_by(number, |program| program.say(line))
+    }
+
+    fn tell_by(&self, number: Option<u64>, say: impl FnOnce(&mut Program) -> bool) -> bool {
         let mut place = self.program();
         let is_it = |one: &&mut Program| number.is_none_or(|number| one.number == number);
         let Some(program) = place.as_mut().filter(is_it) else { return false };
-        let goes_on = program.say(line);
+        let goes_on = say(program);
         if !goes_on {
             self.cut_off(place, DOES_NOT_READ);
         }
@@ -334,11 +338,10 @@ impl Port {
                 }
                 Said::Send(sending) => {
                     let from = (self.socket.name.as_str(), &self.origins);
-                    let answer = match self.admin.get() {
-                        Some(admin) => sending::send(&sending, from, admin),
-                        None => continue,
-                    };
-                    if !self.tell(Some(number), &answer) {
+                    let Some(admin) = self.admin.get() else { continue };
+                    self.with(number, Program::hold);
+                    let answer = sending::send(&sending, from, admin);
+                    if !self.tell_by(Some(number), |program| program.say_sent(&answer)) {
                         return Ok(());
                     }
                     continue;

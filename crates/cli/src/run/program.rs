@@ -1,7 +1,8 @@
 //! A program that is connected to a socket: lines to it and from it.
 //!
 //! Invariants: whoever has something for it never waits for it; who does not read a line, or does
-//! not answer for a message, in `answer_ms` is cut off.
+//! not answer for a message, in `answer_ms` is cut off; what a counterparty says of a message that
+//! the program sent comes behind the line that says that it was sent.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
@@ -39,6 +40,8 @@ pub(super) struct Program {
     /// Tells it apart from those before.
     pub(super) number: u64,
     lines: Sender<Line>,
+    /// What was said while a message of the program is being sent; it is heard after the answer.
+    held: Option<Vec<Vec<u8>>>,
     /// Bytes of the lines that wait.
     bytes: usize,
     answer_ns: u64,
@@ -69,6 +72,7 @@ impl Program {
             stream: stream.try_clone()?,
             number,
             lines: to,
+            held: None,
             bytes: 0,
             answer_ns: answer_ms.saturating_mul(1_000_000),
             waiting: BTreeMap::new(),
@@ -85,9 +89,32 @@ impl Program {
     pub(super) fn say(&mut self, line: &Value) -> bool {
         let bytes = format!("{line}\n").into_bytes();
         self.bytes += bytes.len();
+        match &mut self.held {
+            Some(held) => held.push(bytes),
+            None => self.put(bytes),
+        }
+        self.bytes <= BYTES_MAX
+    }
+
+    fn put(&self, bytes: Vec<u8>) {
         // Without a writer its reader ends soon.
         let _ = self.lines.send(Line { bytes, until_ns: self.until_ns() });
-        self.bytes <= BYTES_MAX
+    }
+
+    /// A message of the program is going to be sent: what is said meanwhile waits for
+    /// [`Program::say_sent`].
+    pub(super) fn hold(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// Says what has become of that message, and then what was held. Returns what
+    /// [`Program::say`] does.
+    #[must_use]
+    pub(super) fn say_sent(&mut self, line: &Value) -> bool {
+        let held = self.held.take();
+        let goes_on = self.say(line);
+        held.into_iter().flatten().for_each(|bytes| self.put(bytes));
+        goes_on
     }
 
     /// So many bytes are written.
@@ -184,5 +211,32 @@ impl Writer {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// Its rejection may be there before the thread that sent it is awake.
+    #[test]
+    fn what_is_said_of_a_message_comes_after_that_it_was_sent() {
+        let (end, other) = UnixStream::pair().unwrap();
+        let (mut program, mut writer) = Program::new(&end, 1, 60_000).unwrap();
+        assert!(program.say(&json!("before")));
+        program.hold();
+        assert!(program.say(&json!("rejected")) && program.say(&json!("message")));
+        assert!(program.say_sent(&json!("sent")) && program.say(&json!("after")));
+        for _ in 0..5 {
+            assert!(matches!(writer.next(None), Wrote::Line(_)));
+        }
+        drop((program, writer, end));
+        let lines: Vec<_> = BufReader::new(other).lines().map(Result::unwrap).collect();
+        let said = ["before", "sent", "rejected", "message", "after"];
+        assert_eq!(lines, said.map(|one| format!("\"{one}\"")));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use transfix::codec::data::length_of;
-use transfix::{Admin, SendError, Sent, SessionHandle, Tag, tag};
+use transfix::{Admin, Body, SendError, Sent, SessionHandle, Tag, tag};
 
 use super::line::Sending;
 use super::origins::{Origin, Origins};
@@ -13,17 +13,19 @@ pub(super) fn send(sending: &Sending, (socket, origins): (&str, &Origins), admin
         return failed(sending, None, format!("there is no session {}", sending.session));
     };
     let from = Origin::Program(socket.to_owned(), sending.reference.clone());
-    told(sending, origins.sent(&handle, from, || stored(sending, &handle, false)))
+    let note = origins.note(handle.id(), from);
+    told(sending, stored(sending, &handle, false, note))
 }
 
 /// Sends a message of this session, and returns when it is safe in the store. `repeats`: it may
-/// have been sent before.
+/// have been sent before. `numbered` is called when it has its number.
 pub(super) fn stored(
     sending: &Sending,
     handle: &SessionHandle,
     repeats: bool,
+    numbered: impl FnOnce(Sent),
 ) -> Result<Sent, SendError> {
-    handle.send_stored(&sending.msg_type, |body| {
+    let fill = |body: &mut Body<'_>| {
         if repeats {
             body.str(tag::POSS_RESEND, "Y");
         }
@@ -37,7 +39,8 @@ pub(super) fn stored(
                 None => _ = body.bytes(tag, &value.bytes()),
             }
         }
-    })
+    };
+    handle.send_stored_as(&sending.msg_type, fill, numbered)
 }
 
 /// What is said of a message that was to be sent.

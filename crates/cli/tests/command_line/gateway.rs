@@ -189,14 +189,23 @@ impl Port {
     /// The next line of this kind; `null` if the connection has ended.
     pub(super) fn hears(&mut self, kind: &str) -> Value {
         loop {
-            let mut line = String::new();
-            if self.lines.read_line(&mut line).unwrap_or(0) == 0 {
-                return Value::Null;
+            match self.next() {
+                Value::Null => return Value::Null,
+                line => {
+                    if let Some(found) = line.get(kind) {
+                        return found.clone();
+                    }
+                }
             }
-            let line: Value = serde_json::from_str(&line).unwrap();
-            if let Some(found) = line.get(kind) {
-                return found.clone();
-            }
+        }
+    }
+
+    /// The next line; `null` if the connection has ended.
+    pub(super) fn next(&mut self) -> Value {
+        let mut line = String::new();
+        match self.lines.read_line(&mut line) {
+            Ok(1..) => serde_json::from_str(&line).unwrap(),
+            _ => Value::Null,
         }
     }
 }

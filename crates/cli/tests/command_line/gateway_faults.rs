@@ -225,7 +225,7 @@ fn who_sent_it_hears_that_the_target_rejects_it() {
     assert!(rejects.contains("rejected by VENUE: "), "{rejects}");
 }
 
-/// A program too, by its reference.
+/// A program too, by its reference, and after the line that says that it was sent.
 #[test]
 fn a_program_hears_that_the_target_rejects_what_it_sent() {
     let street = Street::new();
@@ -236,11 +236,26 @@ fn a_program_hears_that_the_target_rejects_what_it_sent() {
     let _gate = street.gate();
     let mut port = Port::new(&street);
     let fields = json!([[11, "p1"], [55, "EU"], [54, "Z"], [60, "20260101-00:00:00"], [40, "2"]]);
-    port.say(&json!({ "send": { "ref": 7, "session": VENUE, "msg_type": "D", "fields": fields } }));
-    let seq = port.hears("sent")["seq"].clone();
-    let rejected = port.hears("rejected");
-    assert_eq!((&rejected["ref"], &rejected["seq"]), (&json!(7), &seq), "{rejected}");
-    assert_eq!(rejected["session"], VENUE);
+    let count = 200;
+    for n in 0..count {
+        let order = json!({ "ref": n, "session": VENUE, "msg_type": "D", "fields": fields });
+        port.say(&json!({ "send": order }));
+    }
+    let (mut sent, mut rejected) = (Vec::new(), Vec::new());
+    while rejected.len() < count {
+        let line = port.next();
+        if let Some(line) = line.get("sent") {
+            assert_eq!(line["ref"], sent.len());
+            sent.push(line["seq"].clone());
+        } else if let Some(line) = line.get("rejected") {
+            let of = rejected.len();
+            assert_eq!((&line["ref"], line["session"].as_str()), (&json!(of), Some(VENUE)));
+            assert_eq!(Some(&line["seq"]), sent.get(of), "before it is said that it was sent");
+            rejected.push(of);
+        } else {
+            assert!(line.is_object() && line.get("error").is_none(), "{line}");
+        }
+    }
 }
 
 #[test]

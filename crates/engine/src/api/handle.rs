@@ -138,13 +138,34 @@ impl SessionHandle {
         msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
+        self.send_stored_as(msg_type, fill, |_| ())
+    }
+
+    /// Sends a message as [`SessionHandle::send_stored`] does, and calls `numbered` when it has its
+    /// number, before anything can come back that is about it. Who notes there what the message was
+    /// sent for finds it when the counterparty rejects it, however fast. With an error after that
+    /// call the store may have the message, or not.
+    ///
+    /// `numbered` is called while this thread holds the session, so it must not ask this one or
+    /// another one for anything: it would wait for itself.
+    ///
+    /// # Errors
+    /// As [`SessionHandle::send_stored`].
+    pub fn send_stored_as(
+        &self,
+        msg_type: impl AsRef<[u8]>,
+        fill: impl FnOnce(&mut Body<'_>),
+        numbered: impl FnOnce(Sent),
+    ) -> Result<Sent, SendError> {
         if drives() {
             return Err(SendError::NotHere);
         }
         let msg_type = msg_type.as_ref();
-        self.send_whole(msg_type, fill, |body| match self.store(msg_type, body) {
+        let mut numbered = Some(numbered);
+        let mut note = |sent| _ = numbered.take().map(|numbered| numbered(sent));
+        self.send_whole(msg_type, fill, |body| match self.store(msg_type, body, &mut note) {
             Err(full @ SendError::WouldBlock { .. }) => {
-                self.shared.when_full(full, || self.store(msg_type, body))
+                self.shared.when_full(full, || self.store(msg_type, body, &mut note))
             }
             sent => sent,
         })
@@ -181,10 +202,17 @@ impl SessionHandle {
     }
 
     /// Puts a message with its number into the store, and waits until it is safe there.
-    fn store(&self, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
+    fn store(
+        &self,
+        msg_type: &[u8],
+        body: &[u8],
+        note: &mut dyn FnMut(Sent),
+    ) -> Result<Sent, SendError> {
         let shared = &*self.shared;
         let mut link = shared.sound_link().map_err(|_| SendError::Failed)?;
         let (sent, batch) = (self.put(&mut link, msg_type, body)?, link.core.awaited());
+        // What the counterparty answers is read by who has the session, after this.
+        note(sent);
         drop(link);
         // The worker is woken when it is safe, and takes note of it.
         loop {

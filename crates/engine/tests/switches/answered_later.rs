@@ -9,8 +9,8 @@ use std::thread;
 
 use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored, Wake};
 use transfix::{
-    Application, BeginString, BusinessReject, Engine, Message, MessageAnswer, Offline, SendError,
-    Sent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
+    Application, BeginString, Body, BusinessReject, Engine, Message, MessageAnswer, Offline,
+    SendError, Sent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 
 use crate::switches::wire::Wire;
@@ -228,7 +228,7 @@ impl Store for Slow {
 }
 
 /// `send` returns at once, `send_stored` when no crash can lose the message; if the store fails
-/// before, it says so.
+/// before, it says so. Its number is told before anybody else knows of it.
 #[test]
 fn what_is_sent_stored_is_safe_when_it_returns() {
     for fails in [false, true] {
@@ -250,8 +250,10 @@ fn what_is_sent_stored_is_safe_when_it_returns() {
             thread::yield_now();
         }
         does.safe.store(0, Ordering::SeqCst);
-        let news = |session: &SessionHandle| {
-            session.send_stored("B", |news| _ = news.str(tag::TEXT, "news"))
+        let (tells, numbered) = channel();
+        let news = move |session: &SessionHandle| {
+            let fill = |news: &mut Body<'_>| _ = news.str(tag::TEXT, "news");
+            session.send_stored_as("B", fill, |sent| tells.send(sent).unwrap())
         };
         let (done, is_done) = channel();
         let of_thread = session.clone();
@@ -260,6 +262,7 @@ fn what_is_sent_stored_is_safe_when_it_returns() {
         while session.sent_message(2).unwrap().is_none() {
             thread::yield_now();
         }
+        assert_eq!(numbered.try_recv(), Ok(Sent::Direct(2)));
         assert!(is_done.try_recv().is_err(), "it has returned before");
         does.fails.store(fails, Ordering::SeqCst);
         does.all_is_safe();
