@@ -36,7 +36,7 @@ pub struct Series {
     pub operation: Operation,
     /// To which messages.
     pub set: Set,
-    /// Nanoseconds of one operation, one value a slice, ascending.
+    /// Nanoseconds of one operation, one value a slice, in their order.
     pub ns: Vec<f64>,
 }
 
@@ -50,7 +50,9 @@ impl Series {
     /// The median of the slices.
     #[must_use]
     pub fn median_ns(&self) -> f64 {
-        self.ns.get(self.ns.len() / 2).copied().unwrap_or(f64::NAN)
+        let mut sorted = self.ns.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
     }
 }
 
@@ -62,27 +64,88 @@ pub const OURS: &str = "transfix";
 /// # Errors
 /// If a peer fails in the middle.
 pub fn run(ours: &mut Ours, peers: &mut Peers, plan: Plan<'_>) -> Result<Vec<Series>, String> {
-    let mut contests = contests(ours, peers, plan);
-    for contest in &mut contests {
-        contest.n = match plan.slice {
-            Slice::Times(n) => n.max(1),
-            Slice::Ns(ns) => contest.times_in(ours, peers, ns)?,
-        };
-    }
+    let mut contests = Contests::new(ours, peers, plan)?;
+    let mut series: Vec<Series> = contests.all.iter().map(Contest::series).collect();
     for _ in 0..plan.slices {
-        for contest in &mut contests {
-            contest.slice(ours, peers)?;
+        for (n, series) in series.iter_mut().enumerate() {
+            series.ns.push(contests.slice(n)?);
         }
     }
-    Ok(contests.into_iter().map(Contest::finish).collect())
+    Ok(series)
+}
+
+/// All that is planned, ready to be measured slice by slice.
+pub(crate) struct Contests<'a> {
+    ours: &'a mut Ours,
+    peers: &'a mut Peers,
+    pub(crate) all: Vec<Contest>,
 }
 
 /// Who does what, and how often in a slice.
-struct Contest {
+#[derive(Clone, Debug)]
+pub(crate) struct Contest {
+    engine: String,
+    pub(crate) operation: Operation,
+    set: Set,
     /// None for us, or which of the peers.
     peer: Option<usize>,
     n: u64,
-    series: Series,
+}
+
+impl Contest {
+    /// Its series, of which nothing is measured yet.
+    pub(crate) fn series(&self) -> Series {
+        let Self { engine, operation, set, .. } = self;
+        Series { engine: engine.clone(), operation: *operation, set: *set, ns: Vec::new() }
+    }
+}
+
+impl<'a> Contests<'a> {
+    /// Finds who knows what, and how often each fits into a slice.
+    pub(crate) fn new(
+        ours: &'a mut Ours,
+        peers: &'a mut Peers,
+        plan: Plan<'_>,
+    ) -> Result<Self, String> {
+        let all = contests(ours, peers, plan);
+        let mut contests = Self { ours, peers, all };
+        for n in 0..contests.all.len() {
+            contests.all[n].n = match plan.slice {
+                Slice::Times(times) => times.max(1),
+                Slice::Ns(ns) => contests.times_in(n, ns)?,
+            };
+        }
+        Ok(contests)
+    }
+
+    fn run(&mut self, n: usize, times: u64) -> Result<u64, String> {
+        let Contest { operation, set, peer, .. } = self.all[n];
+        match peer {
+            None => Ok(self.ours.run(operation, set, times)),
+            Some(peer) => self.peers.ready[peer].run(operation, set, times),
+        }
+    }
+
+    /// How often contest `n` fits into a slice; also warms up.
+    fn times_in(&mut self, n: usize, slice_ns: u64) -> Result<u64, String> {
+        let mut times = 64;
+        loop {
+            let ns = self.run(n, times)?.max(1);
+            if ns >= slice_ns / 4 {
+                return Ok((times * slice_ns / ns).max(1));
+            }
+            times *= 2;
+        }
+    }
+
+    /// One slice of contest `n`: the nanoseconds of one operation.
+    pub(crate) fn slice(&mut self, n: usize) -> Result<f64, String> {
+        let times = self.all[n].n;
+        // What the others did has emptied caches: a tenth of the slice is not counted.
+        self.run(n, times / 10 + 1)?;
+        let ns = self.run(n, times)?;
+        Ok(ns as f64 / times as f64)
+    }
 }
 
 fn contests(ours: &Ours, peers: &Peers, plan: Plan<'_>) -> Vec<Contest> {
@@ -92,9 +155,12 @@ fn contests(ours: &Ours, peers: &Peers, plan: Plan<'_>) -> Vec<Contest> {
             if !operation.is_on(set) {
                 continue;
             }
-            let contest = |peer, engine: &str| {
-                let series = Series { engine: engine.to_owned(), operation, set, ns: Vec::new() };
-                Contest { peer, n: 1, series }
+            let contest = |peer, engine: &str| Contest {
+                engine: engine.to_owned(),
+                operation,
+                set,
+                peer,
+                n: 1,
             };
             if ours.knows(operation) {
                 contests.push(contest(None, OURS));
@@ -107,41 +173,6 @@ fn contests(ours: &Ours, peers: &Peers, plan: Plan<'_>) -> Vec<Contest> {
         }
     }
     contests
-}
-
-impl Contest {
-    fn run(&self, ours: &mut Ours, peers: &mut Peers, n: u64) -> Result<u64, String> {
-        let Series { operation, set, .. } = self.series;
-        match self.peer {
-            None => Ok(ours.run(operation, set, n)),
-            Some(i) => peers.ready[i].run(operation, set, n),
-        }
-    }
-
-    /// How often fits into a slice; also warms up.
-    fn times_in(&self, ours: &mut Ours, peers: &mut Peers, slice_ns: u64) -> Result<u64, String> {
-        let mut n = 64;
-        loop {
-            let ns = self.run(ours, peers, n)?.max(1);
-            if ns >= slice_ns / 4 {
-                return Ok((n * slice_ns / ns).max(1));
-            }
-            n *= 2;
-        }
-    }
-
-    fn slice(&mut self, ours: &mut Ours, peers: &mut Peers) -> Result<(), String> {
-        // What the others did has emptied caches: a tenth of the slice is not counted.
-        self.run(ours, peers, self.n / 10 + 1)?;
-        let ns = self.run(ours, peers, self.n)?;
-        self.series.ns.push(ns as f64 / self.n as f64);
-        Ok(())
-    }
-
-    fn finish(mut self) -> Series {
-        self.series.ns.sort_by(f64::total_cmp);
-        self.series
-    }
 }
 
 #[cfg(test)]

@@ -36,6 +36,8 @@ pub enum Operation {
     Groups,
     /// The same with the getters of the version.
     TypedGroups,
+    /// The pass of `Floor` over the message of S4b.
+    ValidateFloor,
     /// The message of S4b, already decoded, validated against FIX42.
     Validate42,
     /// The same against FIX44.
@@ -44,7 +46,7 @@ pub enum Operation {
 
 impl Operation {
     /// All, in the order of the tables.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Floor,
         Self::Decode,
         Self::DecodeAvx2,
@@ -61,6 +63,7 @@ impl Operation {
         Self::Walk,
         Self::Groups,
         Self::TypedGroups,
+        Self::ValidateFloor,
         Self::Validate42,
         Self::Validate44,
     ];
@@ -85,6 +88,7 @@ impl Operation {
             Self::Walk => "walk",
             Self::Groups => "groups",
             Self::TypedGroups => "typed-groups",
+            Self::ValidateFloor => "validate-floor",
             Self::Validate42 => "validate-fix42",
             Self::Validate44 => "validate-fix44",
         }
@@ -109,6 +113,12 @@ impl Operation {
         }
     }
 
+    /// Whether it is the least that can be done with the message: others are held against it.
+    #[must_use]
+    pub const fn is_floor(self) -> bool {
+        matches!(self, Self::Floor | Self::ValidateFloor)
+    }
+
     /// Whether it works on one message of its own, so that there is one set.
     const fn is_single(self) -> bool {
         matches!(
@@ -117,6 +127,7 @@ impl Operation {
                 | Self::Walk
                 | Self::Groups
                 | Self::TypedGroups
+                | Self::ValidateFloor
                 | Self::Validate42
                 | Self::Validate44
         )
@@ -128,7 +139,10 @@ impl Operation {
         match set {
             Set::Fixed => true,
             Set::Varied => !self.is_single(),
-            Set::Hftest => matches!(self, Self::Decode | Self::DecodeValidate | Self::BuildEncode),
+            Set::Hftest => matches!(
+                self,
+                Self::Floor | Self::Decode | Self::DecodeValidate | Self::BuildEncode
+            ),
         }
     }
 }

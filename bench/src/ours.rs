@@ -165,6 +165,7 @@ impl Ours {
             Operation::Walk => read_decoded(snapshot, index, n, walk),
             Operation::Groups => read_decoded(snapshot, index, n, |m| read_entries(m, layout)),
             Operation::TypedGroups => read_decoded(snapshot, index, n, typed.read_entries),
+            Operation::ValidateFloor => time(n, |_| floor(black_box(S4B))),
             Operation::Validate42 => validate(fix42, (index, scratch), n),
             Operation::Validate44 => validate(fix44, (index, scratch), n),
         }
@@ -176,6 +177,7 @@ impl Ours {
         let frames = &hftest.frames;
         let frame_of = |i: u64| &frames[i as usize & (frames.len() - 1)][..];
         match operation {
+            Operation::Floor => time(n, |i| floor(black_box(frame_of(i)))),
             Operation::Decode => time(n, |i| decode(frame_of(i), index).is_some()),
             Operation::DecodeValidate => time(n, |i| {
                 decode(frame_of(i), index)

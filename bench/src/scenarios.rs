@@ -10,6 +10,7 @@ mod demonstration;
 mod directory;
 pub(crate) mod hftest;
 mod html;
+mod moved;
 mod page;
 mod plot;
 mod remote;
@@ -21,6 +22,7 @@ mod summary;
 mod svg;
 mod throughput;
 mod trip;
+mod turns;
 mod validation;
 
 use std::process::ExitCode;
@@ -104,7 +106,7 @@ enum Scenario {
     /// Make a page of all runs in a directory: report.html.
     Report(directory::ReportArgs),
     /// Say what moved between two runs, and what is noise.
-    Compare(directory::CompareArgs),
+    Compare(moved::CompareArgs),
 }
 
 /// Runs a scenario, and shows its figures.
@@ -120,6 +122,6 @@ pub fn run(args: &Args) -> ExitCode {
         Scenario::Codec(args) => codec::run(args),
         Scenario::Validation(args) => validation::run(args),
         Scenario::Report(args) => directory::report(args),
-        Scenario::Compare(args) => directory::compare(args),
+        Scenario::Compare(args) => moved::compare(args),
     }
 }

@@ -4,15 +4,17 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::measure::{self, OURS, Plan, Series, Slice};
+use crate::measure::{OURS, Plan, Series, Slice};
 use crate::operation::{Operation, Set};
 use crate::ours::Ours;
 use crate::peer::Peers;
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
-use super::report::Machine;
+use super::report::{Machine, RoundCount};
 use super::shared::{TABLE, at_least_one, peers_in, print_line, save_json};
+use super::summary::{Estimate, median};
+use super::turns::{self, Measured};
 
 /// Order codec (scenario S2a): encoding and decoding.
 #[derive(Debug, Clone, clap::Args)]
@@ -21,11 +23,14 @@ use super::shared::{TABLE, at_least_one, peers_in, print_line, save_json};
   transfix bench codec --peers --json
 
 The page meant here is Fix8's published comparison `Fix8 vs QuickFIX`: its order, its two operations
-and its table. The engines take turns, run by run. `to string` is the page's encoding: each message
-is built anew, and only its turning into bytes is timed. Transfix, and the codecs that have no
-message object, write while the message is built: theirs is the time of both. `from string` is the
-page's decoding; the dictionary is used where an engine decodes with one.
-Improvement and ratio are those over QuickFIX C++, in the same run.
+and its table. The engines take turns, run by run; before each of them the floor has a turn, one
+pass over the same bytes, and a run whose floor was disturbed is repeated. `to string` is the page's
+encoding: each message is built anew, and only its turning into bytes is timed. Transfix, and the
+codecs that have no message object, write while the message is built: theirs is the time of both.
+`from string` is the page's decoding; the dictionary is used where an engine decodes with one.
+Improvement and ratio are those over QuickFIX C++, in the same run; medians of the rounds stand
+below, of ours over the floor and of others over ours, with the interval in which they lie with 95 %
+confidence.
 Exit code: 0 done, 1 the run failed, 2 wrong usage.")]
 pub(crate) struct Args {
     /// Messages of one run.
@@ -62,6 +67,9 @@ struct Report {
     messages: usize,
     runs: usize,
     message_bytes: usize,
+    rounds: RoundCount,
+    /// One pass over the bytes of a message.
+    floor_ns: f64,
     rows: Vec<Row>,
     not_run: Vec<String>,
     machine: Machine,
@@ -83,6 +91,11 @@ struct Row {
     /// How many times the messages per second of QuickFIX C++.
     #[serde(skip_serializing_if = "Option::is_none")]
     throughput_ratio: Option<f64>,
+    /// How many times the floor's time.
+    floor_ratio: Estimate,
+    /// How many times our time, of another engine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ours_ratio: Option<Estimate>,
 }
 
 const TO_STRING: &str = "to string";
@@ -97,6 +110,7 @@ fn measured(args: &Args) -> Result<Report, String> {
     let mut peers = start_peers(args.peers.as_ref(), &ours)?;
     let plan = Plan {
         operations: &[
+            Operation::Floor,
             Operation::Encode,
             Operation::BuildEncode,
             Operation::Decode,
@@ -106,14 +120,16 @@ fn measured(args: &Args) -> Result<Report, String> {
         slices: args.runs,
         slice: Slice::Times(args.messages as u64),
     };
-    let series = measure::run(&mut ours, &mut peers, plan)?;
+    let measured = turns::measure(&mut ours, &mut peers, plan, "codec")?;
     let message_bytes = ours.frames(Set::Fixed)[0].len();
     Ok(Report {
         scenario: "S2a",
         messages: args.messages,
         runs: args.runs,
         message_bytes,
-        rows: rows(&series, args.messages),
+        rounds: measured.rounds,
+        floor_ns: median(&measured.floor),
+        rows: rows(&measured, args.messages),
         not_run: peers.missing.clone(),
         machine: Machine::this(),
     })
@@ -125,7 +141,8 @@ pub(super) fn start_peers(dir: Option<&Option<PathBuf>>, ours: &Ours) -> Result<
     Peers::start(&peers_in(dir.as_deref())?, ours)
 }
 
-fn rows(series: &[Series], messages: usize) -> Vec<Row> {
+fn rows(measured: &Measured, messages: usize) -> Vec<Row> {
+    let series = &measured.series;
     let has_encode = |engine: &str| {
         series.iter().any(|s| s.engine == engine && s.operation == Operation::Encode)
     };
@@ -142,8 +159,18 @@ fn rows(series: &[Series], messages: usize) -> Vec<Row> {
             s.operation == operation || is_both && !has_encode(&s.engine)
         };
         let base = series.iter().find(|s| s.operation == operation && s.engine.starts_with(BASE));
-        let mut group: Vec<Row> =
-            series.iter().filter(stands).map(|s| row(s, name, messages, base)).collect();
+        let group = series.iter().filter(stands).collect::<Vec<_>>();
+        let ours = group.iter().find(|s| s.engine == OURS).copied();
+        let mut group: Vec<Row> = group
+            .into_iter()
+            .map(|s| Row {
+                floor_ratio: measured.over_floor(s),
+                ours_ratio: ours
+                    .filter(|ours| ours.engine != s.engine)
+                    .map(|ours| turns::over(&s.ns, &ours.ns)),
+                ..row(s, name, messages, base)
+            })
+            .collect();
         // Ours first, whatever it was measured as.
         group.sort_by_key(|row| row.framework != OURS);
         rows.extend(group);
@@ -163,6 +190,8 @@ fn row(series: &Series, operation: &'static str, messages: usize, base: Option<&
         us_per_message: ns / 1e3,
         improvement_percent: ratio.map(|ratio| (1.0 - 1.0 / ratio) * 100.0),
         throughput_ratio: ratio,
+        floor_ratio: Estimate::default(),
+        ours_ratio: None,
     }
 }
 
@@ -181,6 +210,12 @@ fn show(args: &Args, report: &Report) -> Result<(), String> {
         }
     }
     print_line(&table(&report.rows).to_string())?;
+    for row in &report.rows {
+        let who = format!("{}, {}", row.framework, row.operation);
+        print_line(&turns::sentence(&who, row.floor_ratio, row.ours_ratio))?;
+    }
+    print_line(&format!("floor, one pass over the bytes: {:.1} ns", report.floor_ns))?;
+    print_line(&report.rounds.words())?;
     for line in &report.not_run {
         print_line(line)?;
     }
@@ -231,13 +266,14 @@ mod tests {
 
     #[test]
     fn rows_of_the_page() {
-        let measured = [
+        let series = vec![
             series("quickfix-cpp-1", Operation::Encode, 500.0),
             series(OURS, Operation::BuildEncode, 100.0),
             series("quickfix-cpp-1", Operation::BuildEncode, 2_000.0),
             series(OURS, Operation::Decode, 50.0),
             series("other", Operation::Decode, 2_000.0),
         ];
+        let measured = Measured { floor: vec![10.0], series, rounds: RoundCount::default() };
         let got: Vec<_> = rows(&measured, 1_000)
             .into_iter()
             .map(|r| (r.framework, r.operation, r.throughput_ratio, r.improvement_percent))
@@ -251,5 +287,9 @@ mod tests {
             ("other", FROM_STRING, None, None),
         ];
         assert_eq!(got, expected.map(|(name, o, r, p)| (name.to_owned(), o, r, p)));
+        let rows = rows(&measured, 1_000);
+        let ratios =
+            |n: usize| (rows[n].floor_ratio.median, rows[n].ours_ratio.map(|of| of.median));
+        assert_eq!([0, 1, 5].map(ratios), [(10.0, None), (50.0, Some(5.0)), (200.0, Some(40.0))]);
     }
 }

@@ -6,10 +6,12 @@ mod both;
 mod client;
 mod expected;
 mod figures;
+mod floor;
 mod input;
 mod keys;
 mod orders;
 mod replies;
+mod rounds;
 pub(crate) mod sample;
 mod server;
 
@@ -27,6 +29,7 @@ use clap::value_parser;
     after_help = "Examples:
   transfix bench hftest --self
   transfix bench hftest --self --orders 100000 --valid --histogram
+  transfix bench hftest --self --peers
   transfix bench hftest server
   transfix bench hftest client --preload 500000
 
@@ -34,8 +37,11 @@ After `hftest` of Fix8: the client makes orders (FIX 4.2) ahead and sends them a
 confirms, cancels or rejects each, and fills those that it confirms by trades of random sizes. The
 reports are counted and held against their orders and against the laws of chance. The times of
 encoding and decoding come from the latency points of the engine.
-With --self both sides run here, each in a process of its own. `client` and `server` are the same
-with keys to press, as on the published page; each has a --help of its own.
+With --self both sides run here, each in a process of its own, in rounds. In each the floor has a
+turn, which sends as many bytes over bare sockets; then both sides send all orders; then codecs read
+and write the same messages in memory: ours and, with --peers, those of other engines. A round whose
+floor was disturbed is played again. `client` and `server` are the same with keys to press, as on
+the published page; each has a --help of its own.
 Exit code: 0 done, 1 the run or its self-check failed, 2 wrong usage."
 )]
 pub(crate) struct Args {
@@ -48,6 +54,9 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 500_000,
           value_parser = value_parser!(u32).range(1..=i64::from(keys::NUMBER_MAX)))]
     orders: u32,
+    /// Rounds, in each of which all orders are sent; ratios are medians over them.
+    #[arg(long, default_value_t = 5, value_parser = value_parser!(u16).range(1..=1_000))]
+    rounds: u16,
     /// What the random numbers begin with: of the client this one, of the server the next.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -61,9 +70,16 @@ pub(crate) struct Args {
     /// Print how times are spread: below 1, 3, 5, 10, 20, 50, 100, 1,000 µs, and the rest.
     #[arg(long)]
     histogram: bool,
+    /// Also run the codecs of other engines, from this directory or where `cargo xtask peers build`
+    /// puts them, beside this program's own.
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    peers: Option<Option<PathBuf>>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    /// Where its JSON file is written, for `transfix bench report`.
+    #[arg(long, default_value = "bench-out", value_name = "DIR")]
+    out: PathBuf,
     /// Directory for the files `client` and `server` with the times of each.
     #[arg(long, value_name = "DIR", default_value = ".")]
     log_dir: PathBuf,
@@ -81,7 +97,7 @@ enum Part {
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     let (name, done) = match &args.part {
-        None => ("", both::run(args)),
+        None => ("", rounds::run(args)),
         Some(Part::Server(args)) => (" server", server::run(args).map(|()| true)),
         Some(Part::Client(args)) => (" client", client::run(args)),
     };

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::page::{PAGES, Page};
-use super::report::{Kind, Report, Series, us};
+use super::report::{Kind, Report, RoundCount, Series, us};
+use super::summary::Estimate;
 use super::svg::{Axis, COLORS, Chart, Line, escaped, short};
 
 /// What the page is made of.
@@ -21,18 +22,42 @@ pub(super) struct Runs {
 }
 
 /// Scenarios in memory: number, title, fields of a row, what the page has published.
-const MICRO: [(&str, &str, &[&str], &str); 2] = [
+const MICRO: [(&str, &str, &[&str], &str); 3] = [
     (
         "S2a",
         "Order codec (S2a): NewOrderSingle(D) to bytes and back",
-        &["framework", "operation", "us_per_message", "messages_per_s", "throughput_ratio"],
+        &[
+            "framework",
+            "operation",
+            "us_per_message",
+            "messages_per_s",
+            "throughput_ratio",
+            "floor_ratio",
+            "ours_ratio",
+        ],
         "The page, on another machine: QuickFIX 1.13.3 encodes in 5.29 µs and decodes in 15.27, \
          Fix8 in 1.92 and 9.75.",
     ),
     (
+        "S2b",
+        "hftest (S2b): preloaded orders, encoding and decoding",
+        &["framework", "operation", "ns", "floor_ratio", "ours_ratio"],
+        "The page, on another machine: Fix8 encodes in 2.83 µs and decodes in 5.57 inside its \
+         engine, CheckSum(10) not verified.",
+    ),
+    (
         "S4b",
         "Validation (S4b): one message against FIX 4.2 and FIX 4.4",
-        &["method", "runtime", "mean_ns", "error_ns", "std_dev_ns", "median_ns"],
+        &[
+            "method",
+            "runtime",
+            "mean_ns",
+            "error_ns",
+            "std_dev_ns",
+            "median_ns",
+            "floor_ratio",
+            "ours_ratio",
+        ],
         "The page, on another machine: FIX Antenna .NET Core 44.69 µs and 76.72 µs (.NET Core \
          3.1), 55.95 and 92.52 (.NET 4.8).",
     ),
@@ -299,6 +324,15 @@ fn histogram<'t>(title: &'t str, all: &[Seen<'_>]) -> Chart<'t> {
 }
 
 /// A table of what was measured in memory.
+fn estimate(ratio: &serde_json::Value) -> Option<Estimate> {
+    serde_json::from_value(ratio.clone()).ok()
+}
+
+/// `1.21 (1.18–1.25)`.
+fn ratio_cell(ratio: Estimate) -> String {
+    format!("{:.2} ({:.2}–{:.2})", ratio.median, ratio.low, ratio.high)
+}
+
 fn micro_section(
     body: &mut String,
     (title, run): (&str, &serde_json::Value),
@@ -312,13 +346,28 @@ fn micro_section(
             let value = number.as_f64().unwrap_or(f64::NAN);
             if value < 100.0 { format!("{value:.3}") } else { format!("{value:.0}") }
         }
-        _ => String::new(),
+        ratio => estimate(ratio).map(ratio_cell).unwrap_or_default(),
     };
-    let rows = run["rows"].as_array().into_iter().flatten();
+    let rows = run["rows"].as_array().or_else(|| run["all"]["rows"].as_array());
+    let rows = rows.into_iter().flatten();
     let cells: Vec<Vec<String>> =
         rows.map(|row| fields.iter().map(|field| cell(row, field)).collect()).collect();
     let head: Vec<String> = fields.iter().map(|field| field.replace('_', " ")).collect();
-    table(body, "Averages of all runs", &head, &cells);
+    table(body, "Averages of all rounds; ratios are medians", &head, &cells);
+    let mut sentences = Vec::new();
+    if let Some(ratio) = estimate(&run["all"]["orders_ratio"]) {
+        let rate = |name: &str| short(run["all"][name].as_f64().unwrap_or(0.0));
+        let (ours, floor) = (rate("orders_per_s"), rate("floor_orders_per_s"));
+        let words = ratio.words();
+        sentences.push(format!("Orders a second: {ours}, {words} those of bare sockets ({floor})"));
+    }
+    let rounds = serde_json::from_value::<RoundCount>(run["rounds"].clone());
+    sentences.extend(rounds.map(RoundCount::words));
+    *body += "<ul>";
+    for sentence in sentences {
+        let _ = write!(body, "<li>{}</li>", escaped(&sentence).replace(" %", "&nbsp;%"));
+    }
+    *body += "</ul>";
     let _ = write!(body, "<p class=\"dim\">{}</p>", escaped(published));
 }
 
@@ -463,6 +512,12 @@ fn published(body: &mut String, page: &Page) {
 }
 
 /// Cost by the number of sessions.
+/// How many times the floor's orders a second, or its p99, as the throughput's file has it.
+pub(super) fn between(ratio: &serde_json::Value, name: &str) -> Option<Estimate> {
+    let [low, high] = [0, 1].map(|n| ratio[format!("{name}_between")][n].as_f64());
+    Some(Estimate { median: ratio[name].as_f64()?, low: low?, high: high? })
+}
+
 fn throughput_section(body: &mut String, throughput: &serde_json::Value) {
     let _ = write!(body, "<h2>Throughput by the number of sessions</h2>");
     let empty = Vec::new();
@@ -476,8 +531,7 @@ fn throughput_section(body: &mut String, throughput: &serde_json::Value) {
             let cost = full["cpu_ns_per_order"].as_f64().unwrap_or(f64::NAN);
             lines.entry(side).or_default().push((sessions, cost));
             let number = |value: &serde_json::Value| value.as_f64().map_or_else(String::new, short);
-            let ratio = figures["ratio"]["orders"].as_f64();
-            let ratio = ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
+            let ratio = between(&figures["ratio"], "orders").map(ratio_cell).unwrap_or_default();
             let times = ["p50_ns", "p99_ns", "p999_ns"];
             let times = times.map(|name| us(full[name].as_f64().unwrap_or(0.0) as u64));
             let mut row = vec![short(sessions), side.clone(), number(&full["orders_per_s"]), ratio];
@@ -531,10 +585,11 @@ mod tests {
             {"sessions": 1, "sides": {"floor": {"full": {"cpu_ns_per_order": 400.0,
              "orders_per_s": 1_000_000.0, "p50_ns": 9_000}},
              "transfix-file": {"full": {"cpu_ns_per_order": 900.0, "orders_per_s": 600_000.0,
-             "p50_ns": 19_000}, "ratio": {"orders": 0.6}}}},
+             "p50_ns": 19_000}, "ratio": {"orders": 0.6, "orders_between": [0.55, 0.7]}}}},
         ]});
         let text = page(&Runs { throughput: Some(throughput), ..Runs::default() });
-        for expected in ["transfix-file", "600k", "0.60", "class=\"c0 dashed\"", "19.0"] {
+        for expected in ["transfix-file", "600k", "0.60 (0.55–0.70)", "class=\"c0 dashed\"", "19.0"]
+        {
             assert!(text.contains(expected), "{expected}: {text}");
         }
         for forbidden in ["http://", "https://", "<script", "NaN"] {

@@ -221,6 +221,32 @@ pub(crate) struct RoundCount {
     pub(crate) disturbed: usize,
 }
 
+impl RoundCount {
+    /// A sentence.
+    pub(crate) fn words(self) -> String {
+        let Self { kept, repeated, disturbed } = self;
+        let again = match repeated {
+            0 => "none was repeated".to_owned(),
+            1 => "1 was repeated, as its floor was disturbed".to_owned(),
+            n => format!("{n} were repeated, as their floors were disturbed"),
+        };
+        let still = match disturbed {
+            0 => String::new(),
+            n => format!("; {n} of them with a disturbed floor still"),
+        };
+        format!("{kept} rounds in which all took turns; {again}{still}.")
+    }
+
+    /// Those of several runs together.
+    pub(crate) const fn with(self, other: Self) -> Self {
+        Self {
+            kept: self.kept + other.kept,
+            repeated: self.repeated + other.repeated,
+            disturbed: self.disturbed + other.disturbed,
+        }
+    }
+}
+
 /// One benchmark run, as `--json` prints it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
@@ -325,7 +351,6 @@ fn row(name: String, figures: &Figures, ratios: [Option<Ratio>; 2]) -> Vec<Strin
 impl Report {
     /// What the ratios say, and how sure it is: a sentence for each row.
     pub(crate) fn sentences(&self) -> Vec<String> {
-        let RoundCount { kept, repeated, disturbed } = self.rounds;
         let mut sentences = Vec::new();
         for series in &self.series {
             let (base, ratio) = match (series.to_ours, series.ratio) {
@@ -341,16 +366,7 @@ impl Report {
             }
             sentences.push(format!("{sentence}; medians of its slices {}.", series.spread.words()));
         }
-        let again = match repeated {
-            0 => "none was repeated".to_owned(),
-            1 => "1 was repeated, as its floor was disturbed".to_owned(),
-            n => format!("{n} were repeated, as their floors were disturbed"),
-        };
-        let still = match disturbed {
-            0 => String::new(),
-            n => format!("; {n} of them with a disturbed floor still"),
-        };
-        sentences.push(format!("{kept} rounds in which all took turns; {again}{still}."));
+        sentences.push(self.rounds.words());
         sentences
     }
 

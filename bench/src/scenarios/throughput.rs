@@ -21,7 +21,7 @@ use super::report::Machine;
 use super::shared::{HostSide, StoreDir, at_least_one, peers_in, print_line, save_json};
 use client::Task;
 use figures::{Measured, Report, Run};
-pub(crate) use orders::{Orders, length as frame_length};
+pub(crate) use orders::{Frames, Orders, length as frame_length};
 use side::{Kind, Side};
 
 /// Orders and reports as fast as one thread of the engine answers them, by the number of sessions.

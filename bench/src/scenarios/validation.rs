@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use crate::measure::{self, Plan, Slice};
+use crate::measure::{OURS, Plan, Slice};
 use crate::operation::{Operation, Set};
 use crate::ours::Ours;
 use comfy_table::{CellAlignment, Table};
@@ -13,8 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::child::Side;
 use super::codec::start_peers;
-use super::report::Machine;
+use super::report::{Machine, RoundCount};
 use super::shared::{TABLE, at_least_one, peers_in, print_line, save_json};
+use super::summary::{Estimate, median};
+use super::turns::{self, Measured};
 
 /// Validation (scenario S4b) of one message, in memory.
 #[derive(Debug, Clone, clap::Args)]
@@ -23,7 +25,8 @@ use super::shared::{TABLE, at_least_one, peers_in, print_line, save_json};
   transfix bench validation --peers --json
 
 The message says FIX.4.2 and carries Rule80A(47), which FIX 4.4 does not know: the FIX44 engine
-reports that. Error is half of the 99.9 % confidence interval of the mean.
+reports that. Error is half of the 99.9 % confidence interval of the mean. The floor, one pass over
+the message, has a turn before each slice; a round in which it was disturbed is run again.
 Exit code: 0 done, 1 the run failed, 2 wrong usage.")]
 pub(crate) struct Args {
     /// Processes to be started, one after the other.
@@ -62,6 +65,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 /// What one process measured.
 #[derive(Serialize, Deserialize)]
 struct Launch {
+    rounds: RoundCount,
+    floor_ns: Vec<f64>,
     series: Vec<Raw>,
     not_run: Vec<String>,
 }
@@ -77,12 +82,13 @@ fn launch(args: &Args) -> Result<(), String> {
     let mut ours = Ours::new()?;
     let mut peers = start_peers(args.peers.as_ref(), &ours)?;
     let plan = Plan {
-        operations: &[Operation::Validate42, Operation::Validate44],
+        operations: &[Operation::ValidateFloor, Operation::Validate42, Operation::Validate44],
         sets: &[Set::Fixed],
         slices: SLICES,
         slice: Slice::Ns(SLICE_NS),
     };
-    let series = measure::run(&mut ours, &mut peers, plan)?;
+    let Measured { floor, series, rounds } =
+        turns::measure(&mut ours, &mut peers, plan, "validation")?;
     let series = series
         .into_iter()
         .map(|s| Raw {
@@ -91,7 +97,7 @@ fn launch(args: &Args) -> Result<(), String> {
             ns: s.ns,
         })
         .collect();
-    let launch = Launch { series, not_run: peers.missing.clone() };
+    let launch = Launch { rounds, floor_ns: floor, series, not_run: peers.missing.clone() };
     print_line(&serde_json::to_string(&launch).map_err(|error| error.to_string())?)
 }
 
@@ -99,6 +105,9 @@ fn launch(args: &Args) -> Result<(), String> {
 struct Report {
     scenario: &'static str,
     launches: usize,
+    rounds: RoundCount,
+    /// One pass over the bytes of the message.
+    floor_ns: f64,
     rows: Vec<Row>,
     not_run: Vec<String>,
     machine: Machine,
@@ -113,20 +122,30 @@ struct Row {
     error_ns: f64,
     std_dev_ns: f64,
     median_ns: f64,
+    /// How many times the floor's time.
+    floor_ratio: Estimate,
+    /// How many times our time, of another engine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ours_ratio: Option<Estimate>,
 }
 
 fn run_all(args: &Args) -> Result<(), String> {
     let mut report = Report {
         scenario: "S4b",
         launches: args.launches,
+        rounds: RoundCount::default(),
+        floor_ns: f64::NAN,
         rows: Vec::new(),
         not_run: Vec::new(),
         machine: Machine::this(),
     };
-    let mut all: Vec<Raw> = Vec::new();
+    let (mut all, mut floor_ns) = (Vec::<Raw>::new(), Vec::new());
     for _ in 0..args.launches {
-        let Launch { series, not_run } = in_child(args)?;
+        let launch = in_child(args)?;
+        let Launch { rounds, floor_ns: floor, series, not_run } = launch;
         report.not_run = not_run;
+        report.rounds = report.rounds.with(rounds);
+        floor_ns.extend(floor);
         for raw in series {
             let is_same =
                 |known: &&mut Raw| (&known.method, &known.runtime) == (&raw.method, &raw.runtime);
@@ -136,7 +155,8 @@ fn run_all(args: &Args) -> Result<(), String> {
             }
         }
     }
-    report.rows = all.into_iter().map(Row::of).collect();
+    report.floor_ns = median(&floor_ns);
+    report.rows = all.iter().map(|raw| Row::of(raw, &floor_ns, &all)).collect();
     show(args, &report)
 }
 
@@ -154,17 +174,26 @@ fn in_child(args: &Args) -> Result<Launch, String> {
 }
 
 impl Row {
-    fn of(raw: Raw) -> Self {
-        let Raw { method, runtime, mut ns } = raw;
-        ns.sort_by(f64::total_cmp);
+    /// `floor_ns`: the floor's times, round by round as those of all others.
+    fn of(raw: &Raw, floor_ns: &[f64], all: &[Raw]) -> Self {
+        let Raw { method, runtime, ns } = raw;
         let n = ns.len().max(1) as f64;
         let mean_ns = ns.iter().sum::<f64>() / n;
         let variance = ns.iter().map(|v| (v - mean_ns).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
         let std_dev_ns = variance.sqrt();
-        // The normal distribution's quantile: with 75 values Student's is 4 % more.
-        let error_ns = 3.291 * std_dev_ns / n.sqrt();
-        let median_ns = ns.get(ns.len() / 2).copied().unwrap_or_default();
-        Self { method, runtime, mean_ns, error_ns, std_dev_ns, median_ns }
+        let ours = all.iter().find(|one| one.runtime == OURS && one.method == *method);
+        let ours = ours.filter(|_| runtime != OURS);
+        Self {
+            method: method.clone(),
+            runtime: runtime.clone(),
+            mean_ns,
+            // The normal distribution's quantile: with 75 values Student's is 4 % more.
+            error_ns: 3.291 * std_dev_ns / n.sqrt(),
+            std_dev_ns,
+            median_ns: median(ns),
+            floor_ratio: turns::over(ns, floor_ns),
+            ours_ratio: ours.map(|ours| turns::over(ns, &ours.ns)),
+        }
     }
 }
 
@@ -186,6 +215,12 @@ fn show(args: &Args, report: &Report) -> Result<(), String> {
         column.set_cell_alignment(CellAlignment::Right);
     }
     print_line(&table.to_string())?;
+    for row in &report.rows {
+        let who = format!("{}, {}", row.runtime, row.method);
+        print_line(&turns::sentence(&who, row.floor_ratio, row.ours_ratio))?;
+    }
+    print_line(&format!("floor, one pass over the bytes: {:.1} ns", report.floor_ns))?;
+    print_line(&report.rounds.words())?;
     for line in &report.not_run {
         print_line(line)?;
     }
@@ -198,10 +233,17 @@ mod tests {
 
     #[test]
     fn statistics_of_a_row() {
-        let (method, runtime) = ("FIX42".to_owned(), "transfix".to_owned());
-        let row = Row::of(Raw { method, runtime, ns: vec![4.0, 2.0, 9.0, 1.0] });
-        assert_eq!((row.mean_ns, row.median_ns), (4.0, 4.0));
+        let raw = |runtime: &str, ns: [f64; 4]| {
+            let (method, runtime) = ("FIX42".to_owned(), runtime.to_owned());
+            Raw { method, runtime, ns: ns.to_vec() }
+        };
+        let all = [raw(OURS, [4.0, 2.0, 9.0, 1.0]), raw("other", [8.0, 4.0, 18.0, 2.0])];
+        let row = Row::of(&all[0], &[2.0; 4], &all);
+        assert_eq!((row.mean_ns, row.median_ns), (4.0, 3.0));
         assert!((row.std_dev_ns - (38.0_f64 / 3.0).sqrt()).abs() < 1e-9);
         assert!((row.error_ns - 3.291 * row.std_dev_ns / 2.0).abs() < 1e-9);
+        assert_eq!((row.floor_ratio.median, row.ours_ratio), (1.5, None));
+        let other = Row::of(&all[1], &[2.0; 4], &all);
+        assert_eq!(other.ours_ratio.map(|of| of.median), Some(2.0));
     }
 }

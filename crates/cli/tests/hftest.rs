@@ -121,7 +121,7 @@ fn both(dir: &Path, args: &str) -> Ended {
 fn an_unattended_run_sends_all_and_passes_its_check() {
     for form in ["", " --valid"] {
         let dir = TempDir::new();
-        let run = both(dir.path(), &format!("--orders 2000 --histogram{form}"));
+        let run = both(dir.path(), &format!("--orders 2000 --rounds 2 --histogram{form}"));
         assert_eq!((run.code, &*run.err), (Some(0), ""), "{run:?}");
         for text in [
             "\n0 NewOrderSingle msgs currently preloaded. loading...\n",
@@ -137,6 +137,13 @@ fn an_unattended_run_sends_all_and_passes_its_check() {
             "\nserver:encoded ",
             "\nSums of medians: encode ",
             "\nclient:Memory: ",
+            "\nOf 2 rounds the middle one by its orders a second:\n",
+            "\nOrders a second: ",
+            ") those of bare sockets (",
+            "\ntransfix, encode in the engine, ",
+            "\ntransfix, decode and validate, the codec alone, ",
+            ") the floor\n",
+            "\n2 rounds in which all took turns; ",
         ] {
             assert!(run.out.contains(text), "{text}: {}", run.out);
         }
@@ -154,7 +161,7 @@ fn an_unattended_run_sends_all_and_passes_its_check() {
 #[test]
 fn an_unattended_run_prints_one_json_object() {
     let dir = TempDir::new();
-    let run = both(dir.path(), "--orders 300 --seed 7 --json");
+    let run = both(dir.path(), "--orders 300 --rounds 1 --seed 7 --json");
     assert_eq!(run.code, Some(0), "{run:?}");
     let report: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!((&report["scenario"], &report["passed"]), (&"S2b".into(), &true.into()));
@@ -167,8 +174,15 @@ fn an_unattended_run_prints_one_json_object() {
             assert!(report[side][time]["secs"].as_f64().unwrap() > 0.0, "{report}");
         }
     }
+    let all = &report["all"];
+    for ratio in [&all["orders_ratio"], &all["rows"][0]["floor_ratio"]] {
+        let [low, median, high] = ["low", "median", "high"].map(|part| ratio[part].as_f64());
+        assert!(low.is_some() && low <= median && median <= high, "{report}");
+    }
+    let saved = fs::read_to_string(dir.path().join("bench-out/hftest.json")).unwrap();
+    assert_eq!(saved, run.out.trim_end());
     // The same seed gives the same orders and reports.
-    let again = both(dir.path(), "--orders 300 --seed 7 --json");
+    let again = both(dir.path(), "--orders 300 --rounds 1 --seed 7 --json");
     let again: Value = serde_json::from_str(&again.out).unwrap();
     assert_eq!(again["check"], *check);
 }

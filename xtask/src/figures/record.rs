@@ -48,9 +48,9 @@ const SCENARIOS: [Scenario; 5] = [
     },
     Scenario {
         name: "hftest",
-        args: &["hftest", "--self", "--log-dir", "target/bench-out"],
+        args: &["hftest", "--self", "--peers", "--rounds", "9", "--log-dir", "target/bench-out"],
         short: &["--orders", "100000"],
-        times: 5,
+        times: 1,
         taken: taken::hftest,
     },
     Scenario {
@@ -177,9 +177,8 @@ fn scenario(name: &str, short: bool, load: &str) -> Outcome {
     let mut args = scenario.args.to_vec();
     args.extend(if short { scenario.short } else { &[] });
     let mut lines = Vec::new();
-    let out: &[&str] = if name == "hftest" { &[] } else { &["--out", "target/bench-out"] };
     for _ in 0..scenario.times {
-        lines.extend(bench(&[&args, out].concat())?);
+        lines.extend(bench(&[&args[..], &["--out", "target/bench-out"]].concat())?);
     }
     let rust = line_of("rustc", &["--version"])?;
     let rust = rust.split(' ').nth(1).unwrap_or_default();

@@ -163,7 +163,41 @@ pub(super) fn hftest(record: &Value) -> Option<String> {
     let memory = |side: &str| range(runs, |run| run[side]["memory_mib"].as_f64(), 0);
     let (client, server) = (memory("client")?, memory("server")?);
     text += &format!("| memory at most, MiB | {client} | {server} | | 16 GB asked for | |");
+    // Older programs had no rounds.
+    for run in runs.iter().filter(|run| run["all"].is_object()) {
+        text += "\n";
+        text += &hftest_rounds(run)?;
+    }
     Some(text)
+}
+
+/// What the rounds of a run of S2b say: ratios with their certainty.
+fn hftest_rounds(run: &Value) -> Option<String> {
+    let (all, rounds) = (&run["all"], &run["rounds"]);
+    let ratio = |ratio: &Value| {
+        let part = |name: &str| Some(format!("{:.2}", ratio[name].as_f64()?));
+        Some(format!("{} ({} to {})", part("median")?, part("low")?, part("high")?))
+    };
+    let rate = |name: &str| number(&Value::from(all[name].as_f64()?.round() as u64));
+    let mut text = format!(
+        "\nMedians of {} rounds, {} of them repeated, with the interval of 95 %: {} orders a \
+         second, {} of the {} over bare sockets. One pass over the bytes of a message: {:.1} \
+         ns.\n\n",
+        rounds["kept"],
+        rounds["repeated"],
+        rate("orders_per_s")?,
+        ratio(&all["orders_ratio"])?,
+        rate("floor_orders_per_s")?,
+        all["floor_ns"].as_f64()?,
+    );
+    text += "| | ns a message | of that pass | of ours in the engine |\n|---|---|---|---|\n";
+    for row in all["rows"].as_array()? {
+        let name = format!("{}, {}", row["framework"].as_str()?, row["operation"].as_str()?);
+        let (ns, floor) = (row["ns"].as_f64()?, ratio(&row["floor_ratio"])?);
+        let ours = ratio(&row["ours_ratio"]).unwrap_or_default();
+        text += &format!("| {name} | {ns:.0} | {floor} | {ours} |\n");
+    }
+    Some(text.trim_end().to_owned())
 }
 
 /// The sides of the throughput: key, name.
@@ -276,6 +310,52 @@ mod tests {
             assert!(text.contains(expected), "{expected}:\n{text}");
         }
         assert_eq!(throughput(&serde_json::json!({"runs": {}})), None, "no table without figures");
+    }
+
+    #[test]
+    fn the_rounds_of_hftest_are_shown_where_there_are_some() {
+        let side = || {
+            serde_json::json!({
+                "encode_us": 0.15, "decode_us": 0.3, "encode_p50_us": 0.1, "decode_p50_us": 0.2,
+                "memory_mib": 9,
+            })
+        };
+        let mut run = side();
+        let of_a_run = serde_json::json!({
+            "orders": 500_000, "reports": 1_962_201, "secs": 1.4, "page_encode_us": 2.83,
+            "page_decode_us": 5.57, "client": side(), "server": side(),
+        });
+        for (key, value) in of_a_run.as_object().expect("an object") {
+            run[key] = value.clone();
+        }
+        let record = |run: &Value| {
+            let (recorded, load) = ("2026-01-02", "0.10");
+            serde_json::json!({
+                "recorded": recorded, "machine": "M", "software": "S", "command": "C",
+                "load_before": load, "runs": [run],
+            })
+        };
+        let before = hftest(&record(&run)).expect("a whole record");
+        assert!(before.ends_with("| memory at most, MiB | 9 | 9 | | 16 GB asked for | |"));
+        let ratio = serde_json::json!({"median": 0.5, "low": 0.45, "high": 0.6});
+        run["rounds"] = serde_json::json!({"kept": 9, "repeated": 1, "disturbed": 0});
+        run["all"] = serde_json::json!({
+            "floor_orders_per_s": 700_000.4, "floor_ns": 7.52, "orders_per_s": 350_000.0,
+            "orders_ratio": ratio,
+            "rows": [
+                {"framework": "transfix", "operation": "encode", "ns": 150.2, "floor_ratio": ratio},
+                {"framework": "other", "operation": "encode", "ns": 900.0, "floor_ratio": ratio,
+                 "ours_ratio": ratio},
+            ],
+        });
+        let text = hftest(&record(&run)).expect("a whole record");
+        for expected in [
+            "350,000 orders a second, 0.50 (0.45 to 0.60) of the 700,000 over bare sockets",
+            "\n| transfix, encode | 150 | 0.50 (0.45 to 0.60) |  |\n",
+            "\n| other, encode | 900 | 0.50 (0.45 to 0.60) | 0.50 (0.45 to 0.60) |",
+        ] {
+            assert!(text.starts_with(&before) && text.contains(expected), "{expected}:\n{text}");
+        }
     }
 
     #[test]

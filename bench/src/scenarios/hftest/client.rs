@@ -22,12 +22,12 @@ use super::say;
 use session::Session;
 
 /// Orders that are sent together, with one write.
-const TOGETHER: usize = 64;
+pub(super) const TOGETHER: usize = 64;
 /// Orders that may wait for reports: what both sides have to keep then fits into their stores, and
 /// can be sent again after a cut connection. A client that keeps up never has so many under way.
-const UNDER_WAY_MAX: u64 = 16_384;
+pub(super) const UNDER_WAY_MAX: u64 = 16_384;
 /// Reads between two such writes, as long as something comes.
-const READS: usize = 8;
+pub(super) const READS: usize = 8;
 /// How long keys are waited for while nothing else is to be done, in milliseconds.
 const WAIT_MS: u64 = 2;
 /// Times at which the counts on a terminal change, in nanoseconds.

@@ -120,6 +120,16 @@ struct Ratio {
     paced_cpu: f64,
 }
 
+impl Ratio {
+    /// Of the orders a second and of the 99th percentile at full speed.
+    const fn estimates(&self) -> [Estimate; 2] {
+        let [low, high] = self.orders_between;
+        let orders = Estimate { median: self.orders, low, high };
+        let [low, high] = self.p99_between;
+        [orders, Estimate { median: self.p99, low, high }]
+    }
+}
+
 impl Run {
     pub(super) fn new(sessions: usize, window: usize) -> Self {
         let (sides, slices) = (BTreeMap::new(), BTreeMap::new());
@@ -265,7 +275,22 @@ impl fmt::Display for Report {
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        write!(f, "{table}")
+        write!(f, "{table}")?;
+        for run in &self.runs {
+            let plural = if run.sessions == 1 { "" } else { "s" };
+            for (kind, side) in &run.sides {
+                let Some(ratio) = &side.ratio else { continue };
+                let [orders, p99] = ratio.estimates().map(Estimate::words);
+                write!(
+                    f,
+                    "\n{} session{plural}, {}: {orders} the orders a second of the floor, {p99} \
+                     its p99 at full speed",
+                    run.sessions,
+                    kind.name()
+                )?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -127,7 +127,7 @@ impl Orders {
 
 /// Counts the messages that come, by their BodyLength(9).
 #[derive(Default)]
-pub(super) struct Frames {
+pub(crate) struct Frames {
     /// Bytes of the message that has begun, which are still to come.
     rest: usize,
     /// The beginning of a message whose BodyLength(9) has not come whole.
@@ -136,7 +136,7 @@ pub(super) struct Frames {
 
 impl Frames {
     /// The number of messages that end in these bytes.
-    pub(super) fn count(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    pub(crate) fn count(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (mut at, mut messages) = (0, 0);
         if !self.head.is_empty() {
             let known = self.head.len();

@@ -470,27 +470,45 @@ fn each_scenario_of_round_trips_writes_its_files() {
         assert!(row["routers"][1]["socket_to_callback_p50_ns"].is_u64(), "{row}");
         assert!(row["routers"][1]["put_to_socket_p50_ns"].is_u64(), "{row}");
     }
-    for args in ["bench codec --messages 100 --runs 1", "bench validation --launches 1"] {
+    for args in [
+        "bench codec --messages 100 --runs 1",
+        "bench validation --launches 1",
+        "bench hftest --self --orders 100",
+    ] {
         let run = run_in(dir.path(), &args.split(' ').collect::<Vec<_>>(), b"");
         assert_eq!(run.code, 0, "{run:?}");
     }
-    // All of them make one page, which needs nothing from elsewhere.
-    let run = run_in(dir.path(), &["bench", "report"], b"");
+    all_make_one_page(dir.path());
+}
+
+/// Of runs of echo and round trip in two configurations each, router, codec, validation, hftest.
+fn all_make_one_page(dir: &Path) {
+    // It needs nothing from elsewhere.
+    let run = run_in(dir, &["bench", "report"], b"");
     assert_eq!((run.code, &*run.out), (0, "bench-out/report.html\n"), "{run:?}");
-    let page = fs::read_to_string(dir.path().join("bench-out/report.html")).unwrap();
-    let sections = ["Echo (S4a)", "Round trip (S5)", "Order codec (S2a)", "Validation (S4b)"];
-    for expected in
-        [&sections[..], &["Router (S3)", "floor of memory", "FIX Antenna Java"]].concat()
-    {
+    let page = fs::read_to_string(dir.join("bench-out/report.html")).unwrap();
+    for expected in [
+        "Echo (S4a)",
+        "Round trip (S5)",
+        "Order codec (S2a)",
+        "hftest (S2b)",
+        "those of bare sockets",
+        "Validation (S4b)",
+        "Router (S3)",
+        "floor of memory",
+        "FIX Antenna Java",
+    ] {
         assert!(page.contains(expected), "{expected}");
     }
     assert_eq!(page.matches("<svg").count(), 5, "two a page, one of the router's last row");
     for forbidden in ["http://", "https://", "<script", "NaN"] {
         assert!(!page.contains(forbidden), "{forbidden}");
     }
-    // A run beside itself has not moved.
-    let run = run_in(dir.path(), &["bench", "compare", "bench-out", "bench-out"], b"");
-    assert_eq!((run.code, run.out.matches("noise").count()), (0, 8), "{run:?}");
+    // A run beside itself has not moved: p50 and p99 of four configurations, validation against two
+    // dictionaries, six figures of hftest. The codec and the router had one round.
+    let run = run_in(dir, &["bench", "compare", "bench-out", "bench-out"], b"");
+    let found = ["noise", "too few rounds"].map(|word| run.out.matches(word).count());
+    assert_eq!((run.code, found), (0, [8 + 2 + 6, 4 + 4]), "{run:?}");
 }
 
 #[test]
@@ -691,6 +709,11 @@ fn bench_codec_prints_the_page_s_table() {
     assert_eq!((&report["scenario"], &report["message_bytes"]), (&"S2a".into(), &222.into()));
     let rows = report["rows"].as_array().unwrap();
     let faster = |row: &&Value| row["throughput_ratio"].as_f64().is_some_and(|ratio| ratio > 1.0);
+    let floor = (&report["floor_ns"], &report["rounds"]["kept"]);
+    assert!(floor.0.as_f64() > Some(0.0) && floor.1 == 2, "{report}");
+    let words = "quickfix-cpp-0, from string: ";
+    let line = text.lines().find(|line| line.starts_with(words)).unwrap();
+    assert!(line.contains(" (95 % between ") && line.ends_with(") ours"), "{text}");
     // Of the four operations the peer knows three.
     assert_eq!((rows.len(), rows.iter().filter(faster).count()), (4 + 3, 3), "{report}");
 }
@@ -709,4 +732,6 @@ fn bench_validation_starts_processes() {
     assert!(rows.iter().all(|row| row["median_ns"].as_f64().is_some_and(|ns| ns > 0.0)));
     let text = expect(0, &["bench", "validation", "--launches", "1"]).out;
     assert!(text.contains("Median") && text.contains("LaunchCount=1"), "{text}");
+    assert!(text.contains("transfix, FIX42: ") && text.contains(") the floor\n"), "{text}");
+    assert!(text.contains("15 rounds in which all took turns; "), "{text}");
 }

@@ -128,7 +128,7 @@ pub(super) fn hftest(lines: &[Value]) -> Option<Value> {
             for name in times {
                 kept[name] = rounded(&line[name])?;
             }
-            for name in ["page_encode_us", "page_decode_us"] {
+            for name in ["page_encode_us", "page_decode_us", "rounds", "all"] {
                 kept[name] = line[name].clone();
             }
             Some(kept)

@@ -1,0 +1,199 @@
+//! The floor: as many bytes over a bare socket. One thread sends orders as the client does, another
+//! finds them by their BodyLength(9) and writes as many reports as the server would, once a read.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use transfix::clock::monotonic_ns;
+use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter};
+use transfix::{Message, Precision, Timestamp};
+
+use super::super::summary::quantile;
+use super::super::throughput::Frames;
+use super::client::{READS, TOGETHER, UNDER_WAY_MAX};
+use super::orders::Maker;
+use super::replies::Replies;
+use super::sample::Samples;
+
+/// Bytes of one read, on both sides.
+const READ_BYTES: usize = 64 << 10;
+
+/// What is sent.
+pub(super) struct Floor {
+    /// Whole messages, in turn.
+    orders: Vec<Vec<u8>>,
+    /// The first report of an order, and one of a trade.
+    first: Vec<u8>,
+    trade: Vec<u8>,
+    /// How many reports each order has.
+    reports: Vec<u8>,
+}
+
+/// What one slice has measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slice {
+    /// From the first order to the last report.
+    pub(super) secs: f64,
+    /// Of the times from one group of orders that are done to the next.
+    pub(super) p99_ns: f64,
+}
+
+impl Floor {
+    /// As many orders as the client of this seed sends, and the reports of its server.
+    pub(super) fn new(orders: u32, seed: u64) -> Result<Self, String> {
+        let samples = Samples::new(|_| Timestamp(0))?.frames;
+        let with = |field: &[u8]| {
+            let has = |frame: &&Vec<u8>| frame.windows(field.len()).any(|bytes| bytes == field);
+            samples.iter().filter(has).cloned().collect::<Vec<_>>()
+        };
+        let one = |mut all: Vec<Vec<u8>>| all.pop().ok_or("a sample is missing");
+        Ok(Self {
+            orders: with(b"\x0135=D\x01"),
+            first: one(with(b"\x01113=Y\x01"))?,
+            trade: one(with(b"\x0117=exec"))?,
+            reports: reports(orders, seed)?,
+        })
+    }
+
+    /// Sends all, and waits for all reports.
+    pub(super) fn slice(&self) -> Result<Slice, String> {
+        self.play().map_err(|error| format!("the floor: {error}"))
+    }
+
+    fn play(&self) -> io::Result<Slice> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let stream = TcpStream::connect(listener.local_addr()?)?;
+        let (other, _) = listener.accept()?;
+        stream.set_nonblocking(true)?;
+        for one in [&stream, &other] {
+            one.set_nodelay(true)?;
+        }
+        thread::scope(|threads| {
+            let name = thread::Builder::new().name("floor".to_owned());
+            let server = name.spawn_scoped(threads, || self.answer(other))?;
+            let sent = self.send(stream);
+            let answered = server.join().unwrap_or_else(|_| Err(io::Error::other("panic")));
+            answered.and(sent)
+        })
+    }
+
+    /// The server, until the client has gone.
+    fn answer(&self, mut stream: TcpStream) -> io::Result<()> {
+        let (mut frames, mut reports) = (Frames::default(), self.reports.iter());
+        let (mut input, mut output) = (vec![0; READ_BYTES], Vec::new());
+        loop {
+            let n = stream.read(&mut input)?;
+            if n == 0 {
+                return Ok(());
+            }
+            output.clear();
+            let orders = frames.count(&input[..n])?;
+            for more in reports.by_ref().take(orders) {
+                output.extend_from_slice(&self.first);
+                (1..*more).for_each(|_| output.extend_from_slice(&self.trade));
+            }
+            stream.write_all(&output)?;
+        }
+    }
+
+    /// The client.
+    fn send(&self, mut stream: TcpStream) -> io::Result<Slice> {
+        let orders = self.reports.len();
+        let (mut sent, mut done) = (0, 0);
+        // Of the order that is not done: how many of its reports have come.
+        let mut come = 0;
+        let (mut frames, mut input) = (Frames::default(), vec![0; READ_BYTES]);
+        let (mut output, mut left) = (Vec::new(), 0);
+        let (mut gaps, mut group) = (Vec::with_capacity(orders / TOGETHER + 1), 0);
+        let begun_ns = monotonic_ns();
+        let mut last_ns = begun_ns;
+        while done < orders {
+            let mut moved = false;
+            if left == 0 && sent < orders && sent - done < UNDER_WAY_MAX as usize {
+                output.clear();
+                let together = TOGETHER.min(orders - sent);
+                let next = self.orders.iter().cycle().skip(sent % self.orders.len());
+                next.take(together).for_each(|order| output.extend_from_slice(order));
+                (sent, left) = (sent + together, output.len());
+            }
+            if left > 0 {
+                let taken = unless_blocked(stream.write(&output[output.len() - left..]))?;
+                left -= taken.unwrap_or(0);
+                moved |= taken.is_some();
+            }
+            for _ in 0..READS {
+                let Some(n) = unless_blocked(stream.read(&mut input))? else { break };
+                if n == 0 {
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+                moved = true;
+                come += frames.count(&input[..n])?;
+                while let Some(needed) = self.reports.get(done)
+                    && come >= usize::from(*needed)
+                {
+                    come -= usize::from(*needed);
+                    done += 1;
+                }
+                if done / TOGETHER > group {
+                    let now_ns = monotonic_ns();
+                    gaps.push((now_ns - last_ns) as f64);
+                    (last_ns, group) = (now_ns, done / TOGETHER);
+                }
+            }
+            if !moved {
+                thread::yield_now();
+            }
+        }
+        let secs = (monotonic_ns() - begun_ns) as f64 / 1e9;
+        // Of few orders nothing else is known.
+        let p99_ns = if gaps.is_empty() { secs * 1e9 } else { quantile(&gaps, 0.99) };
+        Ok(Slice { secs, p99_ns })
+    }
+}
+
+/// How much it was; none if nothing can be read or written now.
+fn unless_blocked(done: io::Result<usize>) -> io::Result<Option<usize>> {
+    match done {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+        done => done.map(Some),
+    }
+}
+
+/// How many reports each order has.
+fn reports(orders: u32, seed: u64) -> Result<Vec<u8>, String> {
+    let (mut maker, mut replies) = (Maker::new(seed), Replies::new(seed.wrapping_add(1), true));
+    let (mut frame, mut index) = (Vec::new(), FieldIndex::default());
+    let mut all = Vec::with_capacity(orders as usize);
+    for _ in 0..orders {
+        frame.clear();
+        let mut writer = FrameWriter::new(&mut frame, b"FIX.4.2", b"D");
+        maker.next(orders, Timestamp(0)).write(writer.body(Precision::Millis));
+        writer.finish().map_err(|misuse| misuse.to_string())?;
+        let order = Message::parse(&frame, &mut index, CheckSumPolicy::Verify);
+        let order = order.map_err(|why| why.to_string())?;
+        let mut count = 0_u8;
+        let answered = replies.answer(&order, |_| {
+            count += 1;
+            Ok::<(), std::convert::Infallible>(())
+        });
+        answered.map(drop).map_err(|why| why.to_string())?;
+        all.push(count);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_orders_of_a_run_have_their_reports() {
+        let floor = Floor::new(1_000, 1).unwrap();
+        assert_eq!((floor.orders.len(), floor.reports.len()), (13, 1_000));
+        let sum: u64 = floor.reports.iter().map(|n| u64::from(*n)).sum();
+        assert!((3_400..4_500).contains(&sum), "{sum}");
+        let slice = floor.slice().unwrap();
+        assert!(slice.secs > 0.0 && slice.p99_ns > 0.0, "{slice:?}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Operations in memory, measured in turns with their floor: one pass over the same bytes, before
+//! each of the others, so that a round in which the machine was disturbed is seen.
+
+use crate::measure::{Contests, Plan, Series};
+use crate::ours::Ours;
+use crate::peer::Peers;
+
+use super::contest::{Repeated, Round as Which, repeat};
+use super::report::RoundCount;
+use super::shared::bar;
+use super::summary::{Estimate, median, quantile};
+
+/// All that is measured, ready for rounds.
+pub(super) struct Turns<'a> {
+    contests: Contests<'a>,
+    /// Which of them is the floor.
+    floor: usize,
+}
+
+/// What was measured in one round.
+#[derive(Clone, Debug)]
+pub(super) struct Round {
+    /// The floor's time before each of the others.
+    floors: Vec<f64>,
+    /// The time of each in the order of the contests, the floor's its median.
+    ns: Vec<f64>,
+}
+
+/// All rounds together.
+pub(super) struct Measured {
+    /// The floor's time, round by round.
+    pub(super) floor: Vec<f64>,
+    /// All others.
+    pub(super) series: Vec<Series>,
+    pub(super) rounds: RoundCount,
+}
+
+impl<'a> Turns<'a> {
+    /// The plan has a floor.
+    pub(super) fn new(
+        ours: &'a mut Ours,
+        peers: &'a mut Peers,
+        plan: Plan<'_>,
+    ) -> Result<Self, String> {
+        let contests = Contests::new(ours, peers, plan)?;
+        let floor = contests.all.iter().position(|contest| contest.operation.is_floor());
+        Ok(Self { contests, floor: floor.ok_or("there is no floor")? })
+    }
+
+    /// Each of them has a slice.
+    pub(super) fn round(&mut self) -> Result<Round, String> {
+        let mut round = Round { floors: Vec::new(), ns: Vec::new() };
+        for n in 0..self.contests.all.len() {
+            if n == self.floor {
+                round.ns.push(f64::NAN);
+                continue;
+            }
+            round.floors.push(self.contests.slice(self.floor)?);
+            round.ns.push(self.contests.slice(n)?);
+        }
+        round.ns[self.floor] = median(&round.floors);
+        Ok(round)
+    }
+
+    /// What so many rounds say.
+    pub(super) fn measured<'r>(
+        &self,
+        rounds: impl Iterator<Item = &'r Round> + Clone,
+        count: RoundCount,
+    ) -> Measured {
+        let of = |n: usize| rounds.clone().map(|round| round.ns[n]).collect::<Vec<f64>>();
+        let others = self.contests.all.iter().enumerate().filter(|(n, _)| *n != self.floor);
+        let series = others.map(|(n, contest)| Series { ns: of(n), ..contest.series() });
+        Measured { floor: of(self.floor), series: series.collect(), rounds: count }
+    }
+}
+
+impl Round {
+    /// The 99th percentile of the floor: it is disturbed if that is far above those of others.
+    pub(super) fn floor_p99(&self) -> f64 {
+        quantile(&self.floors, 0.99)
+    }
+}
+
+/// Measures what is planned, of ours and of all peers that know it; a bar says how far it is.
+pub(super) fn measure(
+    ours: &mut Ours,
+    peers: &mut Peers,
+    plan: Plan<'_>,
+    title: &str,
+) -> Result<Measured, String> {
+    let bar = bar(title, plan.slices + 1);
+    bar.set_message("starts");
+    let mut turns = Turns::new(ours, peers, plan)?;
+    let one = |which: Which| {
+        bar.set_message(which.words(plan.slices));
+        let round = turns.round();
+        bar.inc(1);
+        round
+    };
+    let Repeated { rounds, count } = repeat(plan.slices, one, Round::floor_p99)?;
+    bar.finish_and_clear();
+    Ok(turns.measured(rounds.iter(), count))
+}
+
+/// How many times the other's, round by round.
+pub(super) fn over(ns: &[f64], other: &[f64]) -> Estimate {
+    let ratios: Vec<f64> = ns.iter().zip(other).map(|(ns, other)| ns / other).collect();
+    Estimate::of(&ratios)
+}
+
+impl Measured {
+    /// How many times the floor's.
+    pub(super) fn over_floor(&self, series: &Series) -> Estimate {
+        over(&series.ns, &self.floor)
+    }
+}
+
+/// `WHO: 1.21 × (95 % between 1.18 and 1.25) the floor`, or how many times ours.
+pub(super) fn sentence(who: &str, floor: Estimate, ours: Option<Estimate>) -> String {
+    match ours {
+        None => format!("{who}: {} the floor", floor.words()),
+        Some(ours) => format!("{who}: {} ours", ours.words()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Slice;
+    use crate::operation::{Operation, Set};
+
+    #[test]
+    fn the_floor_has_a_turn_before_each_other() {
+        let (mut ours, mut peers) = (Ours::new().unwrap(), Peers::default());
+        let plan = Plan {
+            operations: &[Operation::Floor, Operation::Decode, Operation::BuildEncode],
+            sets: &[Set::Hftest],
+            slices: 2,
+            slice: Slice::Times(64),
+        };
+        let mut turns = Turns::new(&mut ours, &mut peers, plan).unwrap();
+        let rounds = [turns.round().unwrap(), turns.round().unwrap()];
+        assert!(rounds.iter().all(|round| round.floors.len() == 2 && round.floor_p99() > 0.0));
+        let count = RoundCount { kept: 2, repeated: 0, disturbed: 0 };
+        let measured = turns.measured(rounds.iter(), count);
+        let operations = measured.series.iter().map(|series| series.operation);
+        assert!(operations.eq([Operation::Decode, Operation::BuildEncode]));
+        assert_eq!(measured.floor, rounds.map(|round| median(&round.floors)));
+        let decode = &measured.series[0];
+        assert!(measured.over_floor(decode).median > 0.0);
+    }
+
+    #[test]
+    fn a_plan_without_a_floor_is_none() {
+        let (mut ours, mut peers) = (Ours::new().unwrap(), Peers::default());
+        let (operations, sets) = (&[Operation::Decode][..], &[Set::Fixed][..]);
+        let plan = Plan { operations, sets, slices: 1, slice: Slice::Times(1) };
+        assert!(Turns::new(&mut ours, &mut peers, plan).is_err());
+    }
+
+    #[test]
+    fn peers_are_held_against_ours() {
+        let at = |median| Estimate { median, low: median, high: median };
+        let words = sentence("ours", at(1.2), None);
+        assert_eq!(words, "ours: 1.20 × (95 % between 1.20 and 1.20) the floor");
+        let words = sentence("other", at(9.0), Some(at(7.5)));
+        assert_eq!(words, "other: 7.50 × (95 % between 7.50 and 7.50) ours");
+        assert_eq!(over(&[2.0, 4.0, 6.0], &[1.0, 2.0, 3.0]), at(2.0));
+    }
+}
