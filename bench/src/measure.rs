@@ -64,14 +64,17 @@ pub const OURS: &str = "transfix";
 /// # Errors
 /// If a peer fails in the middle.
 pub fn run(ours: &mut Ours, peers: &mut Peers, plan: Plan<'_>) -> Result<Vec<Series>, String> {
-    let mut contests = Contests::new(ours, peers, plan)?;
+    let mut contests = Contests::new(ours, peers, plan);
     let mut series: Vec<Series> = contests.all.iter().map(Contest::series).collect();
     for _ in 0..plan.slices {
         for (n, series) in series.iter_mut().enumerate() {
-            series.ns.push(contests.slice(n)?);
+            series.ns.push(contests.slice(n));
         }
     }
-    Ok(series)
+    match contests.lost.first() {
+        Some((_, why)) => Err(why.clone()),
+        None => Ok(series),
+    }
 }
 
 /// All that is planned, ready to be measured slice by slice.
@@ -79,6 +82,8 @@ pub(crate) struct Contests<'a> {
     ours: &'a mut Ours,
     peers: &'a mut Peers,
     pub(crate) all: Vec<Contest>,
+    /// Peers that have failed, and why: they are not measured any more.
+    lost: Vec<(usize, String)>,
 }
 
 /// Who does what, and how often in a slice.
@@ -102,49 +107,57 @@ impl Contest {
 
 impl<'a> Contests<'a> {
     /// Finds who knows what, and how often each fits into a slice.
-    pub(crate) fn new(
-        ours: &'a mut Ours,
-        peers: &'a mut Peers,
-        plan: Plan<'_>,
-    ) -> Result<Self, String> {
+    pub(crate) fn new(ours: &'a mut Ours, peers: &'a mut Peers, plan: Plan<'_>) -> Self {
         let all = contests(ours, peers, plan);
-        let mut contests = Self { ours, peers, all };
+        let mut contests = Self { ours, peers, all, lost: Vec::new() };
         for n in 0..contests.all.len() {
             contests.all[n].n = match plan.slice {
                 Slice::Times(times) => times.max(1),
-                Slice::Ns(ns) => contests.times_in(n, ns)?,
+                Slice::Ns(ns) => contests.times_in(n, ns),
             };
         }
-        Ok(contests)
+        contests
     }
 
-    fn run(&mut self, n: usize, times: u64) -> Result<u64, String> {
+    /// Nanoseconds of so many; none of a peer that fails, or has.
+    fn run(&mut self, n: usize, times: u64) -> Option<u64> {
         let Contest { operation, set, peer, .. } = self.all[n];
-        match peer {
-            None => Ok(self.ours.run(operation, set, times)),
-            Some(peer) => self.peers.ready[peer].run(operation, set, times),
+        let Some(peer) = peer else { return Some(self.ours.run(operation, set, times)) };
+        if self.is_lost(n) {
+            return None;
         }
+        let ns = self.peers.ready[peer].run(operation, set, times);
+        ns.map_err(|why| self.lost.push((peer, why))).ok()
+    }
+
+    /// Whether contest `n` is one of a peer that has failed.
+    pub(crate) fn is_lost(&self, n: usize) -> bool {
+        self.lost.iter().any(|(lost, _)| self.all[n].peer == Some(*lost))
+    }
+
+    /// Who has failed, and why.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = String> + '_ {
+        self.lost.iter().map(|(_, why)| format!("not measured to its end: {why}"))
     }
 
     /// How often contest `n` fits into a slice; also warms up.
-    fn times_in(&mut self, n: usize, slice_ns: u64) -> Result<u64, String> {
+    fn times_in(&mut self, n: usize, slice_ns: u64) -> u64 {
         let mut times = 64;
         loop {
-            let ns = self.run(n, times)?.max(1);
+            let Some(ns) = self.run(n, times) else { return 1 };
             if ns >= slice_ns / 4 {
-                return Ok((times * slice_ns / ns).max(1));
+                return (times * slice_ns / ns.max(1)).max(1);
             }
             times *= 2;
         }
     }
 
-    /// One slice of contest `n`: the nanoseconds of one operation.
-    pub(crate) fn slice(&mut self, n: usize) -> Result<f64, String> {
+    /// One slice of contest `n`: the nanoseconds of one operation; no number of a peer that fails.
+    pub(crate) fn slice(&mut self, n: usize) -> f64 {
         let times = self.all[n].n;
         // What the others did has emptied caches: a tenth of the slice is not counted.
-        self.run(n, times / 10 + 1)?;
-        let ns = self.run(n, times)?;
-        Ok(ns as f64 / times as f64)
+        let ns = self.run(n, times / 10 + 1).and_then(|_| self.run(n, times));
+        ns.map_or(f64::NAN, |ns| ns as f64 / times as f64)
     }
 }
 

@@ -30,6 +30,11 @@ fn path(name: &str) -> String {
     format!("bench/results/{name}.json")
 }
 
+/// A record as people read it.
+pub(crate) fn recorded_text(record: &Value) -> String {
+    record::text(record)
+}
+
 /// The record of a benchmark.
 fn read(name: &str) -> Result<Value, String> {
     let path = path(name);
@@ -50,6 +55,8 @@ struct Records {
     throughput: Value,
     /// Instructions of one turn.
     turn: u64,
+    /// Where they are spent.
+    profile: Value,
 }
 
 impl Records {
@@ -66,6 +73,7 @@ impl Records {
             hftest: read("hftest")?,
             hftest_codec: read("hftest-codec")?,
             throughput: read("throughput")?,
+            profile: read("turn")?,
             turn: turn
                 .ok_or_else(|| format!("{INSTRUCTIONS} does not begin with `turn: COUNT`"))?,
         })
@@ -79,6 +87,8 @@ impl Records {
             "codec" => tables::codec(&self.codec),
             "codec in short" => tables::codec_in_short(&self.codec),
             "turn" => Some(tables::turn(self.turn)),
+            "turn by function" => tables::profile(&self.profile, "functions"),
+            "turn by file" => tables::profile(&self.profile, "files"),
             "echo" => scenarios::trips(&self.echo),
             "round-trip" => scenarios::trips(&self.round_trip),
             "router" => scenarios::router(&self.router),

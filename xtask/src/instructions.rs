@@ -4,9 +4,11 @@
 //! Callgrind counts them: the same number for the same binary on any machine of the kind, however
 //! busy. It knows no AVX-512, so they are those of AVX2 where a message is looked at in vectors.
 //! `bench/instructions.txt` holds the recorded counts; more than the margin above one fails.
-//! `cargo xtask instructions hostile` bounds what bytes that are made to cost much can cost.
+//! `cargo xtask instructions hostile` bounds what bytes that are made to cost much can cost;
+//! `cargo xtask instructions profile` says where those of a turn are spent.
 
 mod hostile;
+mod profile;
 
 use std::fs;
 use std::path::Path;
@@ -55,8 +57,9 @@ const COUNTED: &[(&str, &[&str])] = &[
 /// If valgrind is missing, the build fails, or a count has grown beyond the margin.
 pub fn run(args: &[String]) -> Outcome {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    if !matches!(args[..], [] | ["--record" | "hostile"]) {
-        return Err("usage: cargo xtask instructions [--record | hostile]".to_owned());
+    if !matches!(args[..], [] | ["--record" | "hostile" | "profile"] | ["profile", "--record"]) {
+        let usage = "usage: cargo xtask instructions [--record | hostile | profile [--record]]";
+        return Err(usage.to_owned());
     }
     if Command::new("valgrind").arg("--version").output().is_err() {
         return Err("valgrind is missing; install the package `valgrind`".to_owned());
@@ -64,6 +67,9 @@ pub fn run(args: &[String]) -> Outcome {
     let program = build()?;
     if args == ["hostile"] {
         return hostile::run(&program);
+    }
+    if let ["profile", records @ ..] = &args[..] {
+        return profile::run(&program, !records.is_empty());
     }
     let path = root().join(RECORD);
     if args == ["--record"] {

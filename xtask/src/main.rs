@@ -32,9 +32,10 @@ verbs:
   hostile [--list] [--only TEXT] [--plain | --tls] [--short]
                                          attack a real server in many ways, over TCP and TLS,
                                          while an honest counterparty trades
-  instructions [--record | codec | hostile]
-                                         count the instructions of one turn of a link, of the
-                                         codec, of bytes that are made to cost much
+  instructions [--record | hostile | profile [--record]]
+                                         count the instructions of one turn of a link and of its
+                                         parts, of bytes that are made to cost much; say where
+                                         those of a turn are spent
   journald                               let a real journald take the events of a venue
   package [--without-test | --container] make the Debian package, pages, SBOM and release notes;
                                          install, run and remove it in a system of its own; build

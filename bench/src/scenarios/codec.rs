@@ -130,7 +130,7 @@ fn measured(args: &Args) -> Result<Report, String> {
         rounds: measured.rounds,
         floor_ns: median(&measured.floor),
         rows: rows(&measured, args.messages),
-        not_run: peers.missing.clone(),
+        not_run: peers.missing.iter().cloned().chain(measured.lost).collect(),
         machine: Machine::this(),
     })
 }
@@ -212,7 +212,11 @@ fn show(args: &Args, report: &Report) -> Result<(), String> {
     print_line(&table(&report.rows).to_string())?;
     for row in &report.rows {
         let who = format!("{}, {}", row.framework, row.operation);
-        print_line(&turns::sentence(&who, row.floor_ratio, row.ours_ratio))?;
+        print_line(&turns::sentence(
+            &who,
+            row.floor_ratio,
+            row.ours_ratio.map(|ratio| (ratio, "ours")),
+        ))?;
     }
     print_line(&format!("floor, one pass over the bytes: {:.1} ns", report.floor_ns))?;
     print_line(&report.rounds.words())?;
@@ -273,7 +277,8 @@ mod tests {
             series(OURS, Operation::Decode, 50.0),
             series("other", Operation::Decode, 2_000.0),
         ];
-        let measured = Measured { floor: vec![10.0], series, rounds: RoundCount::default() };
+        let measured =
+            Measured { floor: vec![10.0], series, rounds: RoundCount::default(), lost: Vec::new() };
         let got: Vec<_> = rows(&measured, 1_000)
             .into_iter()
             .map(|r| (r.framework, r.operation, r.throughput_ratio, r.improvement_percent))

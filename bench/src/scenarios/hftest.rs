@@ -39,9 +39,9 @@ reports are counted and held against their orders and against the laws of chance
 encoding and decoding come from the latency points of the engine.
 With --self both sides run here, each in a process of its own, in rounds. In each the floor has a
 turn, which sends as many bytes over bare sockets; then both sides send all orders; then codecs read
-and write the same messages in memory: ours and, with --peers, those of other engines. A round whose
-floor was disturbed is played again. `client` and `server` are the same with keys to press, as on
-the published page; each has a --help of its own.
+and write such messages in memory: ours and, with --peers, those of other engines. A round in which
+the bare sockets were disturbed is played again. `client` and `server` are the same with keys to
+press, as on the published page; each has a --help of its own.
 Exit code: 0 done, 1 the run or its self-check failed, 2 wrong usage."
 )]
 pub(crate) struct Args {
@@ -54,7 +54,8 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 500_000,
           value_parser = value_parser!(u32).range(1..=i64::from(keys::NUMBER_MAX)))]
     orders: u32,
-    /// Rounds, in each of which all orders are sent; ratios are medians over them.
+    /// Rounds, in each of which all orders are sent, after one that does not count; ratios are
+    /// medians over them.
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u16).range(1..=1_000))]
     rounds: u16,
     /// What the random numbers begin with: of the client this one, of the server the next.
@@ -80,7 +81,7 @@ pub(crate) struct Args {
     /// Where its JSON file is written, for `transfix bench report`.
     #[arg(long, default_value = "bench-out", value_name = "DIR")]
     out: PathBuf,
-    /// Directory for the files `client` and `server` with the times of each.
+    /// Directory for the files `client` and `server` with the times of each, of the middle round.
     #[arg(long, value_name = "DIR", default_value = ".")]
     log_dir: PathBuf,
     /// For tests: the server does not send this report, counted from 1.

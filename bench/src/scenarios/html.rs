@@ -41,7 +41,7 @@ const MICRO: [(&str, &str, &[&str], &str); 3] = [
     (
         "S2b",
         "hftest (S2b): preloaded orders, encoding and decoding",
-        &["framework", "operation", "ns", "floor_ratio", "ours_ratio"],
+        &["framework", "operation", "ns", "floor_ratio", "engine_ratio"],
         "The page, on another machine: Fix8 encodes in 2.83 µs and decodes in 5.57 inside its \
          engine, CheckSum(10) not verified.",
     ),
@@ -323,7 +323,7 @@ fn histogram<'t>(title: &'t str, all: &[Seen<'_>]) -> Chart<'t> {
     Chart { title, axes: ["µs", "share"], x, y, lines }
 }
 
-/// A table of what was measured in memory.
+/// A ratio as files have it.
 fn estimate(ratio: &serde_json::Value) -> Option<Estimate> {
     serde_json::from_value(ratio.clone()).ok()
 }
@@ -333,6 +333,7 @@ fn ratio_cell(ratio: Estimate) -> String {
     format!("{:.2} ({:.2}–{:.2})", ratio.median, ratio.low, ratio.high)
 }
 
+/// A table of what was measured in memory.
 fn micro_section(
     body: &mut String,
     (title, run): (&str, &serde_json::Value),
@@ -353,7 +354,7 @@ fn micro_section(
     let cells: Vec<Vec<String>> =
         rows.map(|row| fields.iter().map(|field| cell(row, field)).collect()).collect();
     let head: Vec<String> = fields.iter().map(|field| field.replace('_', " ")).collect();
-    table(body, "Averages of all rounds; ratios are medians", &head, &cells);
+    table(body, "Figures of all rounds; ratios are medians", &head, &cells);
     let mut sentences = Vec::new();
     if let Some(ratio) = estimate(&run["all"]["orders_ratio"]) {
         let rate = |name: &str| short(run["all"][name].as_f64().unwrap_or(0.0));
@@ -363,11 +364,9 @@ fn micro_section(
     }
     let rounds = serde_json::from_value::<RoundCount>(run["rounds"].clone());
     sentences.extend(rounds.map(RoundCount::words));
-    *body += "<ul>";
     for sentence in sentences {
-        let _ = write!(body, "<li>{}</li>", escaped(&sentence).replace(" %", "&nbsp;%"));
+        let _ = write!(body, "<p>{}</p>", escaped(&sentence).replace(" %", "&nbsp;%"));
     }
-    *body += "</ul>";
     let _ = write!(body, "<p class=\"dim\">{}</p>", escaped(published));
 }
 
@@ -511,13 +510,13 @@ fn published(body: &mut String, page: &Page) {
     table(body, caption, &head, &rows);
 }
 
-/// Cost by the number of sessions.
 /// How many times the floor's orders a second, or its p99, as the throughput's file has it.
 pub(super) fn between(ratio: &serde_json::Value, name: &str) -> Option<Estimate> {
     let [low, high] = [0, 1].map(|n| ratio[format!("{name}_between")][n].as_f64());
     Some(Estimate { median: ratio[name].as_f64()?, low: low?, high: high? })
 }
 
+/// Cost by the number of sessions.
 fn throughput_section(body: &mut String, throughput: &serde_json::Value) {
     let _ = write!(body, "<h2>Throughput by the number of sessions</h2>");
     let empty = Vec::new();

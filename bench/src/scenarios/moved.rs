@@ -18,9 +18,9 @@ use super::summary::Estimate;
   transfix bench compare before after
   transfix bench compare before/latency-default.json after/latency-default.json
 
-What counts is the ratio to the floor of the same run, or to ours for another engine's codec: it has
-moved if the intervals in which it lies with 95 % confidence are apart; otherwise the difference is
-noise. Times and rates are shown, but two runs on one machine differ by them for many reasons.
+What counts is the ratio to the floor of the same run: it has moved if the intervals in which it
+lies with 95 % confidence are apart; otherwise the difference is noise. Times and rates are shown,
+but two runs on one machine differ by them for many reasons.
 Exit code: 0 done, 1 a file cannot be read or nothing can be compared, 2 wrong usage.")]
 pub(crate) struct CompareArgs {
     /// Files of the run before: a directory, or one `.json`.
@@ -35,12 +35,14 @@ pub(crate) fn compare(args: &CompareArgs) -> ExitCode {
         let after = read(&args.after)?;
         let (before, after) = (all(&before), all(&after));
         let table = table(&before, &after);
-        if table.row_count() == 0 {
-            return Err("no scenario and configuration is in both".to_owned());
+        if table.row_count() > 0 {
+            print_line(&table.to_string())?;
         }
-        print_line(&table.to_string())?;
         for remark in remarks(&before, &after) {
             print_line(&remark)?;
+        }
+        if table.row_count() == 0 {
+            return Err("there is nothing that can be compared".to_owned());
         }
         print_line("Two runs of one program may differ by a tenth: repeat before you believe less.")
     });
@@ -124,17 +126,16 @@ fn estimate(value: &Value) -> Option<Estimate> {
     serde_json::from_value(value.clone()).ok()
 }
 
-/// A row of S2a, S2b or S4b: ours over the floor, others over ours.
+/// A row of S2a, S2b or S4b.
 fn codec(row: &Value, rounds: u64) -> Option<Figure> {
     let [who, what] = [["framework", "runtime"], ["operation", "method"]]
         .map(|names| names.iter().find_map(|name| row[*name].as_str()));
     let ns = row["ns"].as_f64().or_else(|| row["median_ns"].as_f64());
     let ns = ns.or_else(|| Some(1e3 * row["us_per_message"].as_f64()?))?;
-    let over = estimate(&row["ours_ratio"]).or_else(|| estimate(&row["floor_ratio"]));
     Some(Figure {
         what: format!("{}, {}", who?, what?),
         shown: format!("{ns:.0} ns"),
-        ratio: over?,
+        ratio: estimate(&row["floor_ratio"])?,
         is_rate: false,
         rounds,
     })
@@ -171,7 +172,12 @@ fn throughput(run: &Value) -> Option<Vec<Figure>> {
             let sessions = &run["sessions"];
             let p99 = us(full["p99_ns"].as_u64().unwrap_or(0));
             for (name, words, shown, is_rate) in [
-                ("orders", "orders a second", format!("{} /s", full["orders_per_s"]), true),
+                (
+                    "orders",
+                    "orders a second",
+                    format!("{:.0} /s", full["orders_per_s"].as_f64().unwrap_or(0.0)),
+                    true,
+                ),
                 ("p99", "p99", format!("{p99} µs"), false),
             ] {
                 let Some(ratio) = between(ratio, name) else { continue };
@@ -277,7 +283,7 @@ mod tests {
             { "framework": "transfix", "operation": "from string", "us_per_message": 0.05,
               "floor_ratio": estimate },
             { "framework": "other", "operation": "from string", "us_per_message": 1.0,
-              "floor_ratio": { "median": 1, "low": 1, "high": 1 }, "ours_ratio": estimate },
+              "floor_ratio": estimate, "ours_ratio": { "median": 1, "low": 1, "high": 1 } },
         ]});
         let hftest = json!({ "rounds": rounds, "all": {
             "orders_per_s": 300_000.0, "orders_ratio": estimate,

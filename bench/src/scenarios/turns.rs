@@ -33,6 +33,8 @@ pub(super) struct Measured {
     /// All others.
     pub(super) series: Vec<Series>,
     pub(super) rounds: RoundCount,
+    /// Who has failed, and is not among the others, and why.
+    pub(super) lost: Vec<String>,
 }
 
 impl<'a> Turns<'a> {
@@ -42,24 +44,24 @@ impl<'a> Turns<'a> {
         peers: &'a mut Peers,
         plan: Plan<'_>,
     ) -> Result<Self, String> {
-        let contests = Contests::new(ours, peers, plan)?;
+        let contests = Contests::new(ours, peers, plan);
         let floor = contests.all.iter().position(|contest| contest.operation.is_floor());
         Ok(Self { contests, floor: floor.ok_or("there is no floor")? })
     }
 
     /// Each of them has a slice.
-    pub(super) fn round(&mut self) -> Result<Round, String> {
+    pub(super) fn round(&mut self) -> Round {
         let mut round = Round { floors: Vec::new(), ns: Vec::new() };
         for n in 0..self.contests.all.len() {
             if n == self.floor {
                 round.ns.push(f64::NAN);
                 continue;
             }
-            round.floors.push(self.contests.slice(self.floor)?);
-            round.ns.push(self.contests.slice(n)?);
+            round.floors.push(self.contests.slice(self.floor));
+            round.ns.push(self.contests.slice(n));
         }
         round.ns[self.floor] = median(&round.floors);
-        Ok(round)
+        round
     }
 
     /// What so many rounds say.
@@ -69,9 +71,15 @@ impl<'a> Turns<'a> {
         count: RoundCount,
     ) -> Measured {
         let of = |n: usize| rounds.clone().map(|round| round.ns[n]).collect::<Vec<f64>>();
-        let others = self.contests.all.iter().enumerate().filter(|(n, _)| *n != self.floor);
+        let is_whole = |n: usize| n != self.floor && !self.contests.is_lost(n);
+        let others = self.contests.all.iter().enumerate().filter(|(n, _)| is_whole(*n));
         let series = others.map(|(n, contest)| Series { ns: of(n), ..contest.series() });
-        Measured { floor: of(self.floor), series: series.collect(), rounds: count }
+        Measured {
+            floor: of(self.floor),
+            series: series.collect(),
+            rounds: count,
+            lost: self.contests.lost().collect(),
+        }
     }
 }
 
@@ -96,7 +104,7 @@ pub(super) fn measure(
         bar.set_message(which.words(plan.slices));
         let round = turns.round();
         bar.inc(1);
-        round
+        Ok(round)
     };
     let Repeated { rounds, count } = repeat(plan.slices, one, Round::floor_p99)?;
     bar.finish_and_clear();
@@ -104,9 +112,13 @@ pub(super) fn measure(
 }
 
 /// How many times the other's, round by round.
+pub(super) fn ratios(ns: &[f64], other: &[f64]) -> Vec<f64> {
+    ns.iter().zip(other).map(|(ns, other)| ns / other).collect()
+}
+
+/// The median of these ratios.
 pub(super) fn over(ns: &[f64], other: &[f64]) -> Estimate {
-    let ratios: Vec<f64> = ns.iter().zip(other).map(|(ns, other)| ns / other).collect();
-    Estimate::of(&ratios)
+    Estimate::of(&ratios(ns, other))
 }
 
 impl Measured {
@@ -116,11 +128,11 @@ impl Measured {
     }
 }
 
-/// `WHO: 1.21 × (95 % between 1.18 and 1.25) the floor`, or how many times ours.
-pub(super) fn sentence(who: &str, floor: Estimate, ours: Option<Estimate>) -> String {
+/// `WHO: 1.21 × (95 % between 1.18 and 1.25) the floor`, or of another engine how many times ours.
+pub(super) fn sentence(who: &str, floor: Estimate, ours: Option<(Estimate, &str)>) -> String {
     match ours {
         None => format!("{who}: {} the floor", floor.words()),
-        Some(ours) => format!("{who}: {} ours", ours.words()),
+        Some((ratio, ours)) => format!("{who}: {} {ours}", ratio.words()),
     }
 }
 
@@ -140,7 +152,7 @@ mod tests {
             slice: Slice::Times(64),
         };
         let mut turns = Turns::new(&mut ours, &mut peers, plan).unwrap();
-        let rounds = [turns.round().unwrap(), turns.round().unwrap()];
+        let rounds = [turns.round(), turns.round()];
         assert!(rounds.iter().all(|round| round.floors.len() == 2 && round.floor_p99() > 0.0));
         let count = RoundCount { kept: 2, repeated: 0, disturbed: 0 };
         let measured = turns.measured(rounds.iter(), count);
@@ -164,7 +176,7 @@ mod tests {
         let at = |median| Estimate { median, low: median, high: median };
         let words = sentence("ours", at(1.2), None);
         assert_eq!(words, "ours: 1.20 × (95 % between 1.20 and 1.20) the floor");
-        let words = sentence("other", at(9.0), Some(at(7.5)));
+        let words = sentence("other", at(9.0), Some((at(7.5), "ours")));
         assert_eq!(words, "other: 7.50 × (95 % between 7.50 and 7.50) ours");
         assert_eq!(over(&[2.0, 4.0, 6.0], &[1.0, 2.0, 3.0]), at(2.0));
     }

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use crate::measure::{OURS, Plan, Slice};
+use crate::measure::{OURS, Plan, Series, Slice};
 use crate::operation::{Operation, Set};
 use crate::ours::Ours;
 use comfy_table::{CellAlignment, Table};
@@ -76,6 +76,10 @@ struct Raw {
     method: String,
     runtime: String,
     ns: Vec<f64>,
+    /// How many times the floor's time of the round.
+    over_floor: Vec<f64>,
+    /// How many times ours; empty of ours.
+    over_ours: Vec<f64>,
 }
 
 fn launch(args: &Args) -> Result<(), String> {
@@ -87,17 +91,23 @@ fn launch(args: &Args) -> Result<(), String> {
         slices: SLICES,
         slice: Slice::Ns(SLICE_NS),
     };
-    let Measured { floor, series, rounds } =
+    let Measured { floor, series, rounds, lost } =
         turns::measure(&mut ours, &mut peers, plan, "validation")?;
-    let series = series
-        .into_iter()
-        .map(|s| Raw {
-            method: if s.operation == Operation::Validate42 { "FIX42" } else { "FIX44" }.to_owned(),
-            runtime: s.engine,
-            ns: s.ns,
-        })
-        .collect();
-    let launch = Launch { rounds, floor_ns: floor, series, not_run: peers.missing.clone() };
+    let raw = |one: &Series| {
+        let is_ours = |of: &&Series| of.engine == OURS && of.operation == one.operation;
+        let ours = series.iter().find(is_ours).filter(|_| one.engine != OURS);
+        Raw {
+            method: if one.operation == Operation::Validate42 { "FIX42" } else { "FIX44" }
+                .to_owned(),
+            runtime: one.engine.clone(),
+            ns: one.ns.clone(),
+            over_floor: turns::ratios(&one.ns, &floor),
+            over_ours: ours.map(|ours| turns::ratios(&one.ns, &ours.ns)).unwrap_or_default(),
+        }
+    };
+    let not_run = peers.missing.iter().cloned().chain(lost).collect();
+    let series = series.iter().map(raw).collect();
+    let launch = Launch { rounds, floor_ns: floor, series, not_run };
     print_line(&serde_json::to_string(&launch).map_err(|error| error.to_string())?)
 }
 
@@ -143,20 +153,28 @@ fn run_all(args: &Args) -> Result<(), String> {
     for _ in 0..args.launches {
         let launch = in_child(args)?;
         let Launch { rounds, floor_ns: floor, series, not_run } = launch;
-        report.not_run = not_run;
+        for why in not_run {
+            if !report.not_run.contains(&why) {
+                report.not_run.push(why);
+            }
+        }
         report.rounds = report.rounds.with(rounds);
         floor_ns.extend(floor);
         for raw in series {
             let is_same =
                 |known: &&mut Raw| (&known.method, &known.runtime) == (&raw.method, &raw.runtime);
             match all.iter_mut().find(is_same) {
-                Some(known) => known.ns.extend(raw.ns),
+                Some(known) => {
+                    known.ns.extend(raw.ns);
+                    known.over_floor.extend(raw.over_floor);
+                    known.over_ours.extend(raw.over_ours);
+                }
                 None => all.push(raw),
             }
         }
     }
     report.floor_ns = median(&floor_ns);
-    report.rows = all.iter().map(|raw| Row::of(raw, &floor_ns, &all)).collect();
+    report.rows = all.into_iter().map(Row::of).collect();
     show(args, &report)
 }
 
@@ -174,25 +192,22 @@ fn in_child(args: &Args) -> Result<Launch, String> {
 }
 
 impl Row {
-    /// `floor_ns`: the floor's times, round by round as those of all others.
-    fn of(raw: &Raw, floor_ns: &[f64], all: &[Raw]) -> Self {
-        let Raw { method, runtime, ns } = raw;
+    fn of(raw: Raw) -> Self {
+        let Raw { method, runtime, ns, over_floor, over_ours } = raw;
         let n = ns.len().max(1) as f64;
         let mean_ns = ns.iter().sum::<f64>() / n;
         let variance = ns.iter().map(|v| (v - mean_ns).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
         let std_dev_ns = variance.sqrt();
-        let ours = all.iter().find(|one| one.runtime == OURS && one.method == *method);
-        let ours = ours.filter(|_| runtime != OURS);
         Self {
-            method: method.clone(),
-            runtime: runtime.clone(),
+            method,
+            runtime,
             mean_ns,
             // The normal distribution's quantile: with 75 values Student's is 4 % more.
             error_ns: 3.291 * std_dev_ns / n.sqrt(),
             std_dev_ns,
-            median_ns: median(ns),
-            floor_ratio: turns::over(ns, floor_ns),
-            ours_ratio: ours.map(|ours| turns::over(ns, &ours.ns)),
+            median_ns: median(&ns),
+            floor_ratio: Estimate::of(&over_floor),
+            ours_ratio: (!over_ours.is_empty()).then(|| Estimate::of(&over_ours)),
         }
     }
 }
@@ -217,7 +232,11 @@ fn show(args: &Args, report: &Report) -> Result<(), String> {
     print_line(&table.to_string())?;
     for row in &report.rows {
         let who = format!("{}, {}", row.runtime, row.method);
-        print_line(&turns::sentence(&who, row.floor_ratio, row.ours_ratio))?;
+        print_line(&turns::sentence(
+            &who,
+            row.floor_ratio,
+            row.ours_ratio.map(|ratio| (ratio, "ours")),
+        ))?;
     }
     print_line(&format!("floor, one pass over the bytes: {:.1} ns", report.floor_ns))?;
     print_line(&report.rounds.words())?;
@@ -233,17 +252,19 @@ mod tests {
 
     #[test]
     fn statistics_of_a_row() {
-        let raw = |runtime: &str, ns: [f64; 4]| {
-            let (method, runtime) = ("FIX42".to_owned(), runtime.to_owned());
-            Raw { method, runtime, ns: ns.to_vec() }
+        let raw = |over_ours: &[f64]| Raw {
+            method: "FIX42".to_owned(),
+            runtime: OURS.to_owned(),
+            ns: vec![4.0, 2.0, 9.0, 1.0],
+            over_floor: vec![1.0, 2.0, 3.0],
+            over_ours: over_ours.to_vec(),
         };
-        let all = [raw(OURS, [4.0, 2.0, 9.0, 1.0]), raw("other", [8.0, 4.0, 18.0, 2.0])];
-        let row = Row::of(&all[0], &[2.0; 4], &all);
+        let row = Row::of(raw(&[]));
         assert_eq!((row.mean_ns, row.median_ns), (4.0, 3.0));
         assert!((row.std_dev_ns - (38.0_f64 / 3.0).sqrt()).abs() < 1e-9);
         assert!((row.error_ns - 3.291 * row.std_dev_ns / 2.0).abs() < 1e-9);
-        assert_eq!((row.floor_ratio.median, row.ours_ratio), (1.5, None));
-        let other = Row::of(&all[1], &[2.0; 4], &all);
-        assert_eq!(other.ours_ratio.map(|of| of.median), Some(2.0));
+        assert_eq!((row.floor_ratio.median, row.ours_ratio), (2.0, None));
+        let other = Row::of(raw(&[7.0]));
+        assert_eq!(other.ours_ratio.map(|of| of.median), Some(7.0));
     }
 }

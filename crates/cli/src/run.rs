@@ -154,7 +154,7 @@ fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotSta
     // It is set once.
     let _ = gateway.admin.set(admin.clone());
     gateway.ports.begin(&admin)?;
-    let sources = Sources::begin(&gateway.routes().files, &admin)?;
+    let sources = Sources::begin(&gateway.routes().files, &gateway.origins, &admin)?;
     let go_over = |engine: &mut Engine, from: &Settings| reload(args, engine, from, &gateway);
     let added = |session: &SessionSettings| {
         gateway.routes().check_added(session)?;

@@ -18,8 +18,6 @@ struct Scenario {
     args: &'static [&'static str],
     /// More of it for a short run, in which the machine's moments show.
     short: &'static [&'static str],
-    /// How often it is run; all runs are kept.
-    times: usize,
     /// What of its lines is kept.
     taken: fn(&[Value]) -> Option<Value>,
 }
@@ -29,35 +27,30 @@ const SCENARIOS: [Scenario; 5] = [
         name: "echo",
         args: &["echo", "--self", "--peers"],
         short: &["--messages", "5000"],
-        times: 1,
         taken: taken::trips,
     },
     Scenario {
         name: "round-trip",
         args: &["round-trip", "--self", "--peers"],
         short: &["--messages", "20000", "--warmup", "1000"],
-        times: 1,
         taken: taken::trips,
     },
     Scenario {
         name: "router",
         args: &["router", "--self"],
         short: &["--slice-ms", "200"],
-        times: 1,
         taken: taken::router,
     },
     Scenario {
         name: "hftest",
         args: &["hftest", "--self", "--peers", "--rounds", "9", "--log-dir", "target/bench-out"],
         short: &["--orders", "100000"],
-        times: 1,
         taken: taken::hftest,
     },
     Scenario {
         name: "throughput",
         args: &["throughput", "--self", "--peers"],
         short: &["--sessions", "1,32,1000", "--slices", "3", "--slice-ms", "300"],
-        times: 1,
         taken: taken::throughput,
     },
 ];
@@ -129,9 +122,14 @@ fn bench(args: &[&str]) -> Result<Vec<Value>, String> {
     objects.collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
+/// A record as people read it.
+pub(super) fn text(record: &Value) -> String {
+    taken::text(record, 0)
+}
+
 fn save(name: &str, record: &Value) -> Outcome {
     let path = path(name);
-    let text = taken::text(record, 0) + "\n";
+    let text = text(record) + "\n";
     fs::write(root().join(&path), text).map_err(|error| format!("{path}: {error}"))?;
     Ok(format!("recorded in {path}"))
 }
@@ -171,15 +169,12 @@ fn version(engine: &str) -> Option<String> {
     listed["version"].as_str().map(|version| format!("{engine} {version}"))
 }
 
-/// Runs a scenario, as often as it says, and keeps what its tables show.
+/// Runs a scenario, and keeps what its tables show.
 fn scenario(name: &str, short: bool, load: &str) -> Outcome {
     let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).ok_or(USAGE)?;
     let mut args = scenario.args.to_vec();
     args.extend(if short { scenario.short } else { &[] });
-    let mut lines = Vec::new();
-    for _ in 0..scenario.times {
-        lines.extend(bench(&[&args[..], &["--out", "target/bench-out"]].concat())?);
-    }
+    let lines = bench(&[&args[..], &["--out", "target/bench-out"]].concat())?;
     let rust = line_of("rustc", &["--version"])?;
     let rust = rust.split(' ').nth(1).unwrap_or_default();
     let mut software = format!("Rust {rust}");

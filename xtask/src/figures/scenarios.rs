@@ -133,13 +133,12 @@ pub(super) fn hftest(record: &Value) -> Option<String> {
     let runs = record["runs"].as_array()?;
     let first = runs.first()?;
     let mut text = recorded(record)? + &repeated(record)?;
-    text += &format!(
-        "\n{} runs of {} orders and {} reports, each in {} s.\n\n",
-        runs.len(),
-        number(&first["orders"])?,
-        number(&first["reports"])?,
-        range(runs, |run| run["secs"].as_f64(), 2)?
-    );
+    let (orders, reports) = (number(&first["orders"])?, number(&first["reports"])?);
+    let secs = range(runs, |run| run["secs"].as_f64(), 2)?;
+    text += &match runs.len() {
+        1 => format!("\nThe middle round: {orders} orders and {reports} reports in {secs} s.\n\n"),
+        n => format!("\n{n} runs of {orders} orders and {reports} reports, each in {secs} s.\n\n"),
+    };
     text += "| | client | server | mean of both | page | times less |\n|---|---|---|---|---|---|\n";
     for what in ["encode", "decode"] {
         let (field, page) = (format!("{what}_us"), format!("page_{what}_us"));
@@ -180,11 +179,12 @@ fn hftest_rounds(run: &Value) -> Option<String> {
     };
     let rate = |name: &str| number(&Value::from(all[name].as_f64()?.round() as u64));
     let mut text = format!(
-        "\nMedians of {} rounds, {} of them repeated, with the interval of 95 %: {} orders a \
-         second, {} of the {} over bare sockets. One pass over the bytes of a message: {:.1} \
-         ns.\n\n",
+        "\nMedians of {} rounds, {} of them repeated, {} with a disturbed floor still, with the \
+         interval of 95 %: {} orders a second, {} of the {} over bare sockets. One pass over the \
+         bytes of a message: {:.1} ns.\n\n",
         rounds["kept"],
         rounds["repeated"],
+        rounds["disturbed"],
         rate("orders_per_s")?,
         ratio(&all["orders_ratio"])?,
         rate("floor_orders_per_s")?,
@@ -194,8 +194,11 @@ fn hftest_rounds(run: &Value) -> Option<String> {
     for row in all["rows"].as_array()? {
         let name = format!("{}, {}", row["framework"].as_str()?, row["operation"].as_str()?);
         let (ns, floor) = (row["ns"].as_f64()?, ratio(&row["floor_ratio"])?);
-        let ours = ratio(&row["ours_ratio"]).unwrap_or_default();
-        text += &format!("| {name} | {ns:.0} | {floor} | {ours} |\n");
+        let engine = ratio(&row["engine_ratio"]).unwrap_or_default();
+        text += &format!("| {name} | {ns:.0} | {floor} | {engine} |\n");
+    }
+    for not_run in all["not_run"].as_array().into_iter().flatten() {
+        text += &format!("\n{}.\n", not_run.as_str()?);
     }
     Some(text.trim_end().to_owned())
 }
@@ -345,14 +348,16 @@ mod tests {
             "rows": [
                 {"framework": "transfix", "operation": "encode", "ns": 150.2, "floor_ratio": ratio},
                 {"framework": "other", "operation": "encode", "ns": 900.0, "floor_ratio": ratio,
-                 "ours_ratio": ratio},
+                 "engine_ratio": ratio},
             ],
+            "not_run": ["not run: one; it is not there"],
         });
         let text = hftest(&record(&run)).expect("a whole record");
         for expected in [
             "350,000 orders a second, 0.50 (0.45 to 0.60) of the 700,000 over bare sockets",
             "\n| transfix, encode | 150 | 0.50 (0.45 to 0.60) |  |\n",
-            "\n| other, encode | 900 | 0.50 (0.45 to 0.60) | 0.50 (0.45 to 0.60) |",
+            "\n| other, encode | 900 | 0.50 (0.45 to 0.60) | 0.50 (0.45 to 0.60) |\n",
+            "\nnot run: one; it is not there.",
         ] {
             assert!(text.starts_with(&before) && text.contains(expected), "{expected}:\n{text}");
         }

@@ -225,9 +225,45 @@ pub(super) fn turn(count: u64) -> String {
     format!("All validation on: {count} instructions (with AVX2, as callgrind has no AVX-512).")
 }
 
+/// Where the instructions of a turn are spent: `what` is functions or files.
+pub(super) fn profile(record: &Value, what: &str) -> Option<String> {
+    let rows = record[what].as_array()?;
+    let name = what.trim_end_matches('s');
+    let mut text = format!("| {name} | instructions | of all | reads and writes | misses: code |");
+    text += " data |\n|---|---|---|---|---|---|\n";
+    let all = rows.last()?["instructions"].as_f64()?;
+    for row in rows {
+        let instructions = row["instructions"].as_f64()?;
+        let misses = |name: &str| Some(format!("{:.2}", row[name].as_f64()?));
+        text += &format!(
+            "| `{}` | {} | {:.1} % | {} | {} | {} |\n",
+            row["name"].as_str()?.replace('|', "\\|"),
+            number(&row["instructions"])?,
+            100.0 * instructions / all,
+            number(&row["data"])?,
+            misses("code_misses")?,
+            misses("data_misses")?
+        );
+    }
+    Some(text.trim_end().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_profile_has_the_part_of_each() {
+        let row = |name: &str, instructions: u64| {
+            serde_json::json!({"name": name, "instructions": instructions, "data": 7,
+                               "code_misses": 0.0, "data_misses": 0.254})
+        };
+        let record = serde_json::json!({"files": [row("a.rs", 1_500), row("all", 6_000)]});
+        let text = profile(&record, "files").expect("a whole record");
+        let line = "| `a.rs` | 1,500 | 25.0 % | 7 | 0.00 | 0.25 |";
+        assert!(text.starts_with("| file | ") && text.contains(line), "{text}");
+        assert_eq!(profile(&record, "functions"), None);
+    }
 
     #[test]
     fn numbers_and_ratios() {

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use super::super::child::Side as Process;
-use super::figures::Side;
+use super::figures::{Side, Timing};
 use super::server::LISTENING;
 use super::{Args, client, say, server};
 
@@ -44,6 +44,13 @@ impl Run {
     /// The mean of both sides, each counting as much as the other, as on the page.
     pub(super) fn mean(&self, of: fn(&Side) -> f64) -> f64 {
         f64::midpoint(of(&self.client.side), of(&self.server.side))
+    }
+
+    /// Nanoseconds of a message, whichever side has encoded or decoded it.
+    pub(super) fn ns(&self, of: fn(&Side) -> Timing) -> f64 {
+        let sides = [&self.client.side, &self.server.side].map(of);
+        let sum = |part: fn(Timing) -> f64| sides.map(part).iter().sum::<f64>();
+        1e9 * sum(|timing| timing.secs) / sum(|timing| timing.msgs as f64).max(1.0)
     }
 
     /// Microseconds of encoding and of decoding, the means of both sides.

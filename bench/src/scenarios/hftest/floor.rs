@@ -6,7 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 
 use transfix::clock::monotonic_ns;
-use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter};
+use transfix::codec::encode::Header;
+use transfix::codec::{CheckSumPolicy, FieldIndex, Misuse};
 use transfix::{Message, Precision, Timestamp};
 
 use super::super::summary::quantile;
@@ -14,10 +15,12 @@ use super::super::throughput::Frames;
 use super::client::{READS, TOGETHER, UNDER_WAY_MAX};
 use super::orders::Maker;
 use super::replies::Replies;
-use super::sample::Samples;
 
 /// Bytes of one read, on both sides.
 const READ_BYTES: usize = 64 << 10;
+
+/// Orders that are sent in turn.
+const ORDERS: usize = 16;
 
 /// What is sent.
 pub(super) struct Floor {
@@ -40,20 +43,46 @@ pub(super) struct Slice {
 }
 
 impl Floor {
-    /// As many orders as the client of this seed sends, and the reports of its server.
+    /// As many orders as the client of this seed sends, and as many reports for each as its server
+    /// has; their bytes are those of messages in the middle of the run.
     pub(super) fn new(orders: u32, seed: u64) -> Result<Self, String> {
-        let samples = Samples::new(|_| Timestamp(0))?.frames;
-        let with = |field: &[u8]| {
-            let has = |frame: &&Vec<u8>| frame.windows(field.len()).any(|bytes| bytes == field);
-            samples.iter().filter(has).cloned().collect::<Vec<_>>()
+        let mut client = Header::new(b"FIX.4.2", b"49=DLD_TEX\x0156=TEX_DLD\x01");
+        let mut server = Header::new(b"FIX.4.2", b"49=TEX_DLD\x0156=DLD_TEX\x01");
+        let (mut maker, mut replies) = (Maker::new(seed), Replies::new(seed.wrapping_add(1), true));
+        let (moment, mut index) = ((Timestamp(0), Precision::Millis), FieldIndex::default());
+        let mut floor = Self {
+            orders: Vec::new(),
+            first: Vec::new(),
+            trade: Vec::new(),
+            reports: Vec::with_capacity(orders as usize),
         };
-        let one = |mut all: Vec<Vec<u8>>| all.pop().ok_or("a sample is missing");
-        Ok(Self {
-            orders: with(b"\x0135=D\x01"),
-            first: one(with(b"\x01113=Y\x01"))?,
-            trade: one(with(b"\x0117=exec"))?,
-            reports: reports(orders, seed)?,
-        })
+        let (mut frame, mut reported) = (Vec::new(), 0);
+        for n in 0..orders {
+            frame.clear();
+            let mut writer = client.frame(&mut frame, b"D", u64::from(n) + 2, moment);
+            maker.next(orders, Timestamp(0)).write(writer.body(Precision::Millis));
+            writer.finish().map_err(|misuse| misuse.to_string())?;
+            let order = Message::parse(&frame, &mut index, CheckSumPolicy::Verify);
+            let order = order.map_err(|why| why.to_string())?;
+            let mut count = 0_u8;
+            let answered = replies.answer(&order, |report| {
+                let kept = if count == 0 { &mut floor.first } else { &mut floor.trade };
+                if kept.is_empty() || n <= orders / 2 {
+                    kept.clear();
+                    let mut writer = server.frame(kept, b"8", reported + 2, moment);
+                    report.write(writer.body(Precision::Millis));
+                    writer.finish().map(drop)?;
+                }
+                (count, reported) = (count + 1, reported + 1);
+                Ok::<(), Misuse>(())
+            });
+            answered.map_err(|why| why.to_string())?.map_err(|misuse| misuse.to_string())?;
+            floor.reports.push(count);
+            if n >= orders / 2 && floor.orders.len() < ORDERS {
+                floor.orders.push(frame.clone());
+            }
+        }
+        Ok(floor)
     }
 
     /// Sends all, and waits for all reports.
@@ -160,29 +189,6 @@ fn unless_blocked(done: io::Result<usize>) -> io::Result<Option<usize>> {
     }
 }
 
-/// How many reports each order has.
-fn reports(orders: u32, seed: u64) -> Result<Vec<u8>, String> {
-    let (mut maker, mut replies) = (Maker::new(seed), Replies::new(seed.wrapping_add(1), true));
-    let (mut frame, mut index) = (Vec::new(), FieldIndex::default());
-    let mut all = Vec::with_capacity(orders as usize);
-    for _ in 0..orders {
-        frame.clear();
-        let mut writer = FrameWriter::new(&mut frame, b"FIX.4.2", b"D");
-        maker.next(orders, Timestamp(0)).write(writer.body(Precision::Millis));
-        writer.finish().map_err(|misuse| misuse.to_string())?;
-        let order = Message::parse(&frame, &mut index, CheckSumPolicy::Verify);
-        let order = order.map_err(|why| why.to_string())?;
-        let mut count = 0_u8;
-        let answered = replies.answer(&order, |_| {
-            count += 1;
-            Ok::<(), std::convert::Infallible>(())
-        });
-        answered.map(drop).map_err(|why| why.to_string())?;
-        all.push(count);
-    }
-    Ok(all)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,7 +196,12 @@ mod tests {
     #[test]
     fn all_orders_of_a_run_have_their_reports() {
         let floor = Floor::new(1_000, 1).unwrap();
-        assert_eq!((floor.orders.len(), floor.reports.len()), (13, 1_000));
+        assert_eq!((floor.orders.len(), floor.reports.len()), (16, 1_000));
+        let has = |frame: &[u8], text: &str| {
+            String::from_utf8_lossy(frame).replace('\x01', "|").contains(text)
+        };
+        assert!(has(&floor.orders[0], "|34=502|") && has(&floor.orders[0], "|11=ord10501-1000|"));
+        assert!(has(&floor.first, "|17=ord501|") && has(&floor.trade, "|17=exec"));
         let sum: u64 = floor.reports.iter().map(|n| u64::from(*n)).sum();
         assert!((3_400..4_500).contains(&sum), "{sum}");
         let slice = floor.slice().unwrap();

@@ -8,7 +8,7 @@ use super::super::contest::{Repeated, Round as Which, repeat};
 use super::super::report::{Machine, RoundCount};
 use super::super::shared::{bar, save_json};
 use super::super::summary::{Estimate, median};
-use super::super::turns::{self, Turns};
+use super::super::turns::{self, Measured, Turns};
 use super::book::Check;
 use super::both::{self, Run};
 use super::figures::{EXPLAINED, Side};
@@ -48,7 +48,7 @@ struct Report {
     passed: bool,
     faults: Vec<String>,
     rounds: RoundCount,
-    /// Of the middle round by its orders a second, or of the one that has failed: from here on.
+    /// From here on, of the middle round by its orders a second, or of the one that has failed.
     check: Check,
     /// From the first order to the last report.
     secs: f64,
@@ -72,7 +72,7 @@ struct Report {
 /// Medians over the rounds.
 #[derive(Serialize)]
 struct All {
-    /// Orders a second over bare sockets.
+    /// Orders a second over the floor's bare sockets.
     floor_orders_per_s: f64,
     /// One pass over the bytes of a message.
     floor_ns: f64,
@@ -91,16 +91,22 @@ struct Row {
     framework: String,
     operation: &'static str,
     ns: f64,
-    /// How many times the floor's.
+    /// How many times one pass over the bytes.
     floor_ratio: Estimate,
     /// How many times ours inside the whole engine, of a codec of another engine.
     #[serde(skip_serializing_if = "Option::is_none")]
-    ours_ratio: Option<Estimate>,
+    engine_ratio: Option<Estimate>,
 }
 
-/// Encoding and decoding inside the engine.
-const ENCODE: &str = "encode in the engine";
-const DECODE: &str = "decode in the engine";
+/// What the engine has measured, one value a round.
+#[derive(Default)]
+struct Inside {
+    orders_per_s: Vec<f64>,
+    floor_orders_per_s: Vec<f64>,
+    /// Of a message, each counting alike: what the codecs do is of as many orders and reports.
+    encode_ns: Vec<f64>,
+    decode_ns: Vec<f64>,
+}
 
 /// Plays all rounds, and reports. Returns whether all checks have passed.
 pub(super) fn run(args: &Args) -> Result<bool, String> {
@@ -117,64 +123,83 @@ pub(super) fn run(args: &Args) -> Result<bool, String> {
         bar.set_message(which.words(rounds));
         let floor = floor.slice()?;
         let run = bar.suspend(|| both::run(args, which == Which::Nth(1) && !args.json))?;
-        let codecs = turns.round()?;
-        bar.inc(1);
         if !run.faults.is_empty() {
-            failed = Some(run);
+            failed = Some((which.words(rounds), run));
             return Err(String::new());
         }
+        let codecs = turns.round();
+        bar.inc(1);
         Ok(Round { floor, run, codecs })
     };
     let played = repeat(rounds, one, |round: &Round| round.floor.p99_ns);
     bar.finish_and_clear();
-    if let Some(run) = failed {
-        let count = RoundCount { kept: 1, repeated: 0, disturbed: 0 };
-        return tell(args, &Report::of(args, run, count, None));
+    if let Some((which, run)) = failed {
+        let report = Report::of(args, run, RoundCount::default(), None);
+        return tell(args, &report, &format!("A check has failed, {which}:"));
     }
     let Repeated { mut rounds, count } = played?;
-    let all = All::of(&rounds, count, &turns, not_run);
+    let codecs = turns.measured(rounds.iter().map(|round| &round.codecs), count);
+    let all = All::of(&Inside::of(&rounds), &codecs, not_run);
     rounds.sort_by(|a, b| a.run.orders_per_s().total_cmp(&b.run.orders_per_s()));
+    let Run { client, server, .. } = &rounds[rounds.len() / 2].run;
+    for (side, name) in [(&client.side, "client"), (&server.side, "server")] {
+        side.write(&args.log_dir, name)?;
+    }
     let middle = rounds.swap_remove(rounds.len() / 2).run;
-    tell(args, &Report::of(args, middle, count, Some(all)))
+    let report = Report::of(args, middle, count, Some(all));
+    save_json(&args.out, "hftest", &report)?;
+    let kept = count.kept;
+    tell(args, &report, &format!("Of {kept} rounds the middle one by its orders a second:"))
+}
+
+impl Inside {
+    fn of(rounds: &[Round]) -> Self {
+        let each = |of: fn(&Round) -> f64| rounds.iter().map(of).collect::<Vec<f64>>();
+        Self {
+            orders_per_s: each(|round| round.run.orders_per_s()),
+            floor_orders_per_s: each(|round| {
+                round.run.client.check.counts.orders as f64 / round.floor.secs
+            }),
+            encode_ns: each(|round| round.run.ns(|side| side.encode)),
+            decode_ns: each(|round| round.run.ns(|side| side.decode)),
+        }
+    }
 }
 
 impl All {
-    fn of(rounds: &[Round], count: RoundCount, turns: &Turns<'_>, not_run: Vec<String>) -> Self {
-        let codecs = turns.measured(rounds.iter().map(|round| &round.codecs), count);
-        let each = |of: fn(&Round) -> f64| rounds.iter().map(of).collect::<Vec<f64>>();
-        let orders = each(|round| round.run.orders_per_s());
-        let counted = rounds.first().map_or(0, |round| round.run.client.check.counts.orders);
-        let floor_secs = each(|round| round.floor.secs);
-        let floor_orders: Vec<f64> = floor_secs.iter().map(|secs| counted as f64 / secs).collect();
-        let encode = each(|round| 1e3 * round.run.encode_us());
-        let decode = each(|round| 1e3 * round.run.decode_us());
-        let row = |framework: &str, operation, ns: &[f64], ours: Option<&[f64]>| Row {
+    fn of(inside: &Inside, codecs: &Measured, mut not_run: Vec<String>) -> Self {
+        let Inside { orders_per_s, floor_orders_per_s, encode_ns, decode_ns } = inside;
+        let row = |framework: &str, operation, ns: &[f64], engine: Option<&[f64]>| Row {
             framework: framework.to_owned(),
             operation,
             ns: median(ns),
             floor_ratio: turns::over(ns, &codecs.floor),
-            ours_ratio: ours.map(|ours| turns::over(ns, ours)),
+            engine_ratio: engine.map(|engine| turns::over(ns, engine)),
         };
-        let mut rows = vec![row(OURS, ENCODE, &encode, None), row(OURS, DECODE, &decode, None)];
+        let mut rows = vec![
+            row(OURS, "encode in the engine", encode_ns, None),
+            row(OURS, "decode in the engine", decode_ns, None),
+        ];
         for series in &codecs.series {
-            let (operation, ours) = match series.operation {
-                Operation::BuildEncode => ("encode, the codec alone", &encode),
-                Operation::Decode => ("decode, the codec alone", &decode),
-                _ => ("decode and validate, the codec alone", &decode),
+            let (operation, engine) = match series.operation {
+                Operation::BuildEncode => ("encode, the codec alone", encode_ns),
+                Operation::Decode => ("decode, the codec alone", decode_ns),
+                _ => ("decode and validate, the codec alone", decode_ns),
             };
-            let ours = (series.engine != OURS).then_some(&ours[..]);
-            rows.push(row(&series.engine, operation, &series.ns, ours));
+            let engine = (series.engine != OURS).then_some(&engine[..]);
+            rows.push(row(&series.engine, operation, &series.ns, engine));
         }
+        not_run.extend(codecs.lost.iter().cloned());
         let mut all = Self {
-            floor_orders_per_s: median(&floor_orders).round(),
+            floor_orders_per_s: median(floor_orders_per_s).round(),
             floor_ns: median(&codecs.floor),
-            orders_per_s: median(&orders).round(),
-            orders_ratio: turns::over(&orders, &floor_orders),
+            orders_per_s: median(orders_per_s).round(),
+            orders_ratio: turns::over(orders_per_s, floor_orders_per_s),
             rows,
             not_run,
             sentences: Vec::new(),
         };
-        all.sentences = all.sentences(count);
+        all.sentences = all.sentences(codecs.rounds);
         all
     }
 
@@ -186,7 +211,8 @@ impl All {
         )];
         sentences.extend(self.rows.iter().map(|row| {
             let who = format!("{}, {}, {:.0} ns", row.framework, row.operation, row.ns);
-            turns::sentence(&who, row.floor_ratio, row.ours_ratio)
+            let engine = row.engine_ratio.map(|ratio| (ratio, "ours in the engine"));
+            turns::sentence(&who, row.floor_ratio, engine)
         }));
         sentences.push(format!("floor of a message, one pass over its bytes: {floor_ns:.1} ns"));
         sentences.push(count.words());
@@ -226,13 +252,13 @@ impl Report {
     }
 }
 
-/// Saves and shows it. Returns whether all is as it should be.
-fn tell(args: &Args, report: &Report) -> Result<bool, String> {
-    let json = save_json(&args.out, "hftest", report)?;
+/// Shows it, `which` round it is first. Returns whether all is as it should be.
+fn tell(args: &Args, report: &Report, which: &str) -> Result<bool, String> {
     if args.json {
-        say(&json)?;
+        say(&serde_json::to_string(report).map_err(|why| why.to_string())?)?;
         return Ok(report.passed);
     }
+    say(which)?;
     show(args, report)?;
     let of_the_check = report.check.faults();
     for fault in report.faults.iter().filter(|fault| !of_the_check.contains(fault)) {
@@ -242,10 +268,6 @@ fn tell(args: &Args, report: &Report) -> Result<bool, String> {
 }
 
 fn show(args: &Args, report: &Report) -> Result<(), String> {
-    let kept = report.rounds.kept;
-    if kept > 1 {
-        say(&format!("Of {kept} rounds the middle one by its orders a second:"))?;
-    }
     say(&report.check.to_string())?;
     let sides = [(&report.client, "client:"), (&report.server, "server:")];
     for (side, prefix) in sides {
@@ -273,4 +295,60 @@ fn show(args: &Args, report: &Report) -> Result<(), String> {
     let Some(all) = &report.all else { return Ok(()) };
     say("Medians of all rounds:")?;
     all.sentences.iter().try_for_each(|sentence| say(sentence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Series;
+
+    #[test]
+    fn each_is_held_against_its_own() {
+        let series = |engine: &str, operation, ns: [f64; 3]| Series {
+            engine: engine.to_owned(),
+            operation,
+            set: Set::Hftest,
+            ns: ns.to_vec(),
+        };
+        let codecs = Measured {
+            floor: vec![10.0, 20.0, 10.0],
+            series: vec![
+                series(OURS, Operation::BuildEncode, [50.0, 100.0, 50.0]),
+                series("other", Operation::BuildEncode, [600.0, 600.0, 600.0]),
+                series("other", Operation::DecodeValidate, [900.0, 1_800.0, 900.0]),
+            ],
+            rounds: RoundCount { kept: 3, repeated: 0, disturbed: 0 },
+            lost: vec!["one has ended".to_owned()],
+        };
+        let inside = Inside {
+            orders_per_s: vec![10.0, 30.0, 20.0],
+            floor_orders_per_s: vec![40.0, 60.0, 80.0],
+            encode_ns: vec![100.0, 200.0, 200.0],
+            decode_ns: vec![300.0, 600.0, 300.0],
+        };
+        let all = All::of(&inside, &codecs, Vec::new());
+        assert_eq!((all.orders_per_s, all.orders_ratio.median), (20.0, 0.25));
+        let ratios: Vec<_> = all
+            .rows
+            .iter()
+            .map(|row| (row.ns, row.floor_ratio.median, row.engine_ratio.map(|of| of.median)))
+            .collect();
+        let expected = [
+            (200.0, 10.0, None),
+            (300.0, 30.0, None),
+            (50.0, 5.0, None),
+            (600.0, 60.0, Some(3.0)),
+            (900.0, 90.0, Some(3.0)),
+        ];
+        assert_eq!(ratios, expected);
+        let words = all.sentences.join("\n");
+        for expected in [
+            "Orders a second: 20, 0.25 × (95 % between 0.25 and 0.50) those of bare sockets (60)",
+            "\nother, encode, the codec alone, 600 ns: 3.00 × (95 % between 3.00 and 6.00) ours in \
+             the engine\n",
+            "\none has ended",
+        ] {
+            assert!(words.contains(expected), "{expected}: {words}");
+        }
+    }
 }

@@ -9,8 +9,8 @@ use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Message, MessageAnswer, Rejected,
-    RejectedBy, SendError, SessionHandle, SessionId, SessionRef, Undone, Unsendable, tag,
+    Application, BeginString, Body, BusinessReject, Disconnection, Message, MessageAnswer,
+    Rejected, RejectedBy, SendError, SessionHandle, SessionId, SessionRef, Undone, Unsendable, tag,
 };
 
 use super::asked::{Asked, SharedPassed, lock};
@@ -147,10 +147,10 @@ impl Passing<'_, '_, '_> {
     ) -> Result<(), Missed> {
         let sender = self.session.id().target_comp_id.clone();
         let beside = Beside { sender: &sender, repeats: self.repeats, ref_seq };
-        let sent = to.send_stored_as(
+        let sent = to.send_stored_noting(
             self.message.msg_type(),
             |body| change.write(self.message, beside, body),
-            self.gateway.origins.note(to.id(), self.from()),
+            self.gateway.origins.note(to.id(), Some(self.from())),
         );
         match sent {
             Ok(_) => Ok(()),
@@ -380,12 +380,14 @@ impl Application for Bridge {
                 else {
                     return;
                 };
-                let told = to.send_stored("j", |body| {
+                let fill = |body: &mut Body<'_>| {
                     body.uint(tag::REF_SEQ_NUM, seq);
                     body.bytes(tag::REF_MSG_TYPE, rejected.msg_type.as_bytes());
                     body.uint(tag::BUSINESS_REJECT_REASON, 0);
                     body.str(tag::TEXT, &format!("rejected by {}: {text}", by.target_comp_id));
-                });
+                };
+                let note = self.gateway.origins.note(to.id(), None);
+                let told = to.send_stored_noting("j", fill, note);
                 if let Err(error) = told {
                     tracing::warn!(session = %id, seq, %error, "a rejection is not passed on");
                 }
@@ -401,8 +403,10 @@ impl Application for Bridge {
 
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
         let stored = self.gateway.origins.take_stored(session.id());
+        let (_, next_out) = session.next_numbers();
+        self.gateway.origins.forget_from(session.id(), next_out);
         // Numbers have begun again, and our Logon(A) is the first.
-        if stored > 0 && session.next_numbers().1 <= 2 {
+        if stored > 0 && next_out <= 2 {
             let why = "the numbers were reset at the logon";
             tracing::error!(session = %session.id(), count = stored, why, "messages are not sent");
         }
@@ -411,7 +415,7 @@ impl Application for Bridge {
     }
 
     fn on_reset(&mut self, session: &mut SessionRef<'_>) {
-        self.gateway.origins.forget(session.id());
+        self.gateway.origins.forget_from(session.id(), session.next_numbers().1);
     }
 
     /// What was passed on, and does not count any more, comes again.

@@ -19,6 +19,7 @@ use transfix::{Admin, SendError};
 
 use super::line::Sending;
 use super::mark::mark;
+use super::origins::Origins;
 use super::routes::{FileMode, MessageFile};
 use super::sending;
 
@@ -156,10 +157,14 @@ pub(super) struct Sources {
 impl Sources {
     /// # Errors
     /// Names the file that cannot be read, or its position.
-    pub(super) fn begin(files: &[MessageFile], admin: &Admin) -> Result<Self, String> {
+    pub(super) fn begin(
+        files: &[MessageFile],
+        origins: &Origins,
+        admin: &Admin,
+    ) -> Result<Self, String> {
         let mut sources = Self::default();
         for file in files.iter().filter(|file| file.mode == FileMode::Read) {
-            let source = Source::open(file).map_err(|error| named(file, &error))?;
+            let source = Source::open(file, origins).map_err(|error| named(file, &error))?;
             let (admin, stops) = (admin.clone(), Arc::clone(&sources.stops));
             let name = format!("file-{}", file.name);
             let run = move || source.run(&admin, &stops);
@@ -192,6 +197,7 @@ struct Source {
     in_doubt: bool,
     /// What became of the lines.
     answers: Drain,
+    origins: Origins,
     /// What became of the line before, which is not written down yet.
     unanswered: Option<Value>,
     /// The position is not written down yet.
@@ -199,7 +205,7 @@ struct Source {
 }
 
 impl Source {
-    fn open(file: &MessageFile) -> io::Result<Self> {
+    fn open(file: &MessageFile, origins: &Origins) -> io::Result<Self> {
         let (name, path) = (file.name.clone(), file.path.clone());
         let answers = Drain::open(&beside(&path, "answers"))?;
         let mut source = Self {
@@ -209,6 +215,7 @@ impl Source {
             mark: mark(b""),
             in_doubt: false,
             answers,
+            origins: origins.clone(),
             unanswered: None,
             unkept: false,
         };
@@ -318,7 +325,8 @@ impl Source {
             return wrong(format!("there is no session {}", sending.session));
         };
         loop {
-            let sent = sending::stored(&sending, &handle, self.in_doubt, |_| ());
+            let note = self.origins.note(handle.id(), None);
+            let sent = sending::stored(&sending, &handle, self.in_doubt, note);
             match sent {
                 Err(SendError::Closed) => return None,
                 Err(error) if is_passing(&error) => {

@@ -1,6 +1,7 @@
 //! From whom the messages are that went out: what is said of one of them goes back there.
 //!
-//! Invariant: what is known of a number was noted for the message that has it; a reset forgets all.
+//! Invariant: what is known of a number was noted for the message that has it. Numbers of a session
+//! rise, so one that does not has begun again with all others.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,13 +23,17 @@ pub(super) enum Origin {
 
 #[derive(Default)]
 struct OfTarget {
-    by_seq: BTreeMap<u64, Origin>,
+    /// None: of what this program has sent itself.
+    by_seq: BTreeMap<u64, Option<Origin>>,
     /// How many were stored since the last logon, to be sent after the next one.
     stored: u64,
 }
 
 impl OfTarget {
-    fn keep(&mut self, seq: u64, from: Origin) {
+    fn keep(&mut self, seq: u64, from: Option<Origin>) {
+        if self.by_seq.last_key_value().is_some_and(|(last, _)| seq <= *last) {
+            self.by_seq.clear();
+        }
         self.by_seq.insert(seq, from);
         if self.by_seq.len() > KEPT_MAX {
             self.by_seq.pop_first();
@@ -46,8 +51,8 @@ impl Origins {
     }
 
     /// Notes from whom a message is that this session sends; called when it has its number
-    /// (`SessionHandle::send_stored_as`), so before anybody can ask for it.
-    pub(super) fn note(&self, to: &SessionId, from: Origin) -> impl FnOnce(Sent) {
+    /// (`SessionHandle::send_stored_noting`), so before anybody can ask for it.
+    pub(super) fn note(&self, to: &SessionId, from: Option<Origin>) -> impl FnOnce(Sent) {
         move |sent| {
             let (Sent::Direct(seq) | Sent::Stored(seq)) = sent else { return };
             let mut all = self.lock();
@@ -60,7 +65,7 @@ impl Origins {
     /// From whom the message is that this session has sent under this number; `None` if that is
     /// not known, or no more.
     pub(super) fn find(&self, id: &SessionId, seq: u64) -> Option<Origin> {
-        self.lock().get(id)?.by_seq.get(&seq).cloned()
+        self.lock().get(id)?.by_seq.get(&seq).cloned().flatten()
     }
 
     /// How many messages were stored for this session since its last logon; none from now on.
@@ -68,10 +73,10 @@ impl Origins {
         self.lock().get_mut(id).map_or(0, |target| std::mem::take(&mut target.stored))
     }
 
-    /// The numbers of this session have begun again.
-    pub(super) fn forget(&self, id: &SessionId) {
+    /// The next message of this session has this number: those above are of before a reset.
+    pub(super) fn forget_from(&self, id: &SessionId, next_out: u64) {
         if let Some(target) = self.lock().get_mut(id) {
-            target.by_seq.clear();
+            target.by_seq.retain(|seq, _| *seq < next_out);
         }
     }
 }
@@ -87,20 +92,32 @@ mod tests {
     #[test]
     fn so_many_are_known_and_none_of_before_a_reset() {
         let (origins, id) = (Origins::default(), session());
-        for seq in 1..=KEPT_MAX as u64 + 10 {
-            origins.note(&id, Origin::Session(session(), seq))(Sent::Direct(seq));
-        }
-        assert!(origins.find(&id, 10).is_none());
-        assert!(matches!(origins.find(&id, 11), Some(Origin::Session(_, 11))));
-        origins.forget(&id);
-        assert!(origins.find(&id, 11).is_none());
+        let note = |seq| {
+            origins.note(&id, Some(Origin::Session(session(), seq + 500)))(Sent::Direct(seq));
+        };
+        let is_known = |seq: u64| match origins.find(&id, seq) {
+            Some(Origin::Session(_, of)) => of == seq + 500,
+            _ => false,
+        };
+        (1..=KEPT_MAX as u64 + 10).for_each(note);
+        assert!(!is_known(10) && is_known(11) && is_known(1_010));
+        // The numbers begin again, whoever hears of it first.
+        note(2);
+        assert!(is_known(2) && !is_known(11) && !is_known(1_010));
+        (3..=9).for_each(note);
+        origins.forget_from(&id, 3);
+        assert!(is_known(2) && !is_known(3) && !is_known(9));
+        // What a file has sent is nobody's.
+        note(20);
+        origins.note(&id, None)(Sent::Direct(20));
+        assert!(!is_known(20) && !is_known(2));
     }
 
     #[test]
     fn what_is_stored_for_the_next_logon_is_counted() {
         let (origins, id) = (Origins::default(), session());
         for sent in [Sent::Stored(1), Sent::Stored(2), Sent::Queued { bytes: 9 }, Sent::Direct(3)] {
-            origins.note(&id, Origin::Session(session(), 1))(sent);
+            origins.note(&id, None)(sent);
         }
         assert_eq!([origins.take_stored(&id), origins.take_stored(&id)], [2, 0]);
     }

@@ -13,17 +13,17 @@ pub(super) fn send(sending: &Sending, (socket, origins): (&str, &Origins), admin
         return failed(sending, None, format!("there is no session {}", sending.session));
     };
     let from = Origin::Program(socket.to_owned(), sending.reference.clone());
-    let note = origins.note(handle.id(), from);
+    let note = origins.note(handle.id(), Some(from));
     told(sending, stored(sending, &handle, false, note))
 }
 
 /// Sends a message of this session, and returns when it is safe in the store. `repeats`: it may
-/// have been sent before. `numbered` is called when it has its number.
+/// have been sent before. `note` is called when it has its number.
 pub(super) fn stored(
     sending: &Sending,
     handle: &SessionHandle,
     repeats: bool,
-    numbered: impl FnOnce(Sent),
+    note: impl FnOnce(Sent),
 ) -> Result<Sent, SendError> {
     let fill = |body: &mut Body<'_>| {
         if repeats {
@@ -40,7 +40,7 @@ pub(super) fn stored(
             }
         }
     };
-    handle.send_stored_as(&sending.msg_type, fill, numbered)
+    handle.send_stored_noting(&sending.msg_type, fill, note)
 }
 
 /// What is said of a message that was to be sent.

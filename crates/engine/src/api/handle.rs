@@ -138,31 +138,32 @@ impl SessionHandle {
         msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        self.send_stored_as(msg_type, fill, |_| ())
+        self.send_stored_noting(msg_type, fill, |_| ())
     }
 
-    /// Sends a message as [`SessionHandle::send_stored`] does, and calls `numbered` when it has its
-    /// number, before anything can come back that is about it. Who notes there what the message was
-    /// sent for finds it when the counterparty rejects it, however fast. With an error after that
+    /// Sends a message as [`SessionHandle::send_stored`] does, and calls `note` as soon as it has
+    /// its number, before anything can come back that is about it: who notes there what the message
+    /// was sent for finds it when the counterparty rejects it, however fast. One that waits in the
+    /// store for a logon without a number is told too ([`Sent::Queued`]). With an error after the
     /// call the store may have the message, or not.
     ///
-    /// `numbered` is called while this thread holds the session, so it must not ask this one or
-    /// another one for anything: it would wait for itself.
+    /// `note` is called while this thread holds the session: it must not call anything of a
+    /// session, which could wait for ever, and a panic in it ends the session.
     ///
     /// # Errors
     /// As [`SessionHandle::send_stored`].
-    pub fn send_stored_as(
+    pub fn send_stored_noting(
         &self,
         msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
-        numbered: impl FnOnce(Sent),
+        note: impl FnOnce(Sent),
     ) -> Result<Sent, SendError> {
         if drives() {
             return Err(SendError::NotHere);
         }
         let msg_type = msg_type.as_ref();
-        let mut numbered = Some(numbered);
-        let mut note = |sent| _ = numbered.take().map(|numbered| numbered(sent));
+        let mut note = Some(note);
+        let mut note = |sent| _ = note.take().map(|note| note(sent));
         self.send_whole(msg_type, fill, |body| match self.store(msg_type, body, &mut note) {
             Err(full @ SendError::WouldBlock { .. }) => {
                 self.shared.when_full(full, || self.store(msg_type, body, &mut note))

@@ -253,7 +253,7 @@ fn what_is_sent_stored_is_safe_when_it_returns() {
         let (tells, numbered) = channel();
         let news = move |session: &SessionHandle| {
             let fill = |news: &mut Body<'_>| _ = news.str(tag::TEXT, "news");
-            session.send_stored_as("B", fill, |sent| tells.send(sent).unwrap())
+            session.send_stored_noting("B", fill, |sent| tells.send(sent).unwrap())
         };
         let (done, is_done) = channel();
         let of_thread = session.clone();

@@ -1,0 +1,248 @@
+//! `cargo xtask instructions profile`: where the instructions of a turn are spent, and which of
+//! them miss a cache: by function as it was compiled, and by the file that the code is written in.
+//!
+//! Callgrind simulates the first caches as it finds them in the machine. A turn that comes right
+//! behind another one finds them warm, and misses little.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::TURNS;
+use crate::{Outcome, root};
+
+const RECORD: &str = "bench/results/turn.json";
+/// What has fewer instructions a turn is summed up.
+const SHOWN_MIN: f64 = 100.0;
+
+/// Of one function or file: instructions, reads and writes of data, misses of the first caches.
+type Costs = [i64; 4];
+
+/// What a run of callgrind has counted.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counted {
+    by_function: BTreeMap<String, Costs>,
+    by_file: BTreeMap<String, Costs>,
+}
+
+/// Counts, and prints or records both tables.
+///
+/// # Errors
+/// If valgrind fails, or says what cannot be understood.
+pub(super) fn run(program: &Path, records: bool) -> Outcome {
+    let (many, few) = (counted(program, 2 * TURNS)?, counted(program, TURNS)?);
+    let functions = rows(&many.by_function, &few.by_function);
+    let files = rows(&many.by_file, &few.by_file);
+    if !records {
+        return Ok(format!("{}\n\n{}", shown("function", &functions), shown("file", &files)));
+    }
+    let record = json!({ "functions": functions, "files": files });
+    let text = crate::figures::recorded_text(&record) + "\n";
+    fs::write(root().join(RECORD), text).map_err(|error| format!("{RECORD}: {error}"))?;
+    Ok(format!("recorded in {RECORD}; `cargo xtask docs` writes the pages"))
+}
+
+fn counted(program: &Path, turns: u64) -> Result<Counted, String> {
+    let path = std::env::temp_dir().join(format!("transfix-turn-{}", std::process::id()));
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--cache-sim=yes", "--compress-pos=no", "--compress-strings=no"])
+        .args(["--collect-atstart=no", "--toggle-collect=*Probe*turn*"])
+        .arg(format!("--callgrind-out-file={}", path.display()))
+        .arg(program)
+        .args(["turn", &turns.to_string()])
+        .output()
+        .map_err(|error| format!("valgrind: {error}"))?;
+    let text = fs::read_to_string(&path);
+    // Of this run alone, whatever has become of it.
+    let _ = fs::remove_file(&path);
+    let text = text.map_err(|error| {
+        format!("{}: {error}\n{}", path.display(), String::from_utf8_lossy(&output.stderr))
+    })?;
+    parse(&text, &root().display().to_string())
+}
+
+/// The costs of each function and file without those of what it calls. `root` is cut off in front
+/// of files.
+fn parse(text: &str, root: &str) -> Result<Counted, String> {
+    let mut counted = Counted::default();
+    let (mut places, mut function, mut file) = (Vec::new(), String::new(), String::new());
+    let mut is_of_call = false;
+    for line in text.lines() {
+        if let Some(events) = line.strip_prefix("events: ") {
+            places = places_of(events)?;
+        } else if let Some(name) = line.strip_prefix("fn=") {
+            function = without_hash(name).to_owned();
+        } else if let Some(name) =
+            ["fl=", "fi=", "fe="].iter().find_map(|prefix| line.strip_prefix(prefix))
+        {
+            file = part_of(name, root);
+        } else if line.starts_with("calls=") {
+            is_of_call = true;
+        } else if line.starts_with(|first: char| first.is_ascii_digit()) {
+            // What a called function has cost stands there too.
+            if std::mem::take(&mut is_of_call) {
+                continue;
+            }
+            let numbers: Vec<i64> =
+                line.split(' ').skip(1).map_while(|number| number.parse().ok()).collect();
+            for (all, key) in [(&mut counted.by_function, &function), (&mut counted.by_file, &file)]
+            {
+                let costs = all.entry(key.clone()).or_default();
+                for (cost, places) in costs.iter_mut().zip(&places) {
+                    // Zeros at the end are left out.
+                    *cost += places.iter().filter_map(|place| numbers.get(*place)).sum::<i64>();
+                }
+            }
+        }
+    }
+    if counted.by_function.is_empty() {
+        return Err("callgrind has counted nothing".to_owned());
+    }
+    Ok(counted)
+}
+
+/// Which numbers of a line are summed for each of the [`Costs`].
+fn places_of(events: &str) -> Result<Vec<Vec<usize>>, String> {
+    let events: Vec<&str> = events.split(' ').collect();
+    let place = |name: &&str| events.iter().position(|event| event == name);
+    let groups: [&[&str]; 4] = [&["Ir"], &["Dr", "Dw"], &["I1mr"], &["D1mr", "D1mw"]];
+    let places = groups.map(|names| names.iter().map(place).collect::<Option<Vec<_>>>());
+    let places = places.into_iter().collect::<Option<Vec<_>>>();
+    places.ok_or_else(|| format!("callgrind counts other events: {}", events.join(" ")))
+}
+
+/// A name without what tells apart functions of one name.
+fn without_hash(name: &str) -> &str {
+    match name.rsplit_once("::h") {
+        Some((rest, hash)) if hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()) => {
+            rest
+        }
+        _ => name,
+    }
+}
+
+/// A file of the project by its path, all others by what they belong to.
+fn part_of(file: &str, root: &str) -> String {
+    if let Some(own) = file.strip_prefix(root) {
+        return own.trim_start_matches('/').to_owned();
+    }
+    match file {
+        file if file.starts_with("crates/") || file.starts_with("bench/") => file.to_owned(),
+        file if file.contains("/library/") => "standard library of Rust".to_owned(),
+        file if file.contains("/registry/src/") => "libraries".to_owned(),
+        _ => "C library".to_owned(),
+    }
+}
+
+/// The costs of one turn, the largest first.
+fn rows(many: &BTreeMap<String, Costs>, few: &BTreeMap<String, Costs>) -> Vec<Value> {
+    let none = Costs::default();
+    let each = many.iter().map(|(name, many)| {
+        let few = few.get(name).unwrap_or(&none);
+        let costs = [0, 1, 2, 3].map(|n| (many[n] - few[n]) as f64 / TURNS as f64);
+        (name.clone(), costs)
+    });
+    let (mut shown, others): (Vec<_>, Vec<_>) = each.partition(|(_, costs)| costs[0] >= SHOWN_MIN);
+    shown.sort_by(|a, b| b.1[0].total_cmp(&a.1[0]));
+    let sum = |all: &[(String, [f64; 4])]| {
+        [0, 1, 2, 3].map(|n| all.iter().map(|(_, costs)| costs[n]).sum::<f64>())
+    };
+    let (rest, total) = (sum(&others), sum(&[&shown[..], &others[..]].concat()));
+    shown.push((format!("{} others", others.len()), rest));
+    shown.push(("all".to_owned(), total));
+    // Where memory lies is another matter each time: a function that misses nothing may have less.
+    let rounded = |number: f64| ((number * 100.0).round() / 100.0).max(0.0);
+    let row = |(name, [instructions, data, code_misses, data_misses]): (String, [f64; 4])| {
+        json!({
+            "name": name,
+            "instructions": instructions.round() as i64,
+            "data": data.round() as i64,
+            "code_misses": rounded(code_misses),
+            "data_misses": rounded(data_misses),
+        })
+    };
+    shown.into_iter().map(row).collect()
+}
+
+fn shown(what: &str, rows: &[Value]) -> String {
+    let head = ["instr.", "data", "I1 miss", "D1 miss"];
+    let mut text = format!("{:>8} {:>8} {:>8} {:>8}  {what}", head[0], head[1], head[2], head[3]);
+    for row in rows {
+        let number = |name: &str| row[name].as_f64().unwrap_or_default();
+        text += &format!(
+            "\n{:>8} {:>8} {:>8.2} {:>8.2}  {}",
+            number("instructions"),
+            number("data"),
+            number("code_misses"),
+            number("data_misses"),
+            row["name"].as_str().unwrap_or_default()
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "\
+events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw
+fl=/p/crates/session/src/lib.rs
+fn=transfix_session::turn::h0123456789abcdef
+12 10 3 2 1 1
+fi=/rustc/1/library/core/src/slice.rs
+40 5
+fe=/p/crates/session/src/lib.rs
+13 1
+cfi=/p/crates/store/src/lib.rs
+cfn=transfix_store::append::h0123456789abcdef
+calls=2 7
+14 900 300 200 9 9 9
+15 4
+fl=/p/crates/store/src/lib.rs
+fn=transfix_store::append::h0123456789abcdef
+7 900 300 200 0 2 3
+";
+
+    #[test]
+    fn costs_go_to_their_function_and_to_the_file_of_their_line() {
+        let counted = parse(SAID, "/p").unwrap();
+        let functions = [
+            ("transfix_session::turn", [20, 5, 1, 1]),
+            ("transfix_store::append", [900, 500, 0, 5]),
+        ];
+        let files = [
+            ("crates/session/src/lib.rs", [15, 5, 1, 1]),
+            ("crates/store/src/lib.rs", [900, 500, 0, 5]),
+            ("standard library of Rust", [5, 0, 0, 0]),
+        ];
+        let map = |all: &[(&str, Costs)]| {
+            all.iter().map(|(name, costs)| ((*name).to_owned(), *costs)).collect()
+        };
+        let expected = Counted { by_function: map(&functions), by_file: map(&files) };
+        assert_eq!(counted, expected);
+        assert!(parse("events: Cy\n", "/p").is_err() && parse("", "/p").is_err());
+    }
+
+    #[test]
+    fn a_row_is_one_turn() {
+        let turns = TURNS as i64;
+        let of = |n: i64| {
+            let large = ("large".to_owned(), [n * 700 * turns, n * turns, 0, n * turns / 4]);
+            let small = ("small".to_owned(), [n * 5 * turns, 0, 0, 0]);
+            BTreeMap::from([large, small])
+        };
+        let rows = rows(&of(2), &of(1));
+        let large = json!({ "name": "large", "instructions": 700, "data": 1, "code_misses": 0.0,
+                            "data_misses": 0.25 });
+        assert_eq!(rows[0], large);
+        let others = (&rows[1]["name"], &rows[1]["instructions"]);
+        assert_eq!(others, (&json!("1 others"), &json!(5)));
+        assert_eq!((&rows[2]["name"], &rows[2]["instructions"]), (&json!("all"), &json!(705)));
+        let text = shown("function", &rows);
+        assert!(text.contains("\n     700        1     0.00     0.25  large\n"), "{text}");
+    }
+}
