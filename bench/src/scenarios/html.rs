@@ -353,7 +353,13 @@ fn micro_section(
     let rows = rows.into_iter().flatten();
     let cells: Vec<Vec<String>> =
         rows.map(|row| fields.iter().map(|field| cell(row, field)).collect()).collect();
-    let head: Vec<String> = fields.iter().map(|field| field.replace('_', " ")).collect();
+    let words = |field: &&str| match *field {
+        "floor_ratio" => "of floor".to_owned(),
+        "ours_ratio" => "of ours".to_owned(),
+        "engine_ratio" => "of ours in the engine".to_owned(),
+        field => field.replace('_', " "),
+    };
+    let head: Vec<String> = fields.iter().map(words).collect();
     table(body, "Figures of all rounds; ratios are medians", &head, &cells);
     let mut sentences = Vec::new();
     if let Some(ratio) = estimate(&run["all"]["orders_ratio"]) {

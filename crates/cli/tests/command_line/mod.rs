@@ -492,6 +492,7 @@ fn all_make_one_page(dir: &Path) {
         "Round trip (S5)",
         "Order codec (S2a)",
         "hftest (S2b)",
+        "<th>of ours in the engine</th>",
         "those of bare sockets",
         "Validation (S4b)",
         "Router (S3)",
