@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod openapi;
 pub mod package;
 pub mod peers;
+pub mod pgo;
 pub mod sanitize;
 pub mod scenarios;
 mod served;

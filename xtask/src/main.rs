@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use xtask::{
     Outcome, book, campaign, clocks, console, crash, dictionaries, docs, figures, fuzz, hostile,
-    instructions, journald, metrics, openapi, package, peers, sanitize, scenarios, sessions,
+    instructions, journald, metrics, openapi, package, peers, pgo, sanitize, scenarios, sessions,
     simulate, tidy,
 };
 
@@ -46,6 +46,7 @@ verbs:
   peers build | peers acceptors [--only PART] | peers test [OPTIONS] | peers stores
                                          build other engines; prove those that benchmarks ask; play
                                          sessions with QuickFIX C++; test the stores in databases
+  pgo                                    build `transfix` with a profile of its own work
   sanitize [--short]                     run the codec's tests under AddressSanitizer and others
   scenarios [--world W]... [--filter F]  play the scenarios of testdata/scenarios, in the worlds
                                          pure, loopback and quickfix
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         "package" => package::run(args),
         "metrics" => metrics::run(args),
         "openapi" => openapi::run(args),
+        "pgo" => pgo::run(args),
         "sanitize" => sanitize::run(args),
         "sessions" => sessions::run(args),
         "simulate" => simulate::run(args),

@@ -1,0 +1,88 @@
+//! `cargo xtask pgo`: the program `transfix` built with a profile of its own work.
+//!
+//! A turn walks through more code than the first cache holds, a third of it branches that are never
+//! taken. A compiler that knows which ones these are puts them elsewhere. Three steps: build with
+//! counters, let benchmarks and the demo run, build with what was counted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::fuzz::host;
+use crate::{Outcome, root};
+
+/// Where all of it is.
+const DIR: &str = "target/pgo";
+
+/// What the program does to be profiled: round trips of threads that spin and that wait, one
+/// session and many, both stores, the codec, and the tools of the demo. Short runs: it is counted
+/// which code is executed, and not how fast.
+const WORK: [&str; 6] = [
+    "bench latency --self --messages 2000 --slices 2 --config optimized-hard-spin",
+    "bench latency --self --messages 2000 --slices 2 --config default",
+    "bench throughput --self --sessions 1,32 --slices 1 --slice-ms 500",
+    "bench hftest --self --orders 50000 --rounds 1 --valid",
+    "bench codec --runs 2 --messages 50000",
+    "demo",
+];
+
+/// Builds it.
+///
+/// # Errors
+/// If `llvm-profdata` is missing, a build fails, or the program does.
+pub fn run(args: &[String]) -> Outcome {
+    if !args.is_empty() {
+        return Err("usage: cargo xtask pgo".to_owned());
+    }
+    let merges = profdata()?;
+    let (dir, host) = (root().join(DIR), host()?);
+    let (raw, profile) = (dir.join("raw"), dir.join("transfix.profdata"));
+    // Those of another program say nothing of this one.
+    let _ = fs::remove_dir_all(&raw);
+    let counting = build(&dir.join("counting"), &host, &flag("generate", &raw))?;
+    let scratch = dir.join("scratch");
+    fs::create_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
+    for work in WORK {
+        let mut command = Command::new(&counting);
+        command.args(work.split(' ')).current_dir(&scratch).stdout(Stdio::null());
+        succeed(command, &format!("transfix {work}"))?;
+    }
+    let mut command = Command::new(merges);
+    command.arg("merge").arg("-o").arg(&profile).arg(&raw);
+    succeed(command, "llvm-profdata")?;
+    let program = build(&dir.join("profiled"), &host, &flag("use", &profile))?;
+    Ok(format!("built with a profile of its own work: {}", program.display()))
+}
+
+fn flag(what: &str, path: &Path) -> String {
+    format!("-Cprofile-{what}={}", path.display())
+}
+
+/// The tool of the compiler that this project is built with.
+fn profdata() -> Result<PathBuf, String> {
+    let output = Command::new("rustc").args(["--print", "target-libdir"]).output();
+    let output = output.map_err(|error| format!("rustc: {error}"))?;
+    let lib = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let tool = lib.with_file_name("bin").join("llvm-profdata");
+    let missing = "llvm-profdata is missing; install it: rustup component add llvm-tools";
+    if tool.exists() { Ok(tool) } else { Err(missing.to_owned()) }
+}
+
+/// Builds the program with one more flag, which build scripts don't get.
+fn build(target: &Path, host: &str, flag: &str) -> Result<PathBuf, String> {
+    let mut command = Command::new("cargo");
+    command
+        .current_dir(root())
+        .args(["build", "--release", "--locked", "--package", "transfix-cli", "--target", host])
+        .env("CARGO_TARGET_DIR", target)
+        // What the caller's own cargo has set would otherwise come before.
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env("RUSTFLAGS", flag);
+    succeed(command, "the build")?;
+    Ok(target.join(host).join("release/transfix"))
+}
+
+fn succeed(mut command: Command, what: &str) -> Result<(), String> {
+    let status = command.status().map_err(|error| format!("{what}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{what} has failed: {status}")) }
+}
