@@ -70,11 +70,11 @@ pub fn run(ours: &mut Ours, peers: &mut Peers, plan: Plan<'_>) -> Result<Vec<Ser
         for (n, series) in series.iter_mut().enumerate() {
             series.ns.push(contests.slice(n));
         }
+        if let Some((_, why)) = contests.lost.first() {
+            return Err(why.clone());
+        }
     }
-    match contests.lost.first() {
-        Some((_, why)) => Err(why.clone()),
-        None => Ok(series),
-    }
+    Ok(series)
 }
 
 /// All that is planned, ready to be measured slice by slice.

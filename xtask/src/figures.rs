@@ -14,6 +14,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::{Outcome, root};
+pub(crate) use record::text as record_text;
 
 /// Pages with blocks.
 const PAGES: [&str; 3] = ["README.md", "BENCHMARKS.md", "COMPARE.md"];
@@ -28,11 +29,6 @@ names: latency, codec, echo, round-trip, router, hftest, throughput";
 /// Where the record of a benchmark is.
 fn path(name: &str) -> String {
     format!("bench/results/{name}.json")
-}
-
-/// A record as people read it.
-pub(crate) fn recorded_text(record: &Value) -> String {
-    record::text(record)
 }
 
 /// The record of a benchmark.

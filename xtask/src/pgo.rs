@@ -37,7 +37,7 @@ pub fn run(args: &[String]) -> Outcome {
     let merges = profdata()?;
     let (dir, host) = (root().join(DIR), host()?);
     let (raw, profile) = (dir.join("raw"), dir.join("transfix.profdata"));
-    // Those of another program say nothing of this one.
+    // What another build has counted says nothing of this one; the first time there is nothing.
     let _ = fs::remove_dir_all(&raw);
     let counting = build(&dir.join("counting"), &host, &flag("generate", &raw))?;
     let scratch = dir.join("scratch");

@@ -159,18 +159,9 @@ fn rows(measured: &Measured, messages: usize) -> Vec<Row> {
             s.operation == operation || is_both && !has_encode(&s.engine)
         };
         let base = series.iter().find(|s| s.operation == operation && s.engine.starts_with(BASE));
-        let group = series.iter().filter(stands).collect::<Vec<_>>();
-        let ours = group.iter().find(|s| s.engine == OURS).copied();
-        let mut group: Vec<Row> = group
-            .into_iter()
-            .map(|s| Row {
-                floor_ratio: measured.over_floor(s),
-                ours_ratio: ours
-                    .filter(|ours| ours.engine != s.engine)
-                    .map(|ours| turns::over(&s.ns, &ours.ns)),
-                ..row(s, name, messages, base)
-            })
-            .collect();
+        let ours = series.iter().find(|s| stands(s) && s.engine == OURS);
+        let row = |s| row(s, (name, messages), &measured.floor, (ours, base));
+        let mut group: Vec<Row> = series.iter().filter(stands).map(row).collect();
         // Ours first, whatever it was measured as.
         group.sort_by_key(|row| row.framework != OURS);
         rows.extend(group);
@@ -178,9 +169,16 @@ fn rows(measured: &Measured, messages: usize) -> Vec<Row> {
     rows
 }
 
-fn row(series: &Series, operation: &'static str, messages: usize, base: Option<&Series>) -> Row {
+/// `ours` and `base` are the series that this one is held against, if it is neither.
+fn row(
+    series: &Series,
+    (operation, messages): (&'static str, usize),
+    floor: &[f64],
+    (ours, base): (Option<&Series>, Option<&Series>),
+) -> Row {
     let ns = series.mean_ns();
-    let ratio = base.filter(|base| base.engine != series.engine).map(|base| base.mean_ns() / ns);
+    let is_other = |one: &&Series| one.engine != series.engine;
+    let ratio = base.filter(is_other).map(|base| base.mean_ns() / ns);
     Row {
         framework: series.engine.clone(),
         operation,
@@ -190,8 +188,8 @@ fn row(series: &Series, operation: &'static str, messages: usize, base: Option<&
         us_per_message: ns / 1e3,
         improvement_percent: ratio.map(|ratio| (1.0 - 1.0 / ratio) * 100.0),
         throughput_ratio: ratio,
-        floor_ratio: Estimate::default(),
-        ours_ratio: None,
+        floor_ratio: turns::over(&series.ns, floor),
+        ours_ratio: ours.filter(is_other).map(|ours| turns::over(&series.ns, &ours.ns)),
     }
 }
 
@@ -210,19 +208,11 @@ fn show(args: &Args, report: &Report) -> Result<(), String> {
         }
     }
     print_line(&table(&report.rows).to_string())?;
-    for row in &report.rows {
+    let rows = report.rows.iter().map(|row| {
         let who = format!("{}, {}", row.framework, row.operation);
-        print_line(&turns::sentence(
-            &who,
-            row.floor_ratio,
-            row.ours_ratio.map(|ratio| (ratio, "ours")),
-        ))?;
-    }
-    print_line(&format!("floor, one pass over the bytes: {:.1} ns", report.floor_ns))?;
-    print_line(&report.rounds.words())?;
-    for line in &report.not_run {
-        print_line(line)?;
-    }
+        (who, row.floor_ratio, row.ours_ratio)
+    });
+    turns::print(rows, report.floor_ns, report.rounds, &report.not_run)?;
     print_line(&format!(
         "NewOrderSingle(D), {} bytes; {} messages a run, average of {} runs",
         report.message_bytes, report.messages, report.runs

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table};
 use serde_json::{Value, json};
 
 use super::directory::{ended, read};
-use super::html::{Runs, between};
+use super::html::Runs;
 use super::report::{Report, us};
 use super::shared::{TABLE, print_line};
 use super::summary::Estimate;
@@ -86,7 +86,7 @@ fn all(runs: &Runs) -> Vec<Run> {
         let rounds = of["rounds"]["kept"].as_u64();
         let of_rows = rows.map(|rows| rows.iter().filter_map(|row| codec(row, rounds?)).collect());
         let mut figures: Vec<Figure> = of_rows.unwrap_or_default();
-        if let Some((ratio, rounds)) = estimate(&of["all"]["orders_ratio"]).zip(rounds) {
+        if let Some((ratio, rounds)) = Estimate::read(&of["all"]["orders_ratio"]).zip(rounds) {
             let shown = format!("{:.0} /s", of["all"]["orders_per_s"].as_f64().unwrap_or(0.0));
             let what = "orders a second".to_owned();
             figures.insert(0, Figure { what, shown, ratio, is_rate: true, rounds });
@@ -122,10 +122,6 @@ fn round_trip(run: &Report) -> Run {
     }
 }
 
-fn estimate(value: &Value) -> Option<Estimate> {
-    serde_json::from_value(value.clone()).ok()
-}
-
 /// A row of S2a, S2b or S4b.
 fn codec(row: &Value, rounds: u64) -> Option<Figure> {
     let [who, what] = [["framework", "runtime"], ["operation", "method"]]
@@ -135,7 +131,7 @@ fn codec(row: &Value, rounds: u64) -> Option<Figure> {
     Some(Figure {
         what: format!("{}, {}", who?, what?),
         shown: format!("{ns:.0} ns"),
-        ratio: estimate(&row["floor_ratio"])?,
+        ratio: Estimate::read(&row["floor_ratio"])?,
         is_rate: false,
         rounds,
     })
@@ -149,7 +145,7 @@ fn router(run: &Value) -> Option<Vec<Figure>> {
         let [senders, rate, receivers] = ["senders", "rate", "receivers"].map(|name| &row[name]);
         let routers = row["routers"].as_array()?.iter().skip(1);
         for (mode, router) in modes.iter().filter_map(Value::as_str).zip(routers) {
-            let Some(ratio) = estimate(&router["ratio"]) else { continue };
+            let Some(ratio) = Estimate::read(&router["ratio"]) else { continue };
             figures.push(Figure {
                 what: format!("{mode}, {senders} × {receivers} at {rate}, p50"),
                 shown: format!("{} ns", router["half_trip_p50_ns"]),
@@ -180,7 +176,7 @@ fn throughput(run: &Value) -> Option<Vec<Figure>> {
                 ),
                 ("p99", "p99", format!("{p99} µs"), false),
             ] {
-                let Some(ratio) = between(ratio, name) else { continue };
+                let Some(ratio) = Estimate::read_between(ratio, name) else { continue };
                 let what = format!("{sessions} sessions, {side}, {words}");
                 figures.push(Figure { what, shown, ratio, is_rate, rounds });
             }

@@ -1,6 +1,7 @@
 //! What many slices say together: medians, and how sure they are.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The value below which that part of the values lies; between two of them in proportion.
 pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {
@@ -54,6 +55,17 @@ impl Estimate {
         }
     }
 
+    /// As the file of a run has it.
+    pub(crate) fn read(value: &Value) -> Option<Self> {
+        Self::deserialize(value).ok()
+    }
+
+    /// The same of a ratio that the throughput's file has under this name.
+    pub(crate) fn read_between(ratio: &Value, name: &str) -> Option<Self> {
+        let [low, high] = [0, 1].map(|n| ratio[format!("{name}_between")][n].as_f64());
+        Some(Self { median: ratio[name].as_f64()?, low: low?, high: high? })
+    }
+
     /// `1.21 × (95 % between 1.18 and 1.25)`.
     pub(crate) fn words(self) -> String {
         format!("{:.2} × (95 % between {:.2} and {:.2})", self.median, self.low, self.high)
@@ -105,6 +117,16 @@ mod tests {
         assert!(unsure.low >= 1.0 && unsure.high <= 1.6, "{unsure:?}");
         assert_eq!(unsure, Estimate::of(&[1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6]));
         assert_eq!(sure.words(), "1.20 × (95 % between 1.20 and 1.20)");
+    }
+
+    #[test]
+    fn an_estimate_is_read_from_a_file() {
+        let is = Estimate { median: 1.5, low: 1.0, high: 2.0 };
+        let written = serde_json::to_value(is).unwrap();
+        assert_eq!((Estimate::read(&written), Estimate::read(&Value::Null)), (Some(is), None));
+        let ratio = serde_json::json!({ "p99": 1.5, "p99_between": [1.0, 2.0], "p50": 1.0 });
+        assert_eq!(Estimate::read_between(&ratio, "p99"), Some(is));
+        assert_eq!(Estimate::read_between(&ratio, "p50"), None, "no ratio without its interval");
     }
 
     #[test]

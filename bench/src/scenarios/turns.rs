@@ -7,7 +7,7 @@ use crate::peer::Peers;
 
 use super::contest::{Repeated, Round as Which, repeat};
 use super::report::RoundCount;
-use super::shared::bar;
+use super::shared::{bar, print_line};
 use super::summary::{Estimate, median, quantile};
 
 /// All that is measured, ready for rounds.
@@ -121,11 +121,20 @@ pub(super) fn over(ns: &[f64], other: &[f64]) -> Estimate {
     Estimate::of(&ratios(ns, other))
 }
 
-impl Measured {
-    /// How many times the floor's.
-    pub(super) fn over_floor(&self, series: &Series) -> Estimate {
-        over(&series.ns, &self.floor)
+/// Prints what the rounds say of each, then the floor, the rounds, and who was not measured. A row
+/// is who did what, its time over the floor's, and of another engine over ours.
+pub(super) fn print(
+    rows: impl Iterator<Item = (String, Estimate, Option<Estimate>)>,
+    floor_ns: f64,
+    rounds: RoundCount,
+    not_run: &[String],
+) -> Result<(), String> {
+    for (who, floor, ours) in rows {
+        print_line(&sentence(&who, floor, ours.map(|ratio| (ratio, "ours"))))?;
     }
+    print_line(&format!("floor, one pass over the bytes: {floor_ns:.1} ns"))?;
+    print_line(&rounds.words())?;
+    not_run.iter().try_for_each(|line| print_line(line))
 }
 
 /// `WHO: 1.21 × (95 % between 1.18 and 1.25) the floor`, or of another engine how many times ours.
@@ -160,7 +169,7 @@ mod tests {
         assert!(operations.eq([Operation::Decode, Operation::BuildEncode]));
         assert_eq!(measured.floor, rounds.map(|round| median(&round.floors)));
         let decode = &measured.series[0];
-        assert!(measured.over_floor(decode).median > 0.0);
+        assert!(over(&decode.ns, &measured.floor).median > 0.0);
     }
 
     #[test]

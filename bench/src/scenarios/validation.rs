@@ -230,19 +230,11 @@ fn show(args: &Args, report: &Report) -> Result<(), String> {
         column.set_cell_alignment(CellAlignment::Right);
     }
     print_line(&table.to_string())?;
-    for row in &report.rows {
+    let rows = report.rows.iter().map(|row| {
         let who = format!("{}, {}", row.runtime, row.method);
-        print_line(&turns::sentence(
-            &who,
-            row.floor_ratio,
-            row.ours_ratio.map(|ratio| (ratio, "ours")),
-        ))?;
-    }
-    print_line(&format!("floor, one pass over the bytes: {:.1} ns", report.floor_ns))?;
-    print_line(&report.rounds.words())?;
-    for line in &report.not_run {
-        print_line(line)?;
-    }
+        (who, row.floor_ratio, row.ours_ratio)
+    });
+    turns::print(rows, report.floor_ns, report.rounds, &report.not_run)?;
     print_line(&format!("176 bytes, decoded before; LaunchCount={}", report.launches))
 }
 

@@ -123,7 +123,7 @@ fn bench(args: &[&str]) -> Result<Vec<Value>, String> {
 }
 
 /// A record as people read it.
-pub(super) fn text(record: &Value) -> String {
+pub(crate) fn text(record: &Value) -> String {
     taken::text(record, 0)
 }
 

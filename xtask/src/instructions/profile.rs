@@ -40,7 +40,7 @@ pub(super) fn run(program: &Path, records: bool) -> Outcome {
         return Ok(format!("{}\n\n{}", shown("function", &functions), shown("file", &files)));
     }
     let record = json!({ "functions": functions, "files": files });
-    let text = crate::figures::recorded_text(&record) + "\n";
+    let text = crate::figures::record_text(&record) + "\n";
     fs::write(root().join(RECORD), text).map_err(|error| format!("{RECORD}: {error}"))?;
     Ok(format!("recorded in {RECORD}; `cargo xtask docs` writes the pages"))
 }

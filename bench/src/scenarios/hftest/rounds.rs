@@ -21,7 +21,7 @@ use crate::ours::Ours;
 /// Microseconds of the published page, the mean of both sides.
 const ENCODE_US: f64 = 2.83;
 const DECODE_US: f64 = 5.57;
-/// What the codecs do in memory, with the messages of this scenario.
+/// What the codecs do in memory, with the messages of this scenario; a slice in each of our rounds.
 const PLAN: Plan<'_> = Plan {
     operations: &[
         Operation::Floor,
@@ -81,8 +81,6 @@ struct All {
     orders_ratio: Estimate,
     rows: Vec<Row>,
     not_run: Vec<String>,
-    #[serde(skip)]
-    sentences: Vec<String>,
 }
 
 /// One operation of one engine, on the messages of this scenario.
@@ -99,7 +97,6 @@ struct Row {
 }
 
 /// What the engine has measured, one value a round.
-#[derive(Default)]
 struct Inside {
     orders_per_s: Vec<f64>,
     floor_orders_per_s: Vec<f64>,
@@ -190,17 +187,14 @@ impl All {
             rows.push(row(&series.engine, operation, &series.ns, engine));
         }
         not_run.extend(codecs.lost.iter().cloned());
-        let mut all = Self {
+        Self {
             floor_orders_per_s: median(floor_orders_per_s).round(),
             floor_ns: median(&codecs.floor),
             orders_per_s: median(orders_per_s).round(),
             orders_ratio: turns::over(orders_per_s, floor_orders_per_s),
             rows,
             not_run,
-            sentences: Vec::new(),
-        };
-        all.sentences = all.sentences(codecs.rounds);
-        all
+        }
     }
 
     fn sentences(&self, count: RoundCount) -> Vec<String> {
@@ -294,7 +288,7 @@ fn show(args: &Args, report: &Report) -> Result<(), String> {
     say(EXPLAINED)?;
     let Some(all) = &report.all else { return Ok(()) };
     say("Medians of all rounds:")?;
-    all.sentences.iter().try_for_each(|sentence| say(sentence))
+    all.sentences(report.rounds).iter().try_for_each(|sentence| say(sentence))
 }
 
 #[cfg(test)]
@@ -341,7 +335,7 @@ mod tests {
             (900.0, 90.0, Some(3.0)),
         ];
         assert_eq!(ratios, expected);
-        let words = all.sentences.join("\n");
+        let words = all.sentences(codecs.rounds).join("\n");
         for expected in [
             "Orders a second: 20, 0.25 × (95 % between 0.25 and 0.50) those of bare sockets (60)",
             "\nother, encode, the codec alone, 600 ns: 3.00 × (95 % between 3.00 and 6.00) ours in \

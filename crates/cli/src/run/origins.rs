@@ -23,7 +23,7 @@ pub(super) enum Origin {
 
 #[derive(Default)]
 struct OfTarget {
-    /// None: of what this program has sent itself.
+    /// None: of what the gateway has sent itself, from a file or to pass a rejection on.
     by_seq: BTreeMap<u64, Option<Origin>>,
     /// How many were stored since the last logon, to be sent after the next one.
     stored: u64,

@@ -683,13 +683,20 @@ fn peers_in_a_directory_that_is_not_there_are_an_error() {
 
 /// A peer that takes a second for anything; the others are missing.
 fn slow_peer(dir: &Path) {
+    peer_that(dir, "while read -r line; do echo 1000000000; done");
+}
+
+/// A codec of another engine, which does this when it is ready.
+fn peer_that(dir: &Path, does: &str) {
     use std::os::unix::fs::PermissionsExt;
 
     let program = dir.join("qf_codec");
-    let script = "#!/bin/sh\n\
-        [ -s \"$1/fixed\" ] && [ -s \"$1/FIX44.xml\" ] || exit 1\n\
-        echo ready quickfix-cpp-0 encode build-encode decode validate-fix42\n\
-        while read -r line; do echo 1000000000; done\n";
+    let script = format!(
+        "#!/bin/sh\n\
+         [ -s \"$1/fixed\" ] && [ -s \"$1/FIX44.xml\" ] || exit 1\n\
+         echo ready quickfix-cpp-0 encode build-encode decode validate-fix42\n\
+         {does}\n"
+    );
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
 }
@@ -717,6 +724,23 @@ fn bench_codec_prints_the_page_s_table() {
     assert!(line.contains(" (95 % between ") && line.ends_with(") ours"), "{text}");
     // Of the four operations the peer knows three.
     assert_eq!((rows.len(), rows.iter().filter(faster).count()), (4 + 3, 3), "{report}");
+}
+
+/// Its figures are not told, why is, and all others are.
+#[test]
+fn another_engine_that_fails_in_the_middle_falls_out() {
+    let dir = TempDir::new();
+    peer_that(dir.path(), "for n in 1 2 3 4 5 6 7; do read -r line; echo 1000000000; done");
+    let peers = dir.path().to_str().unwrap();
+    for scenario in ["codec --messages 200 --runs 2", "hftest --self --orders 50 --rounds 1"] {
+        let args = format!("bench {scenario} --peers {peers}");
+        let run = run_in(dir.path(), &args.split(' ').collect::<Vec<_>>(), b"");
+        assert_eq!(run.code, 0, "{run:?}");
+        let why = "not measured to its end: quickfix-cpp-0";
+        assert!(run.out.contains(why), "{run:?}");
+        assert_eq!(run.out.matches("quickfix-cpp-0").count(), 1, "{run:?}");
+        assert!(run.out.contains("\ntransfix, ") && !run.out.contains("NaN"), "{run:?}");
+    }
 }
 
 #[test]
