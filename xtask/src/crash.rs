@@ -1,11 +1,12 @@
 //! `cargo xtask crash --loops N`: kills real processes under load, N times, and compares the
 //! journals of both sides.
 //!
-//! The loop itself is the test `kill` of the command line; here it is built as users build it, and
-//! runs as long as is wanted.
+//! The loop itself is the test `kill` of the command line; here it kills the program as users build
+//! it, and runs as long as is wanted.
 
 use std::process::Command;
 
+use crate::served::release_program;
 use crate::{Outcome, root};
 
 const USAGE: &str = "usage: cargo xtask crash [--loops N] [--seed S]
@@ -32,11 +33,13 @@ pub fn run(args: &[String]) -> Outcome {
             _ => return Err(USAGE.to_owned()),
         }
     }
+    let program = release_program()?;
     let mut command = Command::new("cargo");
+    // Of the whole workspace, as all tests are built: nothing of it is built anew for this.
     command
-        .args(["test", "--release", "--package", "transfix-cli", "--test", "kill"])
-        .args(["--", "--nocapture"])
+        .args(["test", "--workspace", "--test", "kill", "kills_lose", "--", "--nocapture"])
         .env("TRANSFIX_KILLS", loops.to_string())
+        .env("TRANSFIX_PROGRAM", program)
         .current_dir(root());
     if let Some(seed) = seed {
         command.env("TRANSFIX_SEED", seed.to_string());

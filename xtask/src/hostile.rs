@@ -16,15 +16,14 @@ mod strangers;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::nice;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::root;
+use crate::served::release_program;
 use honest::Honest;
 use line::Line;
 use server::{Server, Usage};
@@ -189,27 +188,21 @@ pub fn run(args: &[String]) -> crate::Outcome {
     if attacks.is_empty() {
         return Err("no attack has this name; --list shows all".to_owned());
     }
-    let built = Command::new("cargo")
-        .args(["build", "--release", "--quiet", "--package", "transfix-cli"])
-        .current_dir(root())
-        .status();
-    if !built.is_ok_and(|status| status.success()) {
-        return Err("the server cannot be built".to_owned());
-    }
+    let program = release_program()?;
     let mut report = String::new();
     for is_tls in [false, true] {
         if (wanted.plain && is_tls) || (wanted.tls && !is_tls) {
             continue;
         }
-        report += &over(&attacks, is_tls)?;
+        report += &over(&program, &attacks, is_tls)?;
     }
     Ok(report)
 }
 
 /// All attacks over one of the two.
-fn over(attacks: &[Attack], is_tls: bool) -> Outcome<String> {
+fn over(program: &Path, attacks: &[Attack], is_tls: bool) -> Outcome<String> {
     let dir = Folder::new()?;
-    let mut server = Server::start(&dir.0)?;
+    let mut server = Server::start(program, &dir.0)?;
     let (plain, tls) = (server.plain.clone(), server.tls.clone());
     let field = Field { plain: &plain, tls: &tls, is_tls };
     let honest = Honest::start(&plain)?;

@@ -1,8 +1,8 @@
 //! `cargo xtask pgo`: the program `transfix` built with a profile of its own work.
 //!
-//! A turn walks through more code than the first cache holds, a third of it branches that are never
-//! taken. A compiler that knows which ones these are puts them elsewhere. Three steps: build with
-//! counters, let benchmarks and the demo run, build with what was counted.
+//! A turn walks through more code than the first cache holds, a fourth of it branches that are
+//! never taken. A compiler that knows which ones these are puts them elsewhere. Three steps: build
+//! with counters, let benchmarks and the demo run, build with what was counted.
 
 use std::fs;
 use std::path::{Path, PathBuf};

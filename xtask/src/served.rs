@@ -31,12 +31,22 @@ pub(crate) fn target() -> PathBuf {
 
 /// Builds `transfix`, as tests do. Returns where it is.
 pub(crate) fn program() -> Outcome<PathBuf> {
+    built(&[], "debug/transfix")
+}
+
+/// The same as users build it.
+pub(crate) fn release_program() -> Outcome<PathBuf> {
+    built(&["--release"], "release/transfix")
+}
+
+fn built(flags: &[&str], place: &str) -> Outcome<PathBuf> {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--package", "transfix-cli"])
+        .args(flags)
         .current_dir(root())
         .status();
     match built {
-        Ok(status) if status.success() => Ok(target().join("debug/transfix")),
+        Ok(status) if status.success() => Ok(target().join(place)),
         Ok(status) => Err(format!("transfix-cli does not build ({status})")),
         Err(error) => Err(format!("cargo: {error}")),
     }

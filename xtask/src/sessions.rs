@@ -15,14 +15,14 @@ mod server;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::{Outcome, root};
+use crate::Outcome;
+use crate::served::release_program;
 use client::Client;
 use others::Others;
 use server::{Server, disk_kib};
@@ -66,7 +66,7 @@ pub fn run(args: &[String]) -> Outcome {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let of_floor = floor_sessions(getrlimit(Resource::Nofile).current, wanted.sessions)?;
-    let program = build()?;
+    let program = release_program()?;
     let dir = std::env::temp_dir().join(format!("transfix-sessions-{}", std::process::id()));
     fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let report = measure(&program, &dir, &wanted, of_floor);
@@ -116,18 +116,6 @@ fn parse(args: &[String]) -> Result<Option<Wanted>, String> {
 
 fn number(text: Option<&str>) -> Result<u64, String> {
     text.and_then(|text| text.parse().ok()).filter(|n| *n > 0).ok_or_else(|| USAGE.to_owned())
-}
-
-fn build() -> Result<PathBuf, String> {
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--package", "transfix-cli"])
-        .current_dir(root())
-        .status();
-    if !built.is_ok_and(|status| status.success()) {
-        return Err("transfix-cli does not build".to_owned());
-    }
-    let target = std::env::var_os("CARGO_TARGET_DIR");
-    Ok(target.map_or_else(|| root().join("target"), PathBuf::from).join("release/transfix"))
 }
 
 fn settings(dir: &Path, wanted: &Wanted) -> String {

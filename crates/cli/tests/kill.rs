@@ -2,7 +2,8 @@
 //! be lost or doubled.
 //!
 //! `TRANSFIX_KILLS=n` for more kills, `TRANSFIX_SEED=x` for the moments of a run that has failed:
-//! near enough, since the machine is never the same twice.
+//! near enough, since the machine is never the same twice. `TRANSFIX_PROGRAM=path` for another
+//! build of the program than that of the test.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed test says which seed")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -27,6 +28,11 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// Looks for a report before its order is sent once more.
 const GLANCES: usize = 100;
 
+fn program() -> PathBuf {
+    let other = env::var_os("TRANSFIX_PROGRAM");
+    other.map_or_else(|| env!("CARGO_BIN_EXE_transfix").into(), PathBuf::from)
+}
+
 /// One side: a running `transfix` and what it prints.
 struct Side {
     child: Child,
@@ -36,7 +42,7 @@ struct Side {
 
 impl Side {
     fn start(verb: &str, settings: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_transfix"))
+        let mut child = Command::new(program())
             .arg(verb)
             .arg(settings)
             .arg("--quiet")
@@ -243,7 +249,7 @@ fn kills_lose_and_double_nothing() {
     kill_process(Pid::from_child(&market.venue.child), Signal::TERM).unwrap();
     let (status, lines) = market.venue.ended();
     assert!(status.success(), "venue: {status}, {lines:?}");
-    let mut audit = Command::new(env!("CARGO_BIN_EXE_transfix"));
+    let mut audit = Command::new(program());
     let audit = audit.args(["audit", "journals"]).args(market.stores()).output().unwrap();
     print!("{}", String::from_utf8_lossy(&[audit.stdout, audit.stderr].concat()));
     assert!(audit.status.success(), "something was lost or doubled");

@@ -16,6 +16,7 @@ pub(crate) mod text;
 mod values;
 
 use alloc::vec::Vec;
+use core::hint::cold_path;
 use core::ops::Range;
 
 use crate::raw::check_body;
@@ -92,6 +93,7 @@ impl<'b> FrameWriter<'b> {
     pub fn finish(self) -> Result<Range<usize>, Misuse> {
         let Self { body: Body { mut tail, misuse, .. }, begin, counted } = self;
         if let Some(misuse) = misuse {
+            cold_path();
             tail.cut(begin);
             return Err(misuse);
         }
@@ -100,7 +102,10 @@ impl<'b> FrameWriter<'b> {
         let zeros = sum(tail.written(begin));
         let sum = match patch_body_length(&mut tail, counted) {
             Some(digits) => zeros.wrapping_add(digits),
-            None => sum(tail.written(begin)),
+            None => {
+                cold_path();
+                sum(tail.written(begin))
+            }
         };
         let digits = text::three(u64::from(sum));
         let trailer = u64::from_le_bytes(*b"10=\0\0\0\x01\0") | digits << 24;

@@ -4,6 +4,8 @@
 //! and answer with the [`Reject`] that the standard gives for a missing field (reason 1), an empty
 //! one (4) or a value of the wrong format (6).
 
+use core::hint::cold_path;
+
 use crate::error::GroupError;
 use crate::group::{self, Entries, Groups, Members};
 use crate::scan;
@@ -103,6 +105,7 @@ impl<'a> Fields<'a> {
         if self.bytes.len() <= bytes_max {
             return None;
         }
+        cold_path();
         self.fields().find(|field| field.value.len() > bytes_max)
     }
 

@@ -34,6 +34,7 @@ pub(crate) mod sent;
 mod slow;
 pub(crate) mod told;
 
+use std::hint::cold_path;
 use std::io;
 
 use transfix_codec::{Body, FieldIndex, Frame, Garbled, Message, frame};
@@ -178,6 +179,7 @@ impl Link {
         let mut outcome = core.hear(now).and_then(|()| core.act_on_held(now, &mut left));
         while outcome.is_ok() && !waits && !inbox.bytes().is_empty() {
             if left == 0 || core.is_behind() {
+                cold_path();
                 // The other sessions of the worker have their turn first.
                 *unseen = true;
                 break;
@@ -189,7 +191,7 @@ impl Link {
                     // 3 index
                     match Message::parse(&inbox.bytes()[..end], index, core.options.check_sum) {
                         Ok(message) => {
-                            received.message(inbox.range(end), core.has_asked());
+                            received.message(inbox.range(end), || core.has_asked());
                             // 4 session
                             let verdict = core.receive(now, &message);
                             if verdict == Verdict::LogonOffered {
@@ -231,6 +233,7 @@ impl Link {
     }
 
     /// Writes the last words of a connection, as far as the store has made them safe.
+    #[cold]
     fn go_on_ending(&mut self, now: Now) -> Result<Turn, Down> {
         let again = self.flush_some(now)?;
         match self.core.ending().filter(|reason| !self.core.has_last_words(*reason)) {
@@ -519,6 +522,7 @@ fn store_and_write(
 }
 
 /// A frame is no sound message. Returns how many bytes go with it.
+#[cold]
 fn lose(
     core: &mut Core,
     (inbox, received): (&mut Inbox, &mut Received),
@@ -534,6 +538,7 @@ fn lose(
 const TLS_ALERT: &[u8] = &[21, 3];
 
 /// Passes over bytes that are no message.
+#[cold]
 fn pass_over(
     core: &mut Core,
     (inbox, received): (&mut Inbox, &mut Received),

@@ -309,7 +309,12 @@ impl Gap {
     /// Whether the message with the expected number is kept.
     #[inline]
     pub(crate) fn holds(&self, next_num_in: u64) -> bool {
-        !self.held.is_empty() && self.held.contains_key(&next_num_in)
+        !self.held.is_empty() && self.has_kept(next_num_in)
+    }
+
+    #[cold]
+    fn has_kept(&self, seq: u64) -> bool {
+        self.held.contains_key(&seq)
     }
 
     /// Both numbers start again at 1: the kept messages have old numbers, so they are not delivered

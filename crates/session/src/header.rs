@@ -1,5 +1,7 @@
 //! Checks of the standard header, and the Reject(3) and Logout(5) that answer bad messages.
 
+use std::hint::cold_path;
+
 use transfix_codec::{
     Body, Date, Message, MsgType, Reject, RejectReason, SOH, Tag, TimeOfDay, Timestamp, tag,
     validate, value,
@@ -42,6 +44,7 @@ impl Session {
         message: &Received<'_, '_>,
     ) -> Result<(), Reject> {
         if self.config.protocol.check_comp_ids && !self.has_usual_comp_ids(message) {
+            cold_path();
             self.check_comp_ids(message)?;
             self.note_usual_comp_ids(message);
         }
@@ -50,6 +53,7 @@ impl Session {
         }
         // A SequenceReset(4) stands for other messages: it has no original that was sent before.
         if message.poss_dup? && message.class != Class::SequenceReset {
+            cold_path();
             self.check_orig_sending_time(message)?;
         }
         Ok(())
@@ -108,6 +112,7 @@ impl Session {
         };
         match self.config.protocol.sending_time_tolerance_s {
             tolerance_s @ 1.. if off > u64::from(tolerance_s) * 1_000_000_000 => {
+                cold_path();
                 Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::SENDING_TIME))
             }
             _ => Ok(()),
@@ -247,6 +252,7 @@ impl Session {
     }
 
     /// Writes Logout(5) with the reason and closes the link without waiting for an answer.
+    #[cold]
     pub(crate) fn end(&mut self, now: Now, why: Disconnect, out: &mut Outbox) -> Verdict {
         if self.config.protocol.silent_disconnect {
             return Verdict::Disconnect(why);

@@ -1,6 +1,7 @@
 //! What a session wants to be stored and sent: one buffer of frames, owned by the driver.
 
 use std::fmt;
+use std::hint::cold_path;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -97,7 +98,12 @@ impl Outbox {
     pub fn consume(&mut self, n: usize) {
         assert!(self.entries.is_empty(), "bytes go to the link after they are journalled");
         // The usual turn empties the buffer: no bytes move.
-        if n == self.bytes.len() { self.bytes.clear() } else { drop(self.bytes.drain(..n)) }
+        if n == self.bytes.len() {
+            self.bytes.clear();
+        } else {
+            cold_path();
+            self.bytes.drain(..n);
+        }
     }
 
     /// Gives back memory that is not needed any more, down to `bytes`.

@@ -1,6 +1,7 @@
 //! Takes in received messages: MsgSeqNum(34) first, then header and dictionary, then MsgType(35).
 
 use std::cmp::Ordering;
+use std::hint::cold_path;
 
 use transfix_codec::{Message, Reject, RejectReason, tag};
 
@@ -37,6 +38,7 @@ impl Session {
         self.after_all(now, verdict, out)
     }
 
+    #[cold]
     fn after_all(&mut self, now: Now, verdict: Verdict, out: &mut Outbox) -> Verdict {
         let verdict = match verdict {
             Verdict::Disconnect(_) => verdict,
@@ -104,6 +106,7 @@ impl Session {
     ) -> Verdict {
         // FIX Session: SequenceReset-Reset is taken whatever its MsgSeqNum(34).
         if message.class == Class::SequenceReset && message.raw(tag::GAP_FILL_FLAG) != Some(b"Y") {
+            cold_path();
             let done = self.check(now, message).and_then(|()| self.on_sequence_reset(message));
             return match done {
                 Ok(()) => Verdict::Handled,
@@ -138,6 +141,7 @@ impl Session {
         match taken {
             Ok(verdict) => verdict,
             Err(reject) => {
+                cold_path();
                 // FIX Session: a rejected message still consumes its number.
                 self.next_num_in = seq + 1;
                 self.refuse(now, message, reject, out)
@@ -359,6 +363,7 @@ impl Session {
         Ok(())
     }
 
+    #[cold]
     fn on_wrong_begin_string(&mut self, now: Now, out: &mut Outbox) -> Verdict {
         let why = Disconnect::BeginString(self.config.id.begin_string);
         match self.state {
@@ -376,6 +381,7 @@ impl Session {
 }
 
 /// Why a MsgSeqNum(34) cannot be read: it is missing, is no number, or needs more than 64 bits.
+#[cold]
 fn unreadable_number(message: &Received<'_, '_>) -> Disconnect {
     match message.raw(tag::MSG_SEQ_NUM) {
         Some(digits) if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {

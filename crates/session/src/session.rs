@@ -1,5 +1,6 @@
 //! One FIX session: its numbers, its state, and what the driver calls.
 
+use std::hint::cold_path;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -456,6 +457,7 @@ impl Session {
         if frame.len() <= self.message_bytes_max {
             return Ok(());
         }
+        cold_path();
         out.bytes.truncate(frame.start);
         Err(SendError::TooLong { bytes_max: self.message_bytes_max })
     }

@@ -56,10 +56,15 @@ impl State {
     pub const fn ready(self) -> Result<(), SendError> {
         match self {
             Self::Active => Ok(()),
-            Self::LogoutSent => Err(SendError::LoggingOut),
-            Self::Disconnected | Self::LogonAwaited | Self::LogonSent => {
-                Err(SendError::NotLoggedOn)
-            }
+            other => Err(other.why_not_ready()),
+        }
+    }
+
+    #[cold]
+    const fn why_not_ready(self) -> SendError {
+        match self {
+            Self::LogoutSent => SendError::LoggingOut,
+            _ => SendError::NotLoggedOn,
         }
     }
 

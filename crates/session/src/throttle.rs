@@ -25,6 +25,11 @@ impl Throttles {
     /// Counts a message; returns what is to be done if it is one too many.
     #[inline]
     pub(crate) fn count(&mut self, now_ns: u64, msg_type: &[u8]) -> Option<ThrottleAction> {
+        if self.limits.is_empty() { None } else { self.count_limited(now_ns, msg_type) }
+    }
+
+    #[inline(never)]
+    fn count_limited(&mut self, now_ns: u64, msg_type: &[u8]) -> Option<ThrottleAction> {
         let of_type = |limit: &&mut Limit| limit.throttle.msg_type.as_bytes() == msg_type;
         let limit = self.limits.iter_mut().find(of_type)?;
         let interval_ns = u64::from(limit.throttle.interval_ms) * 1_000_000;

@@ -8,7 +8,7 @@ use std::env;
 
 use transfix_testkit::world::{self, Ground, Summary, Trace, WorldKind};
 
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 500;
 
 /// Says which seed it was when a world panics.
 struct Seed(u64);

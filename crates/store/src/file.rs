@@ -3,6 +3,7 @@
 //! **Invariant:** a batch lies in one segment, and its first length word is written last. So a
 //! process killed at any instant leaves the whole batch or nothing of it.
 
+use std::hint::cold_path;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -405,6 +406,7 @@ impl<D: Disk> FileStore<D> {
     fn prepare_next(&mut self) {
         let (len, is_near) = (self.segments.last().len(), self.is_rotation_near());
         if self.ahead.is_time(len, self.batch.tail, is_near) {
+            cold_path();
             let has = self.has();
             let place = (&self.disk, self.dir.as_path());
             self.ahead.prepare(place, &self.options, &has, self.report);
@@ -452,6 +454,7 @@ fn message(seq: u64, framed: format::Framed<'_>) -> Option<Stored<'_>> {
 
 impl<D: Disk> FileStore<D> {
     /// Publishes the batch, whose records are sealed, and sees to its sync.
+    #[inline(never)]
     fn commit_to_device(&mut self) -> Result<Committed, StoreError> {
         let batch = self.batch;
         if self.behind.is_none() {
@@ -480,6 +483,7 @@ impl<D: Disk> FileStore<D> {
     }
 
     /// What a commit of nothing returns.
+    #[inline(never)]
     fn last_committed(&mut self) -> Result<Committed, StoreError> {
         self.look_behind()?;
         match &self.behind {
@@ -627,6 +631,7 @@ impl<D: Disk> Store for FileStore<D> {
         }
         let rotates = self.batch.tail == self.batch.start && self.is_rotation_due(now_ns);
         if rotates || self.batch.tail + size > self.segments.last().len() {
+            cold_path();
             // A reset gives the room free that the messages before it took.
             let limit = if record == Record::Reset { Limit::Ends } else { Limit::Holds };
             if let Err(error) = self.roll(size, limit) {
@@ -669,6 +674,7 @@ impl<D: Disk> Store for FileStore<D> {
         self.tip = Some(Tip::of(place, self.segments.last()));
         self.batch = Batch::empty(tail);
         if resets {
+            cold_path();
             // What lies before is no longer found; the files stay, as a journal.
             self.border = self.segments.last_number();
             self.segments.drop_before(first_needed(&self.ledger, self.border));

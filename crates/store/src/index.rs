@@ -5,6 +5,8 @@
 //! is still small; chunks before the last one in use are full; a chunk whose entries are forgotten
 //! is used again behind the others.
 
+use std::hint::cold_path;
+
 /// Where the message of each number lies, in ascending order of numbers.
 #[derive(Debug)]
 pub(crate) struct Index<L> {
@@ -142,6 +144,7 @@ impl<L: Copy> Index<L> {
         if seq >= self.end {
             return self.push((seq, place));
         }
+        cold_path();
         match self.position(seq) {
             Ok(position) => self.at_mut(position).1 = place,
             Err(position) => self.insert_at(position, (seq, place)),
@@ -152,6 +155,7 @@ impl<L: Copy> Index<L> {
         let end = self.head + self.len;
         let (chunk, used) = (end >> self.chunk_bits, end & (self.chunk_len() - 1));
         if self.chunks.get(chunk).is_none_or(|chunk| chunk.capacity() == used) {
+            cold_path();
             self.make_room(chunk, (2 * used).clamp(4, self.chunk_len()));
         }
         self.chunks[chunk].push(entry);
@@ -185,6 +189,7 @@ impl<L: Copy> Index<L> {
         if seq >= self.end {
             return;
         }
+        cold_path();
         self.len = self.position(seq).unwrap_or_else(|position| position);
         if self.len == 0 {
             return self.clear();

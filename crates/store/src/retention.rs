@@ -104,6 +104,7 @@ impl Wanted {
 
 impl Keeper {
     /// Whether a record at that time belongs into another segment than the current one's first.
+    #[inline(never)]
     fn is_due(&self, at_ns: u64) -> bool {
         let every_ns = self.retention.rotate_every_ns;
         every_ns > 0 && self.begun_ns.is_some_and(|begun| begun / every_ns != at_ns / every_ns)

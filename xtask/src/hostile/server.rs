@@ -9,7 +9,6 @@ use std::thread;
 use std::time::Duration;
 
 use super::Outcome;
-use crate::root;
 
 /// The sessions: BeginString(8) and VENUE are the same for all.
 pub(super) const SESSIONS: [&str; 4] = ["HONEST", "LIAR", "PROBE", "LOCKED"];
@@ -32,7 +31,7 @@ pub(super) struct Usage {
 }
 
 impl Server {
-    pub(super) fn start(dir: &Path) -> Outcome<Self> {
+    pub(super) fn start(program: &Path, dir: &Path) -> Outcome<Self> {
         certificate(dir)?;
         let mut settings = "[engine]\nfailed_logon_delay_max_ms = 200\n\n[defaults]\n\
             role = \"acceptor\"\nbegin_string = \"FIX.4.4\"\nsender_comp_id = \"VENUE\"\n\
@@ -53,13 +52,13 @@ impl Server {
         let (file, log) = (dir.join("venue.toml"), dir.join("venue.log"));
         let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
         fs::write(&file, settings).map_err(failed)?;
-        let mut child = Command::new(root().join("target/release/transfix"))
+        let mut child = Command::new(program)
             .args(["--verbose", "serve", "--quiet"])
             .arg(&file)
             .stdout(Stdio::piped())
             .stderr(File::create(&log).map_err(failed)?)
             .spawn()
-            .map_err(|error| format!("transfix serve: {error}; build it with --release"))?;
+            .map_err(|error| format!("transfix serve: {error}"))?;
         let stdout = child.stdout.take().ok_or("transfix serve has no output")?;
         let (sender, lines) = channel();
         thread::spawn(move || {

@@ -259,7 +259,7 @@ pub(super) unsafe fn sum<B: Block>(bytes: &[u8]) -> u8 {
 }
 
 /// The last `len` bytes of `frame`, which is shorter than a block, with zeros behind.
-#[inline(always)]
+#[cold]
 pub(super) fn short_block(frame: &[u8]) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
     block[..frame.len()].copy_from_slice(frame);

@@ -250,7 +250,7 @@ impl Delivery {
     /// none.
     pub(super) fn first_seq(&self) -> Option<u64> {
         let handed_over = self.desk.as_ref().and_then(|desk| desk.first_seq());
-        handed_over.or_else(|| self.first_postponed())
+        handed_over.or_else(|| if self.has_postponed() { self.first_postponed() } else { None })
     }
 
     /// The highest number of a message that an application in a thread of its own has had, or has
@@ -273,6 +273,7 @@ impl Delivery {
         Some(last)
     }
 
+    #[cold]
     fn first_postponed(&self) -> Option<u64> {
         self.postponed.iter().map(|waiting| waiting.seq).find(|seq| *seq > 0)
     }

@@ -339,6 +339,7 @@ impl Desk {
 
     /// Whether the application has had everything, and the link has heard of it. If not, the worker
     /// is called when it has.
+    #[inline(never)]
     pub(crate) fn is_idle(&self) -> bool {
         let mut state = self.lock();
         let is_idle = state.is_idle();
@@ -349,6 +350,7 @@ impl Desk {
     /// Whether the application is called for nothing, the link has heard of all that it has had,
     /// and nothing comes after that by itself: what it is not available for may wait. If not, the
     /// worker is called when it is so.
+    #[inline(never)]
     pub(crate) fn stands_still(&self) -> bool {
         let mut state = self.lock();
         let stands = state.stands_still();
@@ -368,6 +370,7 @@ impl Desk {
     }
 
     /// Whether more waits than may.
+    #[inline(never)]
     pub(crate) fn is_over(&self) -> bool {
         let state = self.lock();
         let ApplicationSettings { messages_max, bytes_max, .. } = self.limits;
@@ -375,6 +378,7 @@ impl Desk {
     }
 
     /// Whether as many wait as may. If so, the worker is called when there is room.
+    #[inline(never)]
     pub(crate) fn is_full(&self) -> bool {
         let mut state = self.lock();
         let is_full = state.is_full;
@@ -438,6 +442,7 @@ impl Desk {
 
     /// The lowest number of a message that does not count as taken yet; those of before a reset
     /// have none.
+    #[inline(never)]
     pub(crate) fn first_seq(&self) -> Option<u64> {
         let state = self.lock();
         let had = state.had.iter().map(|had| had.seq);

@@ -1,5 +1,6 @@
 //! The receive buffer of one link: bytes read and not yet taken apart.
 
+use std::hint::cold_path;
 use std::io;
 use std::ops::Range;
 
@@ -92,6 +93,7 @@ impl Inbox {
     /// Reads once. Returns the bytes read, and whether there may be more at once.
     pub(crate) fn read(&mut self, stream: &mut dyn Stream) -> io::Result<(usize, bool)> {
         if std::mem::take(&mut self.is_short) && self.buffer.len() < USUAL {
+            cold_path();
             self.buffer.resize(USUAL.min(4 * self.buffer.len()), 0);
         }
         self.reserve(self.buffer.len().max(SMALL) / 4);
@@ -108,6 +110,7 @@ impl Inbox {
         if self.buffer.len() - self.end >= n {
             return;
         }
+        cold_path();
         self.buffer.copy_within(self.begin..self.end, 0);
         self.end -= self.begin;
         self.begin = 0;

@@ -6,6 +6,7 @@
 mod watched;
 
 use std::borrow::Cow;
+use std::hint::cold_path;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Message, raw, tag};
 use transfix_session::{Disconnect, Entry, Kind, Now, Outbox, SessionId};
@@ -89,6 +90,7 @@ impl Journal {
                     }
                 }
                 Entry::Reset(cause) => {
+                    cold_path();
                     self.put(now, Record::Reset)?;
                     // Behind the reset, which may give the room free that the note needs.
                     self.note(now, &format!("reset: {cause}"))?;
@@ -111,6 +113,7 @@ impl Journal {
         let record = match kind {
             // Never sent again: no password need be kept.
             Kind::Admin => {
+                cold_path();
                 shown = masked(bytes);
                 Record::Outbound { seq, kind: StoredKind::Admin, bytes: &shown }
             }
@@ -128,6 +131,7 @@ impl Journal {
             self.put(now, Record::NextIn(numbers.0))?;
         }
         if numbers.1 != self.put.1 {
+            cold_path();
             self.put(now, Record::NextOut(numbers.1))?;
         }
         self.put = numbers;

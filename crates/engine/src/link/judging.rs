@@ -69,6 +69,7 @@ impl Judging {
     }
 
     /// Takes in an answer that has come. Returns whether there is one.
+    #[cold]
     pub(crate) fn hear(&mut self) -> bool {
         if let Self::Asked(answer, _) = self {
             match answer.try_recv() {

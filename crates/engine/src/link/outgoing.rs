@@ -6,6 +6,7 @@
 mod backlog;
 
 use std::collections::VecDeque;
+use std::hint::cold_path;
 
 use transfix_session::{Now, SendError, State};
 use transfix_store::{Numbers, Record, Store, StoreError};
@@ -189,6 +190,7 @@ impl Outgoing {
         if !self.keeps_in_store() || state == State::Active {
             return Ok(());
         }
+        cold_path();
         self.backlog.fill(queue);
         self.note_taken(queue);
         self.backlog.keep(now.utc.0.unsigned_abs(), store)

@@ -92,6 +92,12 @@ impl Pending {
     /// How many of so many bytes in the outbox may be written.
     #[inline]
     pub(super) fn writable(&self, outbox_bytes: usize) -> usize {
+        if self.is_empty() { outbox_bytes } else { self.writable_before(outbox_bytes) }
+    }
+
+    /// The same where batches are pending.
+    #[inline(never)]
+    fn writable_before(&self, outbox_bytes: usize) -> usize {
         self.batches.front().map_or(outbox_bytes, |first| first.begin.min(outbox_bytes))
     }
 
@@ -104,6 +110,13 @@ impl Pending {
     #[inline]
     pub(super) fn written(&mut self, bytes: usize) {
         self.committed = self.committed.saturating_sub(bytes);
+        if !self.is_empty() {
+            self.move_batches(bytes);
+        }
+    }
+
+    #[inline(never)]
+    fn move_batches(&mut self, bytes: usize) {
         for batch in &mut self.batches {
             batch.begin = batch.begin.saturating_sub(bytes);
         }

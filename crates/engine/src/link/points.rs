@@ -5,6 +5,7 @@
 //! the world has told it.
 
 use std::collections::VecDeque;
+use std::hint::cold_path;
 use std::sync::Arc;
 
 use transfix_codec::{Message, raw, tag};
@@ -166,6 +167,7 @@ impl Points {
             (self.last, self.found, self.had_message) = (self.read, 0, false);
             (self.begun_at, self.put_bytes) = (self.written + outbox_bytes as u64, 0);
             if self.recorder.is_none() {
+                cold_path();
                 self.recorder = Some(published.recorder());
             }
         }
@@ -215,7 +217,7 @@ impl Points {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn judged(&mut self, at: u64) {
         self.record(LatencyStage::Found, self.last, self.found);
         self.record(LatencyStage::Session, self.found, at);
@@ -287,7 +289,7 @@ impl Points {
         // Where the turn goes on, its next time begins here.
         self.last = at;
         while let Some(first) = self.first.filter(|first| first.end <= self.written) {
-            self.first = if self.waiting.is_empty() { None } else { self.waiting.pop_front() };
+            self.first = if self.waiting.is_empty() { None } else { self.next_waiting() };
             match first.since {
                 Since::Put(put) => self.record(LatencyStage::PutToWritten, put, at),
                 Since::Turn(committed, read) => {
@@ -300,6 +302,11 @@ impl Points {
             (self.asked.end, self.asked.at) = (0, at);
         }
         self.count();
+    }
+
+    #[cold]
+    fn next_waiting(&mut self) -> Option<Waiting> {
+        self.waiting.pop_front()
     }
 
     /// Looks for a TestRequest(1) among what the session layer has written and nobody has put into
@@ -355,7 +362,8 @@ impl Points {
     }
 
     /// Keeps a time both of whose ends are known.
-    #[inline]
+    // A turn calls it at many places, each of which would have all of it.
+    #[inline(never)]
     fn record(&mut self, stage: LatencyStage, from: u64, to: u64) {
         if from == 0 {
             return;

@@ -50,6 +50,7 @@ impl Slow {
         }
     }
 
+    #[inline(never)]
     fn note_some(&mut self, now: Now, bytes: usize) {
         let is_above = bytes > self.bytes_max;
         let next = match self.stage {

@@ -10,6 +10,7 @@ mod file;
 mod ring;
 mod writer;
 
+use std::hint::cold_path;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -69,9 +70,13 @@ impl Received {
     }
 
     /// A whole message; `is_known`: an earlier turn has had it here already.
-    pub(crate) fn message(&mut self, place: Range<usize>, is_known: bool) {
-        if let Some(places) = self.places.as_mut().filter(|_| !is_known) {
-            places.push((LineKind::Inbound, place));
+    #[inline]
+    pub(crate) fn message(&mut self, place: Range<usize>, is_known: impl FnOnce() -> bool) {
+        if let Some(places) = &mut self.places {
+            cold_path();
+            if !is_known() {
+                places.push((LineKind::Inbound, place));
+            }
         }
     }
 

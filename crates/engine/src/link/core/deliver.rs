@@ -3,6 +3,7 @@
 //! Invariant: the journal does not count a message that waits for the application: after a crash or
 //! a disconnection it is asked for again.
 
+use std::hint::cold_path;
 use std::sync::Arc;
 
 use transfix_codec::{Body, CheckSumPolicy, Message, MsgType, Tag, tag};
@@ -130,6 +131,7 @@ impl Core {
     }
 
     /// Puts a message on the desk of an application that is called in threads of its own.
+    #[inline(never)]
     fn hand_over(&mut self, now: Now, message: &Message<'_>) -> Result<Delivered, Down> {
         // Before the message: the new state is told to whom it is handed over.
         self.note_state(now);
@@ -216,6 +218,7 @@ impl Core {
     }
 
     /// The application was offered a message often enough.
+    #[cold]
     pub(super) fn give_up(&mut self, now: Now) -> Down {
         let why = Disconnect::ApplicationNotAvailable;
         self.session.logout(now, &why.to_string(), &mut self.out);
@@ -231,6 +234,7 @@ impl Core {
     ) -> Result<Delivered, Down> {
         let is_behind = !self.delivery.rests();
         if handling == Handling::Reject {
+            cold_path();
             if is_behind {
                 return Ok(Delivered::Behind);
             }
@@ -240,6 +244,7 @@ impl Core {
         let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
         // A reject cannot be rejected: who was refused must learn it at any hour.
         if let Some(text) = closed.filter(|_| message.msg_type() != b"j") {
+            cold_path();
             if is_behind {
                 return Ok(Delivered::Behind);
             }
@@ -274,6 +279,7 @@ impl Core {
         Ok(Delivered::Done)
     }
 
+    #[cold]
     fn reject(
         &mut self,
         now: Now,
@@ -290,6 +296,7 @@ impl Core {
         self.session.business_reject(now, (message, seq), why, &mut self.out);
     }
 
+    #[cold]
     fn postpone(&mut self, message: &Message<'_>, handling: Handling) -> Result<(), Down> {
         let seq = self.number_of(message);
         let config = self.session.config();

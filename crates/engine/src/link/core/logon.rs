@@ -27,6 +27,7 @@ impl Core {
         self.session.receive(now, message, &mut self.out)
     }
 
+    #[cold]
     fn receive_logon(&mut self, now: Now, logon: &Message<'_>) -> Verdict {
         self.expected = self.session.next_num_in();
         if self.session.offer().is_none() {

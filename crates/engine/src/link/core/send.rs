@@ -1,6 +1,8 @@
 //! Messages of the application on their way out: sent, stored for later, kept in the queue, or
 //! given back.
 
+use std::hint::cold_path;
+
 use transfix_codec::Body;
 use transfix_session::{HeaderChange, Now, Outbox, SendError};
 use transfix_store::StoreError;
@@ -132,6 +134,7 @@ impl Core {
     #[inline(always)]
     pub(crate) fn begin_with_queue(&mut self, now: Now, queue: &SendQueue, left: &mut u32) -> bool {
         if self.outgoing.is_first() {
+            cold_path();
             self.send_waiting(now, queue, left);
         }
         self.outgoing.is_first()

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a frame is shown and logged once, whole, at the first write that takes of it.
 
+use std::hint::cold_path;
 use std::io;
 
 use transfix_codec::{Frame, Limits, frame};
@@ -48,9 +49,11 @@ impl Core {
         loop {
             let replays = self.replay.active && self.replay.barrier == 0;
             if replays && !self.replays_now() {
+                cold_path();
                 return Ok(false);
             }
             if replays && self.replay.out.bytes().is_empty() {
+                cold_path();
                 if filled {
                     return Ok(true);
                 }
@@ -66,6 +69,7 @@ impl Core {
                 return Ok(false);
             }
             if self.delivery.wants_wire() && !replays {
+                cold_path();
                 let access = Access::look(&mut self.session, now);
                 show_frames(&mut self.delivery, &bytes[self.shown..], access);
             }
@@ -81,9 +85,14 @@ impl Core {
             }
             let n = match written {
                 Ok(n) => n,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(e) => return Err(Down::Io(e)),
+                Err(error) => {
+                    cold_path();
+                    match error.kind() {
+                        io::ErrorKind::WouldBlock => return Ok(false),
+                        io::ErrorKind::Interrupted => continue,
+                        _ => return Err(Down::Io(error)),
+                    }
+                }
             };
             if replays {
                 self.replay.out.consume(n);

@@ -50,6 +50,7 @@ impl WatchedStore {
     }
 
     /// It cannot go on.
+    #[cold]
     pub(super) fn fail(&mut self, error: &StoreError) {
         self.fail_after(self.store.numbers(), error);
     }
@@ -78,6 +79,7 @@ impl WatchedStore {
         std::mem::replace(&mut self.store, Box::new(MemoryStore::new(1, 0)))
     }
 
+    #[cold]
     fn fail_after(&mut self, numbers: Numbers, error: &StoreError) {
         if self.failure.is_none() {
             let numbers = self.safe_numbers.unwrap_or(numbers);

@@ -268,6 +268,13 @@ impl Backlog {
     /// The store has committed what it was given.
     pub(super) fn committed(&mut self) {
         self.sent.clear();
+        if !self.kept.is_empty() {
+            self.kept_are_certain();
+        }
+    }
+
+    #[cold]
+    fn kept_are_certain(&mut self) {
         for kept in self.kept.iter_mut().rev().take_while(|kept| !kept.is_certain) {
             kept.is_certain = true;
         }
