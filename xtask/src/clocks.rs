@@ -41,7 +41,7 @@ pub fn run(args: &[String]) -> Outcome {
     let times = if is_short { &TIMES[..2] } else { TIMES };
     for time in times {
         let status = Command::new(env!("CARGO"))
-            // Of the whole workspace, as all tests are built: nothing of it is built anew for this.
+            // The same features as `cargo test --workspace`: nothing is built twice.
             .args(["test", "--quiet", "--workspace", "--test", "all"])
             // Cargo itself keeps the true time: it compares ages of files.
             .args(["--config", &format!("target.'cfg(all())'.runner = 'faketime {time}'")])

@@ -25,8 +25,9 @@ pub(crate) const ROLES: [&str; 3] = ["viewer", "operator", "administrator"];
 
 /// Where cargo puts what it builds.
 pub(crate) fn target() -> PathBuf {
+    // A relative one counts from where cargo is called, which is the root.
     let target = std::env::var_os("CARGO_TARGET_DIR");
-    target.map_or_else(|| root().join("target"), PathBuf::from)
+    root().join(target.unwrap_or_else(|| "target".into()))
 }
 
 /// Builds `transfix`, as tests do. Returns where it is.
@@ -41,7 +42,7 @@ pub(crate) fn release_program() -> Outcome<PathBuf> {
 
 fn built(flags: &[&str], place: &str) -> Outcome<PathBuf> {
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--package", "transfix-cli"])
+        .args(["build", "--quiet", "--locked", "--package", "transfix-cli"])
         .args(flags)
         .current_dir(root())
         .status();

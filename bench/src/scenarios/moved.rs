@@ -155,6 +155,19 @@ fn router(run: &Value) -> Option<Vec<Figure>> {
             });
         }
     }
+    let [highest, ratios] =
+        ["highest", "highest_ratios"].map(|name| run[name].as_array().into_iter().flatten());
+    let highest = highest.skip(1);
+    for ((mode, rate), ratio) in modes.iter().filter_map(Value::as_str).zip(highest).zip(ratios) {
+        let Some(ratio) = Estimate::read(ratio) else { continue };
+        figures.push(Figure {
+            what: format!("{mode}, highest rate"),
+            shown: format!("{:.0} /s", rate.as_f64().unwrap_or(0.0)),
+            ratio,
+            is_rate: true,
+            rounds: run["highest_rounds"].as_u64().unwrap_or_default(),
+        });
+    }
     Some(figures)
 }
 
@@ -289,7 +302,7 @@ mod tests {
         let router = json!({ "modes": ["A"], "rows": [{
             "senders": 1, "rate": 1_000, "receivers": 10, "rounds": rounds,
             "routers": [{ "half_trip_p50_ns": 5 }, { "half_trip_p50_ns": 7, "ratio": estimate }],
-        }]});
+        }], "highest": [9.0, 5.0], "highest_ratios": [estimate], "highest_rounds": 5 });
         let between = json!([ratio - 0.1, ratio + 0.1]);
         let throughput = json!({ "runs": [{ "sessions": 32, "rounds": rounds, "sides": {
             "floor": { "full": { "orders_per_s": 9.0 } },
@@ -315,6 +328,7 @@ mod tests {
             ("S2b orders a second", "faster by 50 %"),
             ("S2b transfix, encode", "slower by 50 %"),
             ("S3 A, 1 × 10 at 1000, p50", "slower by 50 %"),
+            ("S3 A, highest rate", "faster by 50 %"),
             ("throughput 32 sessions, transfix-file, orders a second", "faster by 50 %"),
             ("throughput 32 sessions, transfix-file, p99", "slower by 50 %"),
         ] {

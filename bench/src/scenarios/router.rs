@@ -8,6 +8,7 @@ mod client;
 mod figures;
 mod floor;
 mod pair;
+mod rate;
 mod venue;
 
 use std::fmt;
@@ -24,6 +25,7 @@ use super::shared::{HostSide, bar, print_line, save_json};
 use client::Task;
 use figures::{Report, Run, Shown};
 use pair::{MODES, Pair, Routing, SESSIONS};
+use rate::Highest;
 
 /// A router between many sessions (S3): what it adds, and how much it takes.
 #[derive(Debug, Clone, clap::Args)]
@@ -242,7 +244,8 @@ fn run_all(args: &Args) -> Result<bool, String> {
     let machine = Machine::this();
     let modes = names;
     let scenario = "S3".to_owned();
-    let report = Report { scenario, modes, rows: shown, not_run, highest, machine, settings };
+    let rows = shown;
+    let report = Report { scenario, modes, rows, not_run, highest, machine, settings };
     save(args, (&columns, cpus), &report)?;
     Ok(report.holds())
 }
@@ -256,7 +259,7 @@ fn start(names: &[String], host: Option<&str>, sessions: [usize; 2]) -> Result<V
 }
 
 /// What was measured: the rows, the highest rates, and what failed and why.
-type Measured = (Vec<Shown>, Vec<f64>, Vec<String>);
+type Measured = (Vec<Shown>, Highest, Vec<String>);
 
 /// Measures all rows. One that fails takes nothing from the others: for the next one all processes
 /// are started anew.
@@ -269,7 +272,7 @@ fn measure_all(
     /// Starts that may fail one after the other, before nothing more is tried.
     const STARTS: usize = 2;
     let bar = bar("router", rows.len() * args.slices as usize);
-    let (mut shown, mut rates, mut not_run) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut shown, mut rates, mut not_run) = (Vec::new(), Highest::default(), Vec::new());
     let (mut pairs, mut failed_starts) = (None, 0);
     let mut with_pairs = |measure: &mut dyn FnMut(&mut [Pair]) -> Result<(), String>| {
         if failed_starts == STARTS {
@@ -296,7 +299,7 @@ fn measure_all(
     bar.finish_and_clear();
     if let (false, Some(row)) = (args.no_rate, rows.last()) {
         let done = with_pairs(&mut |pairs| {
-            rates = highest(*row, pairs)?;
+            rates = rate::highest(*row, pairs)?;
             Ok(())
         });
         if let Err(error) = done {
@@ -339,35 +342,6 @@ fn measure(
     }
     let in_order: Vec<bool> = columns.iter().map(|column| !venue::has_pool(column)).collect();
     Ok(Shown::of(task, &runs, count, &in_order))
-}
-
-/// The highest rate that floor and routers take without a queue that grows: messages a second.
-fn highest(row: Row, pairs: &mut [Pair]) -> Result<Vec<f64>, String> {
-    /// Each step is so much more than the one before.
-    const STEP: f64 = 1.15;
-    const SLICE_NS: u64 = 150_000_000;
-    /// It counts if it holds three times.
-    const TIMES: usize = 3;
-    let Row { senders, receivers, .. } = row;
-    let mut all = Vec::new();
-    for pair in pairs {
-        let (mut rate, mut held) = (200.0_f64, 0.0);
-        loop {
-            let task = Task { senders, receivers, rate: rate as u64, ns: SLICE_NS, gives_up: true };
-            let mut has_held = 0;
-            // A rate holds if half of the attempts hold, because the machine disturbs some.
-            for _ in 0..2 * TIMES {
-                has_held += usize::from(pair.slice(task)?.load.kept_up);
-            }
-            if has_held < TIMES {
-                break;
-            }
-            held = task.rate as f64 * senders as f64;
-            rate *= STEP;
-        }
-        all.push(held);
-    }
-    Ok(all)
 }
 
 fn save(args: &Args, (columns, cpus): (&[Column], usize), report: &Report) -> Result<(), String> {

@@ -64,7 +64,9 @@ impl State {
     const fn why_not_ready(self) -> SendError {
         match self {
             Self::LogoutSent => SendError::LoggingOut,
-            _ => SendError::NotLoggedOn,
+            Self::Disconnected | Self::LogonAwaited | Self::LogonSent | Self::Active => {
+                SendError::NotLoggedOn
+            }
         }
     }
 

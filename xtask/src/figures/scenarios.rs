@@ -93,15 +93,18 @@ pub(super) fn router(record: &Value) -> Option<String> {
     let rates =
         runs["highest"].as_array()?.iter().map(|rate| number(&(rate.as_f64()? as u64).into()));
     if let [floor, rates @ ..] = &rates.collect::<Option<Vec<_>>>()?[..] {
-        let rates: Vec<String> = modes
-            .iter()
-            .zip(rates)
-            .map(|(mode, rate)| format!("{mode} {rate}", mode = mode.as_str().unwrap_or_default()))
-            .collect();
-        text += &format!(
-            "\nHighest rate without a queue that grows, messages a second: floor {floor}, {}.\n",
-            rates.join(", ")
-        );
+        text +=
+            &format!("\nHighest rate without a queue that grows, messages a second: floor {floor}");
+        for (n, (mode, rate)) in modes.iter().zip(rates).enumerate() {
+            text += &format!(", {} {rate}", mode.as_str()?);
+            let times = &runs["highest_ratios"][n];
+            if let [Some(median), Some(low), Some(high)] =
+                ["median", "low", "high"].map(|f| times[f].as_f64())
+            {
+                text += &format!(", of the floor {}", interval(median, low, high));
+            }
+        }
+        text += ".\n";
     }
     for not_run in runs["not_run"].as_array().into_iter().flatten() {
         text += &format!("\nNot measured: {}.\n", not_run.as_str()?);
@@ -313,6 +316,25 @@ mod tests {
             assert!(text.contains(expected), "{expected}:\n{text}");
         }
         assert_eq!(throughput(&serde_json::json!({"runs": {}})), None, "no table without figures");
+    }
+
+    #[test]
+    fn the_highest_rate_has_its_interval_where_there_is_one() {
+        let mut record = serde_json::json!({
+            "recorded": "2026-01-02", "machine": "M", "software": "S", "command": "C",
+            "load_before": "0.10",
+            "runs": {"modes": ["mode-a", "mode-b"], "rows": [],
+                     "highest": [263_480.0, 199_220.5, 99_050.0],
+                     "settings": {"has_a_cpu_for_each_thread": [true]}},
+        });
+        let begin = "\nHighest rate without a queue that grows, messages a second: floor 263,480";
+        let text = router(&record).expect("a whole record");
+        assert!(text.ends_with(&format!("{begin}, mode-a 199,220, mode-b 99,050.")), "{text}");
+        record["runs"]["highest_ratios"] =
+            serde_json::json!([{"median": 0.75, "low": 0.7, "high": 0.8}, null]);
+        let text = router(&record).expect("a whole record");
+        let expected = ", mode-a 199,220, of the floor 0.75 (0.70–0.80), mode-b 99,050.";
+        assert!(text.ends_with(&format!("{begin}{expected}")), "{text}");
     }
 
     #[test]

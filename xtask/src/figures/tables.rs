@@ -229,7 +229,12 @@ pub(super) fn turn(count: u64) -> String {
 pub(super) fn profile(record: &Value, what: &str) -> Option<String> {
     let rows = record[what].as_array()?;
     let name = what.trim_end_matches('s');
-    let mut text = format!("| {name} | instructions | of all | reads and writes | misses: code |");
+    let mut text = String::new();
+    if what == "functions" {
+        text +=
+            &format!("Each turn walks through {} lines of 64 bytes of code.\n\n", record["lines"]);
+    }
+    text += &format!("| {name} | instructions | of all | reads and writes | misses: code |");
     text += " data |\n|---|---|---|---|---|---|\n";
     let all = rows.last()?["instructions"].as_f64()?;
     for row in rows {

@@ -4,7 +4,7 @@
 //! Callgrind simulates the first caches as it finds them in the machine. A turn that comes right
 //! behind another one finds them warm, and misses little.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -15,6 +15,8 @@ use super::TURNS;
 use crate::{Outcome, root};
 
 const RECORD: &str = "bench/results/turn.json";
+/// Bytes of a line of the caches.
+const LINE: u64 = 64;
 /// What has fewer instructions a turn is summed up.
 const SHOWN_MIN: f64 = 100.0;
 
@@ -26,6 +28,8 @@ type Costs = [i64; 4];
 struct Counted {
     by_function: BTreeMap<String, Costs>,
     by_file: BTreeMap<String, Costs>,
+    /// How often each instruction was executed, by its program or library and its address.
+    by_place: BTreeMap<(String, u64), i64>,
 }
 
 /// Counts, and prints or records both tables.
@@ -34,12 +38,15 @@ struct Counted {
 /// If valgrind fails, or says what cannot be understood.
 pub(super) fn run(program: &Path, records: bool) -> Outcome {
     let (many, few) = (counted(program, 2 * TURNS)?, counted(program, TURNS)?);
+    let lines = many.lines(2 * TURNS);
     let functions = rows(&many.by_function, &few.by_function);
     let files = rows(&many.by_file, &few.by_file);
     if !records {
-        return Ok(format!("{}\n\n{}", shown("function", &functions), shown("file", &files)));
+        let way = format!("{lines} lines of {LINE} bytes of code");
+        let (functions, files) = (shown("function", &functions), shown("file", &files));
+        return Ok(format!("{functions}\n\n{files}\n\neach turn walks through {way}"));
     }
-    let record = json!({ "functions": functions, "files": files });
+    let record = json!({ "functions": functions, "files": files, "lines": lines });
     let text = crate::figures::record_text(&record) + "\n";
     fs::write(root().join(RECORD), text).map_err(|error| format!("{RECORD}: {error}"))?;
     Ok(format!("recorded in {RECORD}; `cargo xtask docs` writes the pages"))
@@ -49,6 +56,7 @@ fn counted(program: &Path, turns: u64) -> Result<Counted, String> {
     let path = std::env::temp_dir().join(format!("transfix-turn-{}", std::process::id()));
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--cache-sim=yes", "--compress-pos=no", "--compress-strings=no"])
+        .arg("--dump-instr=yes")
         .args(["--collect-atstart=no", "--toggle-collect=*Probe*turn*"])
         .arg(format!("--callgrind-out-file={}", path.display()))
         .arg(program)
@@ -69,6 +77,7 @@ fn counted(program: &Path, turns: u64) -> Result<Counted, String> {
 fn parse(text: &str, root: &str) -> Result<Counted, String> {
     let mut counted = Counted::default();
     let (mut places, mut function, mut file) = (Vec::new(), String::new(), String::new());
+    let mut object = String::new();
     let mut is_of_call = false;
     for line in text.lines() {
         if let Some(events) = line.strip_prefix("events: ") {
@@ -79,6 +88,8 @@ fn parse(text: &str, root: &str) -> Result<Counted, String> {
             ["fl=", "fi=", "fe="].iter().find_map(|prefix| line.strip_prefix(prefix))
         {
             file = part_of(name, root);
+        } else if let Some(name) = line.strip_prefix("ob=") {
+            name.clone_into(&mut object);
         } else if line.starts_with("calls=") {
             is_of_call = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit()) {
@@ -86,8 +97,14 @@ fn parse(text: &str, root: &str) -> Result<Counted, String> {
             if std::mem::take(&mut is_of_call) {
                 continue;
             }
-            let numbers: Vec<i64> =
-                line.split(' ').skip(1).map_while(|number| number.parse().ok()).collect();
+            let mut words = line.split(' ');
+            let address = words.next().and_then(|word| word.strip_prefix("0x"));
+            let address = address.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+            let address = address.ok_or_else(|| format!("no address: {line}"))?;
+            // Behind the line of the source.
+            let numbers: Vec<i64> = words.skip(1).map_while(|number| number.parse().ok()).collect();
+            let executed = counted.by_place.entry((object.clone(), address)).or_default();
+            *executed += places[0].iter().filter_map(|place| numbers.get(*place)).sum::<i64>();
             for (all, key) in [(&mut counted.by_function, &function), (&mut counted.by_file, &file)]
             {
                 let costs = all.entry(key.clone()).or_default();
@@ -102,6 +119,15 @@ fn parse(text: &str, root: &str) -> Result<Counted, String> {
         return Err("callgrind has counted nothing".to_owned());
     }
     Ok(counted)
+}
+
+impl Counted {
+    /// How many lines of the code cache hold an instruction that was executed in each of so many
+    /// turns.
+    fn lines(&self, turns: u64) -> usize {
+        let usual = self.by_place.iter().filter(|(_, times)| times.unsigned_abs() >= turns);
+        usual.map(|((object, address), _)| (object, address / LINE)).collect::<BTreeSet<_>>().len()
+    }
 }
 
 /// Which numbers of a line are summed for each of the [`Costs`].
@@ -190,21 +216,26 @@ mod tests {
 
     const SAID: &str = "\
 events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw
+ob=/p/target/count
 fl=/p/crates/session/src/lib.rs
 fn=transfix_session::turn::h0123456789abcdef
-12 10 3 2 1 1
+0x1000 12 10 3 2 1 1
 fi=/rustc/1/library/core/src/slice.rs
-40 5
+0x103f 40 5
 fe=/p/crates/session/src/lib.rs
-13 1
+0x1040 13 1
 cfi=/p/crates/store/src/lib.rs
 cfn=transfix_store::append::h0123456789abcdef
 calls=2 7
-14 900 300 200 9 9 9
-15 4
+0x1044 14 900 300 200 9 9 9
+0x1048 15 4
 fl=/p/crates/store/src/lib.rs
 fn=transfix_store::append::h0123456789abcdef
-7 900 300 200 0 2 3
+0x2000 7 900 300 200 0 2 3
+ob=/lib/libc.so.6
+fl=???
+fn=memcpy
+0x2004 0 4
 ";
 
     #[test]
@@ -213,17 +244,20 @@ fn=transfix_store::append::h0123456789abcdef
         let functions = [
             ("transfix_session::turn", [20, 5, 1, 1]),
             ("transfix_store::append", [900, 500, 0, 5]),
+            ("memcpy", [4, 0, 0, 0]),
         ];
         let files = [
             ("crates/session/src/lib.rs", [15, 5, 1, 1]),
             ("crates/store/src/lib.rs", [900, 500, 0, 5]),
             ("standard library of Rust", [5, 0, 0, 0]),
+            ("C library", [4, 0, 0, 0]),
         ];
         let map = |all: &[(&str, Costs)]| {
             all.iter().map(|(name, costs)| ((*name).to_owned(), *costs)).collect()
         };
-        let expected = Counted { by_function: map(&functions), by_file: map(&files) };
-        assert_eq!(counted, expected);
+        assert_eq!((&counted.by_function, &counted.by_file), (&map(&functions), &map(&files)));
+        let lines = [1, 4, 5, 10, 900].map(|turns| counted.lines(turns));
+        assert_eq!(lines, [4, 4, 2, 2, 1], "one line of the program holds two instructions");
         assert!(parse("events: Cy\n", "/p").is_err() && parse("", "/p").is_err());
     }
 

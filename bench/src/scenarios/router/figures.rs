@@ -10,6 +10,7 @@ use super::super::report::{Machine, RoundCount};
 use super::super::shared::TABLE;
 use super::super::summary::{Estimate, median};
 use super::client::{Load, Task};
+use super::rate::Highest;
 
 /// What the router's own latency points say, in nanoseconds; of the floor, how long its writes
 /// took.
@@ -36,9 +37,9 @@ pub(super) struct Report {
     /// What was to be measured and failed, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) not_run: Vec<String>,
-    /// Messages a second of the last row's sessions without a queue that grows: the floor, then
-    /// the modes.
-    pub(super) highest: Vec<f64>,
+    /// Of the last row's sessions.
+    #[serde(flatten)]
+    pub(super) highest: Highest,
     pub(super) machine: Machine,
     pub(super) settings: serde_json::Value,
 }
@@ -263,13 +264,16 @@ impl fmt::Display for Report {
                 writeln!(f, "{mode}, {senders} × {receivers} at {}: {words} the floor", row.rate)?;
             }
         }
-        if let [floor, modes @ ..] = &self.highest[..] {
-            for (mode, rate) in self.modes.iter().zip(modes) {
-                let part = rate / floor;
+        if let [floor, modes @ ..] = &self.highest.rates[..] {
+            for ((mode, rate), ratio) in self.modes.iter().zip(modes).zip(&self.highest.ratios) {
+                let of_floor = ratio.map_or_else(
+                    || "the floor held none".to_owned(),
+                    |ratio| format!("{} the floor's {floor:.0}", ratio.words()),
+                );
                 writeln!(
                     f,
                     "highest rate without a queue that grows: {mode} {rate:.0} messages a second, \
-                     {part:.2} of the floor's {floor:.0}"
+                     {of_floor}"
                 )?;
             }
         }

@@ -1,8 +1,6 @@
 //! Whole fields at the end of a buffer: head, text and delimiter, by stores of constant size into
 //! room that is made once a field.
 
-use core::hint::cold_path;
-
 use super::head::Head;
 use super::moment::{Minute, millis, seconds};
 use super::tail::Tail;
@@ -56,7 +54,6 @@ impl Tail<'_> {
         if value < EIGHT_DIGITS {
             self.short(head, Short::digits(value, digits_min.clamp(1, 8)));
         } else {
-            cold_path();
             self.long(head, itoa::Buffer::new().format(value).as_bytes());
         }
     }

@@ -1,7 +1,6 @@
 //! Constant bytes between what is written anew.
 
 use alloc::vec::Vec;
-use core::hint::cold_path;
 
 use super::tail::Tail;
 
@@ -29,7 +28,6 @@ impl Piece {
     pub(super) fn write(&self, tail: &mut Tail<'_>) {
         tail.store(&self.block, self.len);
         if !self.rest.is_empty() {
-            cold_path();
             tail.slice(&self.rest);
         }
     }

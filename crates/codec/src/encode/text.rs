@@ -4,8 +4,6 @@
 //! Invariant: bytes above the length are 0. What is computed here cannot overflow; the wrapping
 //! operations say so to the compiler.
 
-use core::hint::cold_path;
-
 use crate::SOH;
 
 const ASCII_ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
@@ -36,7 +34,6 @@ impl Short {
     #[inline]
     pub(crate) fn decimal(mantissa: u64, scale: usize) -> Option<Self> {
         if mantissa >= EIGHT_DIGITS / 10 || scale >= 7 {
-            cold_path();
             return None;
         }
         let text = Self::digits(mantissa, scale.wrapping_add(1));

@@ -244,12 +244,6 @@ impl Tables {
             let place = (*self.short_types.get(usize::from(byte))?)?;
             return self.bodies.get(usize::from(place));
         }
-        self.body_of_long(msg_type)
-    }
-
-    /// The same for a type of more than one letter.
-    #[inline(never)]
-    fn body_of_long(&self, msg_type: &[u8]) -> Option<&Body> {
         let found = self.bodies.binary_search_by(|body| (*body.msg_type).cmp(msg_type));
         found.ok().map(|place| &self.bodies[place])
     }

@@ -421,8 +421,8 @@ impl Core {
         self.put_entries(now).map_err(Down::Store)
     }
 
-    /// Carries out every other verdict than the usual one, apart from its way, which is the shorter
-    /// for it.
+    /// Carries out any verdict. Not inlined: a message that is delivered, which is the usual one,
+    /// does not walk over the code of the others.
     #[inline(never)]
     fn act_on_other(
         &mut self,

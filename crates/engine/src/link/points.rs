@@ -304,7 +304,8 @@ impl Points {
         self.count();
     }
 
-    #[cold]
+    /// Messages that other threads have sent wait one by one.
+    #[inline(never)]
     fn next_waiting(&mut self) -> Option<Waiting> {
         self.waiting.pop_front()
     }
@@ -362,7 +363,7 @@ impl Points {
     }
 
     /// Keeps a time both of whose ends are known.
-    // A turn calls it at many places, each of which would have all of it.
+    // Called at many places of a turn: inlined, each of them would hold a copy.
     #[inline(never)]
     fn record(&mut self, stage: LatencyStage, from: u64, to: u64) {
         if from == 0 {

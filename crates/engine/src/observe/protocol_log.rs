@@ -10,7 +10,6 @@ mod file;
 mod ring;
 mod writer;
 
-use std::hint::cold_path;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -72,18 +71,20 @@ impl Received {
     /// A whole message; `is_known`: an earlier turn has had it here already.
     #[inline]
     pub(crate) fn message(&mut self, place: Range<usize>, is_known: impl FnOnce() -> bool) {
-        if let Some(places) = &mut self.places {
-            cold_path();
-            if !is_known() {
-                places.push((LineKind::Inbound, place));
-            }
+        if self.places.is_some() && !is_known() {
+            self.note(LineKind::Inbound, place);
         }
     }
 
     /// Bytes that are no sound message.
     pub(crate) fn garbled(&mut self, place: Range<usize>) {
+        self.note(LineKind::Garbled, place);
+    }
+
+    #[inline(never)]
+    fn note(&mut self, kind: LineKind, place: Range<usize>) {
         if let Some(places) = &mut self.places {
-            places.push((LineKind::Garbled, place));
+            places.push((kind, place));
         }
     }
 

@@ -78,7 +78,7 @@ pub(super) fn trips(lines: &[Value]) -> Option<Value> {
 /// S3 in one line.
 pub(super) fn router(lines: &[Value]) -> Option<Value> {
     let line = lines.first()?;
-    let mut kept = only(line, &["modes", "highest", "not_run"]);
+    let mut kept = only(line, &["modes", "highest", "highest_ratios", "highest_rounds", "not_run"]);
     let settings = ["slices", "slice_ms", "workers", "has_a_cpu_for_each_thread"];
     kept["settings"] = only(&line["settings"], &settings);
     let figures = [

@@ -69,7 +69,7 @@ impl Recorder {
         }
     }
 
-    /// The first time of its magnitude.
+    /// Makes the counts for a power of two that has had no time yet.
     #[cold]
     fn begin_group(&self, n: usize) -> &Stages<AtomicU16> {
         self.groups[n].get_or_init(Box::default)

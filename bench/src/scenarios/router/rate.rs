@@ -1,0 +1,207 @@
+//! The highest rate that floor and routers take without a queue that grows.
+//!
+//! It is found in rounds, in each of which all of them take turns: so a rate has an interval, and a
+//! machine that slows down in the middle slows down all.
+
+use std::ops::RangeInclusive;
+
+use serde::Serialize;
+
+use super::super::summary::{Estimate, median};
+use super::Row;
+use super::client::Task;
+use super::pair::Pair;
+
+/// Rounds after the first search, which only finds about where the rates lie.
+const ROUNDS: usize = 5;
+
+/// Where the first search begins: messages of each sender in a second.
+const BEGIN: u64 = 200;
+/// Three messages a slice: at lower rates a slice says nothing, at higher ones nobody asks.
+const LIMITS: RangeInclusive<u64> = 20..=10_000_000;
+const SLICE_NS: u64 = 150_000_000;
+
+/// How a search goes.
+struct Search {
+    /// Each rate is so many times the one before.
+    step: f64,
+    /// A rate holds if half of so many attempts hold, because the machine disturbs some.
+    attempts: usize,
+}
+
+const FIRST: Search = Search { step: 1.15, attempts: 2 };
+const NEXT: Search = Search { step: 1.05, attempts: 4 };
+/// How far below the rate that was found last the next search begins, and how far it goes down
+/// where not even that one holds.
+const BACK: f64 = 0.9;
+const DOWN: f64 = 0.5;
+
+/// What was found: the floor, then the modes.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub(super) struct Highest {
+    /// Messages a second, medians of the rounds; 0 if none held.
+    #[serde(rename = "highest")]
+    pub(super) rates: Vec<f64>,
+    /// The modes' ones as parts of the floor's, by the rounds; none if the floor held no rate in
+    /// one.
+    #[serde(rename = "highest_ratios")]
+    pub(super) ratios: Vec<Option<Estimate>>,
+    /// How many rounds.
+    #[serde(rename = "highest_rounds")]
+    rounds: usize,
+}
+
+/// Measures it with the sessions of this row.
+///
+/// # Errors
+/// If a process fails.
+pub(super) fn highest(row: Row, pairs: &mut [Pair]) -> Result<Highest, String> {
+    let sides = pairs.len();
+    let holds = |n: usize, rate: u64| {
+        let (Row { senders, receivers, .. }, ns) = (row, SLICE_NS);
+        let task = Task { senders, receivers, rate, ns, gives_up: true };
+        Ok(pairs[n].slice(task)?.load.kept_up)
+    };
+    let rounds = rounds(sides, holds)?;
+    Ok(Highest::of(&rounds, row.senders as f64))
+}
+
+/// The rates of `sides` sides in each round. `holds` tries a rate once with one of them.
+fn rounds(
+    sides: usize,
+    mut holds: impl FnMut(usize, u64) -> Result<bool, String>,
+) -> Result<Vec<Vec<u64>>, String> {
+    let mut try_all = |search: &Search, from: &[u64]| -> Result<Vec<u64>, String> {
+        let find = |(n, from): (usize, &u64)| search.find(*from, |rate| holds(n, rate));
+        from.iter().enumerate().map(find).collect()
+    };
+    let mut found = try_all(&FIRST, &vec![BEGIN; sides])?;
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        let from: Vec<u64> = found.iter().map(|rate| times(*rate, BACK)).collect();
+        found = try_all(&NEXT, &from)?;
+        rounds.push(found.clone());
+    }
+    Ok(rounds)
+}
+
+/// A rate so many times this one.
+fn times(rate: u64, factor: f64) -> u64 {
+    (rate as f64 * factor).round() as u64
+}
+
+impl Search {
+    /// The highest rate that holds, going up from this one; down first, if it does not hold itself.
+    /// 0 if none does within the limits.
+    fn find(
+        &self,
+        from: u64,
+        mut holds: impl FnMut(u64) -> Result<bool, String>,
+    ) -> Result<u64, String> {
+        let mut rate = from.max(*LIMITS.start());
+        while !self.holds_often(rate, &mut holds)? {
+            rate = times(rate, DOWN);
+            if !LIMITS.contains(&rate) {
+                return Ok(0);
+            }
+        }
+        loop {
+            let next = times(rate, self.step).max(rate + 1);
+            if !LIMITS.contains(&next) || !self.holds_often(next, &mut holds)? {
+                return Ok(rate);
+            }
+            rate = next;
+        }
+    }
+
+    /// Whether it holds in half of the attempts. What is decided is not tried again.
+    fn holds_often(
+        &self,
+        rate: u64,
+        holds: &mut impl FnMut(u64) -> Result<bool, String>,
+    ) -> Result<bool, String> {
+        let (mut held, mut failed) = (0, 0);
+        while 2 * held < self.attempts && 2 * failed <= self.attempts {
+            if holds(rate)? {
+                held += 1;
+            } else {
+                failed += 1;
+            }
+        }
+        Ok(2 * held >= self.attempts)
+    }
+}
+
+impl Highest {
+    /// `rounds[r][s]`: messages a second of each sender in round r of side s.
+    fn of(rounds: &[Vec<u64>], senders: f64) -> Self {
+        let sides = rounds.first().map_or(0, Vec::len);
+        let of = |side: usize| rounds.iter().map(move |round| round[side] as f64 * senders);
+        let rates = (0..sides).map(|side| median(&of(side).collect::<Vec<_>>())).collect();
+        let ratios = (1..sides).map(|side| {
+            let ratios: Vec<f64> = of(side).zip(of(0)).map(|(rate, floor)| rate / floor).collect();
+            of(0).all(|floor| floor > 0.0).then(|| Estimate::of(&ratios))
+        });
+        Self { rates, ratios: ratios.collect(), rounds: rounds.len() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_side_is_found_in_each_round() {
+        // What each of them takes; the second one becomes slower while it is measured.
+        let (mut tried, limits) = (0, [10_000.0, 5_000.0]);
+        let found = rounds(2, |n, rate| {
+            tried += 1;
+            let limit = if n == 1 && tried > 120 { limits[n] / 2.0 } else { limits[n] };
+            Ok((rate as f64) <= limit)
+        });
+        let found = found.unwrap();
+        assert_eq!(found.len(), ROUNDS);
+        for round in &found {
+            let floor = round[0] as f64;
+            assert!((9_500.0..=10_000.0).contains(&floor), "{found:?}");
+        }
+        let (first, last) = (found[0][1] as f64, found[ROUNDS - 1][1] as f64);
+        assert!((4_750.0..=5_000.0).contains(&first), "{found:?}");
+        assert!((2_350.0..=2_500.0).contains(&last), "{found:?}");
+    }
+
+    #[test]
+    fn half_of_the_attempts_are_enough() {
+        let mut attempts = 0;
+        let odd = |_| {
+            attempts += 1;
+            Ok(attempts % 2 == 1 && attempts < 9)
+        };
+        assert_eq!(NEXT.find(1_000, odd), Ok(1_050));
+    }
+
+    #[test]
+    fn what_takes_nothing_has_no_rate() {
+        assert_eq!(NEXT.find(1_000, |_| Ok(false)), Ok(0));
+        let none = Highest::of(&[vec![0, 100], vec![0, 100]], 2.0);
+        assert_eq!(none.rates, [0.0, 200.0]);
+        assert_eq!(none.ratios, [None]);
+        assert_eq!(Highest::of(&[], 2.0), Highest::default());
+    }
+
+    #[test]
+    fn a_search_ends_whatever_holds() {
+        assert!(LIMITS.contains(&NEXT.find(1_000, |_| Ok(true)).unwrap()));
+        assert_eq!(NEXT.find(0, |rate| Ok(rate <= 23)), Ok(23), "by one where 5 % is less");
+        assert_eq!(NEXT.find(1_000, |rate| Ok(rate <= 600)).map(|rate| rate > 570), Ok(true));
+        assert!(NEXT.find(1_000, |_| Err("gone".to_owned())).is_err());
+    }
+
+    #[test]
+    fn rates_are_medians_and_ratios_have_intervals() {
+        let highest = Highest::of(&[vec![100, 80], vec![200, 140], vec![100, 75]], 10.0);
+        assert_eq!(highest.rates, [1_000.0, 800.0]);
+        let Estimate { median, low, high } = highest.ratios[0].unwrap();
+        assert!(median == 0.75 && low >= 0.7 && high <= 0.8, "{highest:?}");
+    }
+}
