@@ -31,8 +31,8 @@ struct Search {
 
 const FIRST: Search = Search { step: 1.15, attempts: 2 };
 const NEXT: Search = Search { step: 1.05, attempts: 4 };
-/// How far below the rate that was found last the next search begins, and how far it goes down
-/// where not even that one holds.
+/// How far below the highest rate so far the next search begins, and how far it goes down where not
+/// even that one holds.
 const BACK: f64 = 0.9;
 const DOWN: f64 = 0.5;
 
@@ -75,12 +75,14 @@ fn rounds(
         let find = |(n, from): (usize, &u64)| search.find(*from, |rate| holds(n, rate));
         from.iter().enumerate().map(find).collect()
     };
-    let mut found = try_all(&FIRST, &vec![BEGIN; sides])?;
+    let mut best = try_all(&FIRST, &vec![BEGIN; sides])?;
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
-        let from: Vec<u64> = found.iter().map(|rate| times(*rate, BACK)).collect();
-        found = try_all(&NEXT, &from)?;
-        rounds.push(found.clone());
+        // Not from what the last round has found: it may have met a bad moment.
+        let from: Vec<u64> = best.iter().map(|rate| times(*rate, BACK)).collect();
+        let found = try_all(&NEXT, &from)?;
+        best.iter_mut().zip(&found).for_each(|(best, found)| *best = (*best).max(*found));
+        rounds.push(found);
     }
     Ok(rounds)
 }
@@ -168,6 +170,18 @@ mod tests {
         let (first, last) = (found[0][1] as f64, found[ROUNDS - 1][1] as f64);
         assert!((4_750.0..=5_000.0).contains(&first), "{found:?}");
         assert!((2_350.0..=2_500.0).contains(&last), "{found:?}");
+    }
+
+    #[test]
+    fn a_bad_moment_costs_its_round_alone() {
+        let mut tried = 0;
+        let found = rounds(1, |_, rate| {
+            tried += 1;
+            Ok(rate <= 5_000 && !(50..90).contains(&tried))
+        });
+        let found: Vec<u64> = found.unwrap().into_iter().flatten().collect();
+        let good = found.iter().filter(|rate| (4_500..=5_000).contains(*rate)).count();
+        assert_eq!((good, found.len()), (ROUNDS - 1, ROUNDS), "{found:?}");
     }
 
     #[test]
