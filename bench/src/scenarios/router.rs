@@ -244,8 +244,7 @@ fn run_all(args: &Args) -> Result<bool, String> {
     let machine = Machine::this();
     let modes = names;
     let scenario = "S3".to_owned();
-    let rows = shown;
-    let report = Report { scenario, modes, rows, not_run, highest, machine, settings };
+    let report = Report { scenario, modes, rows: shown, not_run, highest, machine, settings };
     save(args, (&columns, cpus), &report)?;
     Ok(report.holds())
 }

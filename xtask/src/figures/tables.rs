@@ -231,8 +231,10 @@ pub(super) fn profile(record: &Value, what: &str) -> Option<String> {
     let name = what.trim_end_matches('s');
     let mut text = String::new();
     if what == "functions" {
-        text +=
-            &format!("Each turn walks through {} lines of 64 bytes of code.\n\n", record["lines"]);
+        text += &format!(
+            "Each turn walks through {} lines of 64 bytes of code.\n\n",
+            record["lines"].as_u64()?
+        );
     }
     text += &format!("| {name} | instructions | of all | reads and writes | misses: code |");
     text += " data |\n|---|---|---|---|---|---|\n";
@@ -268,6 +270,9 @@ mod tests {
         let line = "| `a.rs` | 1,500 | 25.0 % | 7 | 0.00 | 0.25 |";
         assert!(text.starts_with("| file | ") && text.contains(line), "{text}");
         assert_eq!(profile(&record, "functions"), None);
+        let record = serde_json::json!({"functions": [row("all", 6_000)], "lines": 533});
+        let text = profile(&record, "functions").expect("a whole record");
+        assert!(text.starts_with("Each turn walks through 533 lines of 64 bytes"), "{text}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Invariant: [`Core::write`] finds everything journalled and committed.
 
+mod act;
 mod deliver;
 mod finish;
 mod logon;
@@ -13,16 +14,15 @@ use std::hint::cold_path;
 use std::sync::Arc;
 
 use transfix_codec::frame::{self, SearchBudget};
-use transfix_codec::{CheckSumPolicy, FieldIndex, Garbled, Limits, Message, Tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Garbled, Limits, Tag};
 use transfix_session::{
-    Config, Disconnect, Now, Offer, Outbox, Remark, Role, Session, SessionId, State, Verdict,
+    Config, Disconnect, Now, Offer, Outbox, Role, Session, SessionId, State, Verdict,
 };
 use transfix_store::Store;
 use transfix_transport::prefetch;
 
-use crate::link::answers::Direction;
 use crate::link::callbacks::{Access, Callbacks};
-use crate::link::delivery::{Delivery, Handling};
+use crate::link::delivery::Delivery;
 use crate::link::desk::Desk;
 use crate::link::down::Down;
 use crate::link::events::Events;
@@ -347,133 +347,6 @@ impl Core {
         Ok(())
     }
 
-    /// Carries out the session's verdict on `message`, then on the held messages it has freed.
-    pub(crate) fn act(
-        &mut self,
-        now: Now,
-        message: &Message<'_>,
-        verdict: &Verdict,
-        left: &mut u32,
-    ) -> Result<(), Down> {
-        self.published.received(now.utc, message.bytes().len());
-        if self.delivery.wants_wire() {
-            cold_path();
-            let access = Access::look(&mut self.session, now);
-            self.delivery.show(Direction::Inbound, message.bytes(), access);
-        }
-        self.note_remarks(now);
-        let acted = self.act_on_one(now, message, verdict);
-        self.points.acted(now);
-        acted?;
-        if self.delivery.is_over() {
-            cold_path();
-            return Err(self.give_up(now));
-        }
-        self.act_on_held(now, left)
-    }
-
-    /// Carries out what the session makes of messages that were kept above a gap and have their
-    /// turn now, as far as this turn still takes messages.
-    #[inline]
-    pub(crate) fn act_on_held(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
-        if self.cut.is_none() && !self.session.holds_next() {
-            return Ok(());
-        }
-        self.act_on_all_held(now, left)
-    }
-
-    #[cold]
-    fn act_on_all_held(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
-        while *left > 0
-            && !self.is_behind()
-            && let Some(held) = self.session.take_held()
-        {
-            *left -= 1;
-            let mut index = std::mem::take(&mut self.held_index);
-            let mut acted = Ok(());
-            // It was whole and sound when it was kept.
-            if let Ok(message) = Message::parse(&held, &mut index, CheckSumPolicy::Ignore) {
-                self.expected = self.session.next_num_in();
-                let verdict = self.session.receive_held(now, &message, &mut self.out);
-                self.note_remarks(now);
-                acted = self.act_on_one(now, &message, &verdict);
-            }
-            self.held_index = index;
-            acted?;
-        }
-        self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
-    }
-
-    fn act_on_one(
-        &mut self,
-        now: Now,
-        message: &Message<'_>,
-        verdict: &Verdict,
-    ) -> Result<(), Down> {
-        if matches!(message.msg_type().as_bytes(), b"3" | b"5" | b"j") {
-            cold_path();
-            self.heed(now, message, verdict);
-        }
-        match verdict {
-            Verdict::Deliver => self.deliver(now, message, Handling::Offer)?,
-            other => self.act_on_other(now, message, other)?,
-        }
-        self.put_entries(now).map_err(Down::Store)
-    }
-
-    /// Carries out any verdict. Not inlined: a message that is delivered, which is the usual one,
-    /// does not walk over the code of the others.
-    #[inline(never)]
-    fn act_on_other(
-        &mut self,
-        now: Now,
-        message: &Message<'_>,
-        verdict: &Verdict,
-    ) -> Result<(), Down> {
-        match *verdict {
-            // The turn looks at it again when the application has answered.
-            Verdict::LogonOffered => {}
-            Verdict::Deliver => self.deliver(now, message, Handling::Offer)?,
-            Verdict::Throttled => self.deliver(now, message, Handling::Reject)?,
-            Verdict::Held => {}
-            // Not the application's: duplicates and rejected messages end here.
-            Verdict::Handled if message.msg_type().is_application() => {}
-            Verdict::Handled => {
-                self.points.heard(message);
-                self.with_application(now, |app, s| app.on_admin(message, s));
-            }
-            Verdict::LoggedOn => self.logged_on(now, message)?,
-            Verdict::Reset => self.reset(now, message)?,
-            Verdict::LoggedOnThenResend { begin, end } => {
-                // Before the application sends more, which is not asked for.
-                self.start_replay(now, begin, end);
-                self.logged_on(now, message)?;
-            }
-            Verdict::Resend { begin, end } => {
-                self.published.counters.resend_requests_in.add(1);
-                self.with_application(now, |app, s| app.on_admin(message, s));
-                self.note_request(now);
-                self.start_replay(now, begin, end);
-            }
-            Verdict::Disconnect(reason) => {
-                self.with_application(now, |app, s| app.on_admin(message, s));
-                if reason == Disconnect::ResendLoop {
-                    self.published.counters.resend_requests_in.add(1);
-                    self.note_request(now);
-                }
-                return Err(Down::Session(reason));
-            }
-        }
-        Ok(())
-    }
-
-    fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
-        self.events.resending(now, begin, end);
-        let last = self.session.next_num_out() - 1;
-        self.replay.start(begin, end, last, self.out.bytes().len());
-        self.replay_ticket = self.pending.last_ticket();
-    }
-
     /// How many of the `covered` bytes that begin with a garbled message go with it.
     pub(crate) fn lost_with(&mut self, inbox: &mut Inbox, covered: usize) -> usize {
         if !self.rules.validation.search_garbled {
@@ -617,26 +490,6 @@ impl Core {
         }
         self.with_application(now, |app, s| app.on_slow_consumer(is_slow, s));
         self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
-    }
-
-    fn note_remarks(&mut self, now: Now) {
-        while let Some(remark) = self.session.take_remark() {
-            cold_path();
-            self.events.remark(now, remark);
-            if let Remark::PassedOver(count) = remark {
-                self.published.counters.passed_over.add(count);
-            }
-        }
-    }
-
-    /// The counterparty has asked for messages: tells the application if it does so again and
-    /// again.
-    fn note_request(&mut self, now: Now) {
-        let times = self.session.same_resend_requests();
-        if times > 1 {
-            self.events.asked_again(now, times);
-            self.with_application(now, |app, s| app.on_resend_loop(times, s));
-        }
     }
 
     /// Lets others see where the session stands, and tells the application if that is a new state.
