@@ -9,3 +9,13 @@ pub mod ours;
 pub mod peer;
 pub mod scenarios;
 pub mod workload;
+
+/// How this program was built, in words: what its figures hold for.
+#[must_use]
+pub const fn built() -> &'static str {
+    match (cfg!(debug_assertions), option_env!("TRANSFIX_PROFILED")) {
+        (true, _) => "with debug assertions",
+        (false, None) => "optimized",
+        (false, Some(_)) => "optimized with a profile of its own work",
+    }
+}

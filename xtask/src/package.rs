@@ -9,16 +9,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Outcome, root, shown};
+use crate::pgo::{self, Profiled};
+use crate::{Outcome, root, served, shown};
 
-const USAGE: &str = "usage: cargo xtask package [--without-test | --container]
+const USAGE: &str = "usage: cargo xtask package [--profiled] [--without-test | --container]
 
 Makes the Debian package, its manual pages and completions, the list of its parts (SBOM) and the
 notes of the release under target/package. Then installs the package in a Debian of its own
 (target/package/system), runs its service as systemd would, and removes it: that needs root and
 debootstrap (Debian: apt-get install debootstrap). With buildah it builds the container file too,
 and runs the image. --without-test leaves all that out; --container does that of the container
-alone.";
+alone. With --profiled the package has the program that `cargo xtask pgo` builds, which needs less
+time a turn (book, Latency) and twice as long to build.";
 
 /// Programs that make a part, and the versions with which that was tried.
 const TOOLS: [(&str, &str); 2] = [("cargo-deb", "3.8.0"), ("cargo-cyclonedx", "0.5.9")];
@@ -28,10 +30,11 @@ const TOOLS: [(&str, &str); 2] = [("cargo-deb", "3.8.0"), ("cargo-cyclonedx", "0
 /// # Errors
 /// If a part cannot be made, or the package does not do what it should.
 pub fn run(args: &[String]) -> Outcome {
-    let is_tested = match args {
-        [] => true,
-        [flag] if flag == "--without-test" => false,
-        [flag] if flag == "--container" => return container_alone(),
+    let (profiled, rest): (Vec<_>, Vec<_>) = args.iter().partition(|arg| *arg == "--profiled");
+    let is_tested = match (profiled.len(), &rest[..]) {
+        (0 | 1, []) => true,
+        (0 | 1, [flag]) if *flag == "--without-test" => false,
+        (0, [flag]) if *flag == "--container" => return container_alone(),
         _ => return Err(USAGE.to_owned()),
     };
     if is_tested {
@@ -39,8 +42,11 @@ pub fn run(args: &[String]) -> Outcome {
     }
     let to = root().join("target/package");
     fs::create_dir_all(&to).map_err(|error| format!("{}: {error}", shown(&to)))?;
-    cargo(&["build", "--release", "--locked", "--package", "transfix-cli"])?;
-    let program = root().join("target/release/transfix");
+    let profiled = if profiled.is_empty() { None } else { Some(pgo::profiled()?) };
+    let program = match &profiled {
+        None => served::release_program()?,
+        Some(profiled) => profiled.program(),
+    };
     pages(&program, &to)?;
     notes(&to)?;
     let tools = root().join("target/tools");
@@ -51,10 +57,10 @@ pub fn run(args: &[String]) -> Outcome {
         }
     }
     sbom(&tools, &to)?;
-    let package = deb(&tools, &to)?;
+    let package = deb(&tools, &to, profiled.as_ref())?;
     let mut report = format!("made: {}", shown(&package));
     if is_tested {
-        report += &install::test(&package, &to.join("system"))?;
+        report += &install::test(&package, &program, &to.join("system"))?;
         report += &container::test(&program, &to)?;
     }
     Ok(report)
@@ -68,7 +74,7 @@ fn container_alone() -> Outcome {
     }
     let to = root().join("target/package");
     fs::create_dir_all(&to).map_err(|error| format!("{}: {error}", shown(&to)))?;
-    container::test(&crate::served::program()?, &to).map(|said| said.trim_start().to_owned())
+    container::test(&served::program()?, &to).map(|said| said.trim_start().to_owned())
 }
 
 fn cargo(args: &[&str]) -> Result<(), String> {
@@ -155,20 +161,21 @@ fn crates() -> Result<Vec<PathBuf>, String> {
     Ok(all.flatten().map(|one| PathBuf::from("crates").join(one.file_name())).collect())
 }
 
-/// The package of this architecture.
-fn deb(tools: &Path, to: &Path) -> Result<PathBuf, String> {
+/// The package of this architecture, with the program of `cargo build --release` or the other one.
+fn deb(tools: &Path, to: &Path, profiled: Option<&Profiled>) -> Result<PathBuf, String> {
     for old in fs::read_dir(to).into_iter().flatten().flatten() {
         if old.path().extension().is_some_and(|end| end == "deb") {
             let _ = fs::remove_file(old.path());
         }
     }
     let tool = tools.join("bin/cargo-deb");
-    done(
-        Command::new(tool)
-            .args(["--no-build", "--no-strip", "--package", "transfix-cli", "--output"])
-            .arg(to)
-            .current_dir(root()),
-    )?;
+    let mut makes = Command::new(tool);
+    makes.args(["--no-build", "--no-strip", "--package", "transfix-cli", "--output"]);
+    makes.arg(to).current_dir(root());
+    if let Some(Profiled { target, host }) = profiled {
+        makes.args(["--target", host]).env("CARGO_TARGET_DIR", target);
+    }
+    done(&mut makes)?;
     let made = fs::read_dir(to).into_iter().flatten().flatten().map(|file| file.path());
     let mut made = made.filter(|path| path.extension().is_some_and(|end| end == "deb"));
     made.next().ok_or_else(|| "cargo deb has made no package".to_owned())

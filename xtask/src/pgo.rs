@@ -34,24 +34,50 @@ pub fn run(args: &[String]) -> Outcome {
     if !args.is_empty() {
         return Err("usage: cargo xtask pgo".to_owned());
     }
+    let program = profiled()?.program();
+    Ok(format!("built with a profile of its own work: {}", program.display()))
+}
+
+/// Where cargo has put a program that was built with a profile.
+pub(crate) struct Profiled {
+    /// The target directory.
+    pub(crate) target: PathBuf,
+    /// The architecture, by which a directory in there is named.
+    pub(crate) host: String,
+}
+
+impl Profiled {
+    pub(crate) fn program(&self) -> PathBuf {
+        self.target.join(&self.host).join("release/transfix")
+    }
+}
+
+/// Builds it.
+///
+/// # Errors
+/// If `llvm-profdata` is missing, a build fails, or the program does.
+pub(crate) fn profiled() -> Result<Profiled, String> {
     let merges = profdata()?;
     let (dir, host) = (root().join(DIR), host()?);
     let (raw, profile) = (dir.join("raw"), dir.join("transfix.profdata"));
     // What another build has counted says nothing of this one; the first time there is nothing.
     let _ = fs::remove_dir_all(&raw);
-    let counting = build(&dir.join("counting"), &host, &flag("generate", &raw))?;
+    let counting = Profiled { target: dir.join("counting"), host: host.clone() };
+    build(&counting, &flag("generate", &raw), &[])?;
     let scratch = dir.join("scratch");
     fs::create_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
     for work in WORK {
-        let mut command = Command::new(&counting);
+        let mut command = Command::new(counting.program());
         command.args(work.split(' ')).current_dir(&scratch).stdout(Stdio::null());
         succeed(command, &format!("transfix {work}"))?;
     }
     let mut command = Command::new(merges);
     command.arg("merge").arg("-o").arg(&profile).arg(&raw);
     succeed(command, "llvm-profdata")?;
-    let program = build(&dir.join("profiled"), &host, &flag("use", &profile))?;
-    Ok(format!("built with a profile of its own work: {}", program.display()))
+    let built = Profiled { target: dir.join("profiled"), host };
+    // For `transfix --version --verbose`, and for the heads of benchmarks.
+    build(&built, &flag("use", &profile), &[("TRANSFIX_PROFILED", "yes")])?;
+    Ok(built)
 }
 
 fn flag(what: &str, path: &Path) -> String {
@@ -69,17 +95,18 @@ fn profdata() -> Result<PathBuf, String> {
 }
 
 /// Builds the program with one more flag, which build scripts don't get.
-fn build(target: &Path, host: &str, flag: &str) -> Result<PathBuf, String> {
+fn build(to: &Profiled, flag: &str, says: &[(&str, &str)]) -> Result<(), String> {
     let mut command = Command::new("cargo");
     command
         .current_dir(root())
-        .args(["build", "--release", "--locked", "--package", "transfix-cli", "--target", host])
-        .env("CARGO_TARGET_DIR", target)
+        .args(["build", "--release", "--locked", "--package", "transfix-cli", "--target"])
+        .arg(&to.host)
+        .env("CARGO_TARGET_DIR", &to.target)
+        .envs(says.iter().copied())
         // What the caller's own cargo has set would otherwise come before.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env("RUSTFLAGS", flag);
-    succeed(command, "the build")?;
-    Ok(target.join(host).join("release/transfix"))
+    succeed(command, "the build")
 }
 
 fn succeed(mut command: Command, what: &str) -> Result<(), String> {

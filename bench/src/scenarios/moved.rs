@@ -56,6 +56,8 @@ struct Run {
     name: String,
     settings: Value,
     machine: Value,
+    /// How the program was built; older ones don't say it.
+    built: Option<Value>,
     figures: Vec<Figure>,
 }
 
@@ -74,11 +76,10 @@ struct Figure {
 
 /// All runs of a directory.
 fn all(runs: &Runs) -> Vec<Run> {
-    let run = |name: String, of: &Value, figures: Option<Vec<Figure>>| Run {
-        name,
-        settings: of["settings"].clone(),
-        machine: of["machine"].clone(),
-        figures: figures.unwrap_or_default(),
+    let run = |name: String, of: &Value, figures: Option<Vec<Figure>>| {
+        let (machine, built) = machine(&of["machine"]);
+        let (settings, figures) = (of["settings"].clone(), figures.unwrap_or_default());
+        Run { name, settings, machine, built, figures }
     };
     let mut all: Vec<Run> = runs.round_trips.iter().map(round_trip).collect();
     for (scenario, of) in &runs.micro {
@@ -101,6 +102,13 @@ fn all(runs: &Runs) -> Vec<Run> {
     all
 }
 
+/// A machine, and how the program was built that ran on it.
+fn machine(of: &Value) -> (Value, Option<Value>) {
+    let mut machine = of.clone();
+    let built = machine.as_object_mut().and_then(|fields| fields.remove("built"));
+    (machine, built.filter(|built| built != ""))
+}
+
 fn round_trip(run: &Report) -> Run {
     let mut figures = Vec::new();
     for series in &run.series {
@@ -114,12 +122,9 @@ fn round_trip(run: &Report) -> Run {
             figures.push(Figure { what, shown, ratio, is_rate: false, rounds });
         }
     }
-    Run {
-        name: format!("{} {}", run.scenario, run.configuration),
-        settings: run.settings.clone(),
-        machine: run.machine.words().into(),
-        figures,
-    }
+    let (machine, built) = machine(&json!(run.machine));
+    let name = format!("{} {}", run.scenario, run.configuration);
+    Run { name, settings: run.settings.clone(), machine, built, figures }
 }
 
 /// A row of S2a, S2b or S4b.
@@ -234,6 +239,11 @@ fn remarks(before: &[Run], after: &[Run]) -> Vec<String> {
         if then.machine != now.machine {
             remarks.push(format!("{}: the machines differ", now.name));
         }
+        if let (Some(then), Some(built)) = (&then.built, &now.built)
+            && then != built
+        {
+            remarks.push(format!("{}: built {then} before, {built} after", now.name));
+        }
         if now.figures.is_empty() || then.figures.is_empty() {
             remarks.push(format!("{}: a run has no ratios, by an older program", now.name));
         }
@@ -315,6 +325,29 @@ mod tests {
             router: Some(router),
             throughput: Some(throughput),
             ..Runs::default()
+        }
+    }
+
+    #[test]
+    fn another_machine_and_another_build_are_told_apart() {
+        let with = |machine: Value| {
+            let runs = Runs { router: Some(json!({ "machine": machine })), ..Runs::default() };
+            all(&runs)
+        };
+        let was = with(json!({ "cpus": 2, "built": "optimized" }));
+        for (is, expected) in [
+            (json!({ "cpus": 2, "built": "optimized" }), vec![]),
+            // By a program that did not say it.
+            (json!({ "cpus": 2, "built": "" }), vec![]),
+            (json!({ "cpus": 4, "built": "optimized" }), vec!["S3: the machines differ"]),
+            (
+                json!({ "cpus": 2, "built": "with debug assertions" }),
+                vec!["S3: built \"optimized\" before, \"with debug assertions\" after"],
+            ),
+        ] {
+            let remarks = remarks(&was, &with(is));
+            let of_them = remarks.iter().filter(|remark| !remark.contains("no ratios"));
+            assert_eq!(of_them.collect::<Vec<_>>(), expected);
         }
     }
 

@@ -184,6 +184,9 @@ pub(crate) struct Machine {
     /// How the kernel chooses the speed of CPU 0.
     #[serde(default)]
     pub(crate) governor: String,
+    /// How the program was built that ran on it.
+    #[serde(default)]
+    pub(crate) built: String,
 }
 
 impl Machine {
@@ -201,12 +204,14 @@ impl Machine {
                 "" => "unknown".to_owned(),
                 governor => governor.to_owned(),
             },
+            built: crate::built().to_owned(),
         }
     }
 
     pub(crate) fn words(&self) -> String {
-        let Self { cpus, cpu_model, kernel, governor } = self;
-        format!("{cpu_model}, {cpus} CPUs, kernel {kernel}, governor {governor}")
+        let Self { cpus, cpu_model, kernel, governor, built } = self;
+        let built = if built.is_empty() { "unknown" } else { built };
+        format!("{cpu_model}, {cpus} CPUs, kernel {kernel}, governor {governor}; build: {built}")
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn version() -> Option<ExitCode> {
         if features.is_empty() { "none".to_owned() } else { features.join(", ") },
         std::env::consts::ARCH,
         std::env::consts::OS,
-        if cfg!(debug_assertions) { "with debug assertions" } else { "optimized" },
+        transfix_bench::built(),
         env!("CARGO_PKG_RUST_VERSION"),
         STANDARD.join(", "),
         env!("CARGO_PKG_LICENSE"),

@@ -31,8 +31,8 @@ pub(super) fn check_means() -> Result<(), String> {
     }
 }
 
-/// Installs, runs and removes the package. Returns what was seen.
-pub(super) fn test(package: &Path, system: &Path) -> Result<String, String> {
+/// Installs, runs and removes the package, which must have this program. Returns what was seen.
+pub(super) fn test(package: &Path, program: &Path, system: &Path) -> Result<String, String> {
     make(system)?;
     // What an earlier test has left there, if it failed.
     inside(system, &["apt-get", "purge", "-y", "-q", "transfix"]).ok();
@@ -55,6 +55,10 @@ pub(super) fn test(package: &Path, system: &Path) -> Result<String, String> {
         if !system.join(file).exists() && !system.join(file.trim_start_matches("usr/")).exists() {
             return Err(format!("the package has no /{file}"));
         }
+    }
+    let [made, installed] = [program, &system.join("usr/bin/transfix")].map(fs::read);
+    if made.map_err(|error| error.to_string())? != installed.map_err(|error| error.to_string())? {
+        return Err(format!("/usr/bin/transfix is not {}", program.display()));
     }
     inside(system, &["transfix", "--version", "--verbose"])?;
     inside(system, &["systemd-analyze", "verify", "--man=no", "transfix.service"])?;
