@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use transfix_codec::{
-    Body, Date, Decimal, MonthYear, Precision, Tag, Tenor, TimeOfDay, Timestamp, TzTimeOnly,
-    TzTimestamp, raw, value,
+    Body, Date, Decimal, MonthYear, Precision, Tag, Tenor, TimeOfDay, Timestamp, TimestampReader,
+    TzTimeOnly, TzTimestamp, raw, value,
 };
 
 const FIELD: Tag = Tag(9_999);
@@ -50,6 +50,10 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let _ = [value::country(bytes), value::currency(bytes), value::exchange(bytes)];
     let _ = (value::language(bytes), value::day_of_month(bytes));
+    let mut reader = TimestampReader::default();
+    for _ in 0..2 {
+        assert_eq!(reader.parse(bytes), Timestamp::parse(bytes));
+    }
     if let Some(time) = Timestamp::parse(bytes) {
         assert_eq!(Timestamp::from_parts(time.date(), time.time_of_day()), Some(time));
     }

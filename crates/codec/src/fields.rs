@@ -237,7 +237,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// Reason 1 if absent, 4 if empty.
-    #[inline]
+    #[inline(always)]
     pub fn required(&self, tag: Tag) -> Result<&'a [u8], Reject> {
         match self.raw(tag) {
             Some(value) if !value.is_empty() => Ok(value),

@@ -105,7 +105,7 @@ pub use prepared::{Prepared, PreparedLayout};
 pub use scan::{CheckSumPolicy, FieldIndex};
 pub use tag::Tag;
 pub use template::{Template, TemplateLayout};
-pub use time::Timestamp;
+pub use time::{Timestamp, TimestampReader};
 pub use time_of_day::{Offset, TimeOfDay, TzTimeOnly, TzTimestamp};
 pub use validate::{Rules, Scratch, Switches};
 pub use value::{Tenor, TenorUnit};

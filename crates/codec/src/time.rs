@@ -2,12 +2,16 @@
 //!
 //! The calendar is proleptic Gregorian; FIX has no offset and 23:59:60 for a leap second.
 
+mod reader;
+
 use core::fmt;
 
 use crate::date::civil;
 use crate::encode::moment::{Minute, seconds};
 use crate::precision::Precision;
 use crate::{Date, TimeOfDay};
+
+pub use reader::TimestampReader;
 
 const NANOS: i64 = 1_000_000_000;
 const DAY_S: i64 = 86_400;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use transfix_codec::{
     Body, CheckSumPolicy, Date, Decimal, FieldIndex, Fields, FrameWriter, Message, Misuse,
     MonthYear, Offset, Precision, Reject, RejectReason, Tag, Tenor, TimeOfDay, Timestamp,
-    TzTimeOnly, TzTimestamp,
+    TimestampReader, TzTimeOnly, TzTimestamp,
 };
 
 const FIELD: Tag = Tag(9_999);
@@ -197,6 +197,21 @@ proptest! {
     #[test]
     fn timestamps_read_as_the_plain_way(text in nearly_timestamp()) {
         prop_assert_eq!(Timestamp::parse(text.as_bytes()), plain_timestamp(&text), "{}", text);
+    }
+
+    #[test]
+    fn timestamps_one_after_another_read_as_each_alone(
+        texts in proptest::collection::vec((nearly_timestamp(), "(\\.[0-9:]{0,13})?"), 1..6),
+    ) {
+        let mut reader = TimestampReader::default();
+        for (text, fraction) in texts {
+            // Twice in the same second, and once more with a fraction.
+            let second = text.get(..17).unwrap_or(&text);
+            for text in [&text, second, &format!("{second}{fraction}")] {
+                let alone = Timestamp::parse(text.as_bytes());
+                prop_assert_eq!(reader.parse(text.as_bytes()), alone, "{}", text);
+            }
+        }
     }
 
     #[test]

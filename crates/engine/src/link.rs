@@ -493,7 +493,7 @@ impl Link {
 
 /// A message of so many bytes is done with. What the turn has sent so far is stored and written if
 /// it is as much as a batch may have, and more has come: else the turn does so at its end.
-#[inline]
+#[inline(always)]
 fn pass(
     core: &mut Core,
     (inbox, received): (&mut Inbox, &mut Received),

@@ -103,8 +103,14 @@ impl Session {
         Ok(())
     }
 
-    pub(crate) fn check_sending_time(&self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
-        let off = match message.timestamp(tag::SENDING_TIME) {
+    pub(crate) fn check_sending_time(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+    ) -> Result<(), Reject> {
+        let sent = message.raw(tag::SENDING_TIME).and_then(|value| self.sent.parse(value));
+        let sent = sent.map_or_else(|| message.timestamp(tag::SENDING_TIME), Ok);
+        let off = match sent {
             Ok(sent) => now.utc.since(sent).unsigned_abs(),
             // A time that no Timestamp can hold has the right form, and is off by centuries.
             Err(_) if message.raw(tag::SENDING_TIME).is_some_and(is_beyond_our_range) => u64::MAX,

@@ -299,7 +299,7 @@ impl Session {
     }
 
     /// What the Logon(A) proposes, if it is good but for its numbers.
-    fn terms(&self, now: Now, message: &Received<'_, '_>) -> Result<Offer, Refusal> {
+    fn terms(&mut self, now: Now, message: &Received<'_, '_>) -> Result<Offer, Refusal> {
         let seq = message.seq.map_err(|_| silent(LogonFault::MsgSeqNumMissing))?;
         if seq > MSG_SEQ_NUM_MAX {
             return Err(silent(LogonFault::MsgSeqNumTooHigh));

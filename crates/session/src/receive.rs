@@ -151,6 +151,7 @@ impl Session {
 
     /// Checks a message by its header, then by the dictionary: a message with wrong CompIDs is
     /// rejected for these, whatever else is wrong with it.
+    #[inline(always)]
     fn check(&mut self, now: Now, message: &Received<'_, '_>) -> Result<(), Reject> {
         self.check_header(now, message)?;
         if let Some(field) = message.longer_than(self.config.protocol.field_bytes_max) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use transfix_codec::encode::Header;
 use transfix_codec::{
-    Body, FrameWriter, Misuse, MsgType, Precision, Rules, Scratch, Timestamp, tag,
+    Body, FrameWriter, Misuse, MsgType, Precision, Rules, Scratch, Timestamp, TimestampReader, tag,
 };
 
 use crate::config::{ApplVerId, Config, Now, Role};
@@ -61,6 +61,8 @@ pub struct Session {
     /// By which messages are judged.
     pub(crate) rules: RuleSet,
     pub(crate) scratch: Scratch,
+    /// Reads SendingTime(52) of all messages.
+    pub(crate) sent: TimestampReader,
     /// What an operator should know of the last message.
     pub(crate) remark: Option<Remark>,
     /// The next numbers, inbound and outbound, when the link came up, or as an operator has set
@@ -126,6 +128,7 @@ impl Session {
             ending: None,
             rules: RuleSet::default(),
             scratch: Scratch::default(),
+            sent: TimestampReader::default(),
             remark: None,
             at_connection: (next_num_in, next_num_out),
             was_active: false,
@@ -495,6 +498,7 @@ impl Session {
     }
 
     /// Keeps the new frame: enters it for the journal, and uses its number.
+    #[inline(always)]
     fn note_written(&mut self, now: Now, kind: Kind, range: Range<usize>, out: &mut Outbox) -> u64 {
         let seq = self.next_num_out;
         out.entries.push(Entry::Frame { seq, kind, range });

@@ -275,6 +275,7 @@ pub(super) fn position(tags: &[Tag], tag: Tag) -> Option<usize> {
 
 /// The same of any number of tags: sixteen at once. The last loads overlap those in front of them,
 /// so that nothing is left for a loop.
+#[inline(always)]
 fn position_among(tags: &[Tag], tag: Tag) -> Option<usize> {
     let Some(last) = tags.len().checked_sub(16) else {
         let Some(last) = tags.len().checked_sub(4) else {

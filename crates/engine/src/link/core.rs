@@ -279,6 +279,7 @@ impl Core {
 
     /// Whether a turn that has left something unread goes on with it at once. Tells when it does
     /// not, since as much waits for the application as may, and when there is room again.
+    #[inline(always)]
     pub(crate) fn goes_on_reading(&mut self, now: Now, has_left: bool) -> bool {
         if has_left || self.is_told_full {
             cold_path();

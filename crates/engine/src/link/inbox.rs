@@ -106,6 +106,7 @@ impl Inbox {
 
     /// Makes room for `n` bytes behind the window: a partial message moves to the front, and a
     /// message longer than the buffer makes it grow (within the limit that framing enforces).
+    #[inline(always)]
     fn reserve(&mut self, n: usize) {
         if self.buffer.len() - self.end >= n {
             return;

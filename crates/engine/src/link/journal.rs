@@ -139,6 +139,7 @@ impl Journal {
     }
 
     /// Puts a message that the application has taken, if such are kept.
+    #[inline(always)]
     pub(super) fn put_inbound(
         &mut self,
         now: Now,

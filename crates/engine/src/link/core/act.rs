@@ -73,6 +73,7 @@ impl Core {
         self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
     }
 
+    #[inline(always)]
     fn act_on_one(
         &mut self,
         now: Now,

@@ -15,7 +15,7 @@ impl Core {
     /// Gives a message to the session; a Logon(A) that the session layer finds good to the
     /// application first. [`Verdict::LogonOffered`] if that answers later: then the message is to
     /// be given once more, when [`Core::hears_answer`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
         self.points.found(now);
         if message.msg_type() == b"A" && self.session.awaits_logon() {

@@ -71,6 +71,7 @@ impl Core {
     }
 
     /// Takes note of what the store has made safe since.
+    #[inline(always)]
     pub(crate) fn look_what_is_safe(&mut self, now: Now) -> Result<(), StoreError> {
         if self.pending.is_empty() {
             return Ok(());

@@ -1,0 +1,81 @@
+//! UTCTimestamps that come one after another, mostly several in one second.
+
+use core::hint::cold_path;
+
+use super::{NANOS, Timestamp};
+use crate::precision::fraction;
+
+/// Reads UTCTimestamps as [`Timestamp::parse`] does, in less time where one is of the same second
+/// as the one before: then only its fraction is read.
+///
+/// ```
+/// use transfix_codec::{Timestamp, TimestampReader};
+///
+/// let mut reader = TimestampReader::default();
+/// for text in ["20261121-09:28:25.623", "20261121-09:28:25.624", "20261121-09:28:61.000"] {
+///     assert_eq!(reader.parse(text.as_bytes()), Timestamp::parse(text.as_bytes()));
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct TimestampReader {
+    /// `YYYYMMDD` and `HH:MM:SS`, first byte lowest, of a second all of which is in range.
+    text: [u64; 2],
+    /// Nanoseconds from 1970 to this second.
+    start: i64,
+}
+
+impl Default for TimestampReader {
+    fn default() -> Self {
+        Self { text: [*b"19700101", *b"00:00:00"].map(u64::from_le_bytes), start: 0 }
+    }
+}
+
+impl TimestampReader {
+    /// Reads `YYYYMMDD-HH:MM:SS` with an optional fraction, of which nine digits are kept.
+    /// Picoseconds are cut off; second 60 counts as the first of the next minute. `None` if it is
+    /// no UTCTimestamp, or beyond the years 1678 to 2262.
+    #[inline]
+    pub fn parse(&mut self, value: &[u8]) -> Option<Timestamp> {
+        let (date, time) = Timestamp::split(value)?;
+        let (second, rest) = time.split_first_chunk::<8>()?;
+        let text = [*date, *second].map(u64::from_le_bytes);
+        if text != self.text {
+            cold_path();
+            return self.parse_of_another_second(value, text);
+        }
+        Some(Timestamp(self.start + i64::from(fraction(rest)?)))
+    }
+
+    #[cold]
+    fn parse_of_another_second(&mut self, value: &[u8], text: [u64; 2]) -> Option<Timestamp> {
+        let time = Timestamp::parse(value)?;
+        let start = time.0.checked_sub(time.0.rem_euclid(NANOS));
+        // The first and the last second that there are have a part which is out of range.
+        if let Some(start) = start.filter(|start| start.checked_add(NANOS).is_some()) {
+            *self = Self { text, start };
+        }
+        Some(time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn the_first_and_the_last_second_are_read_as_others() {
+        let mut reader = TimestampReader::default();
+        for ns in [i64::MIN, i64::MIN + 1, i64::MAX, i64::MAX - 1, 0, NANOS - 1, -1] {
+            let text = Timestamp(ns).to_string();
+            for text in [&text, &text[..17], &text, &text[..21]] {
+                let expected = Timestamp::parse(text.as_bytes());
+                assert_eq!(reader.parse(text.as_bytes()), expected, "{text}");
+            }
+        }
+        let beyond = ["16770921-00:12:43.145224191", "22620411-23:47:16.854775808"];
+        for text in beyond {
+            assert_eq!(reader.parse(text.as_bytes()), None, "{text}");
+        }
+    }
+}
