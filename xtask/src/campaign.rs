@@ -50,6 +50,7 @@ const CHECKS: &[Check] = &[
             "crates/engine/src/drive",
             "crates/engine/src/link",
             "xtask/src/hostile",
+            "xtask/src/served.rs",
         ],
         short: &["xtask hostile --short"],
         long: &["xtask hostile"],
@@ -77,7 +78,13 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "processes killed under load",
-        about: &["crates/store", "crates/engine", "crates/cli", "xtask/src/crash.rs"],
+        about: &[
+            "crates/store",
+            "crates/engine",
+            "crates/cli",
+            "xtask/src/crash.rs",
+            "xtask/src/served.rs",
+        ],
         short: &["xtask crash --loops 20"],
         long: &["xtask crash --loops 1000"],
     },

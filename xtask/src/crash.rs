@@ -1,13 +1,16 @@
 //! `cargo xtask crash --loops N`: kills real processes under load, N times, and compares the
 //! journals of both sides.
 //!
-//! The loop itself is the test `kill` of the command line; here it kills the program as users build
+//! The loop itself is a test of the command line; here it kills the program as users build
 //! it, and runs as long as is wanted.
 
 use std::process::Command;
 
 use crate::served::release_program;
 use crate::{Outcome, root};
+
+/// Of the command line; the store has a program of the same name, with another test.
+const TEST: &str = "kills_lose_and_double_nothing";
 
 const USAGE: &str = "usage: cargo xtask crash [--loops N] [--seed S]
 
@@ -37,7 +40,7 @@ pub fn run(args: &[String]) -> Outcome {
     let mut command = Command::new("cargo");
     // `--workspace` gives the same features as `cargo test --workspace`: nothing is built twice.
     command
-        .args(["test", "--workspace", "--test", "kill", "--", "--nocapture"])
+        .args(["test", "--workspace", "--test", "kill", "--", "--exact", TEST, "--nocapture"])
         .env("TRANSFIX_KILLS", loops.to_string())
         .env("TRANSFIX_PROGRAM", program)
         .current_dir(root());

@@ -37,7 +37,8 @@ verbs:
                                          parts, of bytes that are made to cost much; say where
                                          those of a turn are spent
   journald                               let a real journald take the events of a venue
-  package [--without-test | --container] make the Debian package, pages, SBOM and release notes;
+  package [--profiled] [--without-test] | package --container
+                                         make the Debian package, pages, SBOM and release notes;
                                          install, run and remove it in a system of its own; build
                                          the container file and run the image, with buildah
   metrics                                let a real Prometheus read the metrics of a venue, and

@@ -12,15 +12,15 @@ use std::process::Command;
 use crate::pgo::{self, Profiled};
 use crate::{Outcome, root, served, shown};
 
-const USAGE: &str = "usage: cargo xtask package [--profiled] [--without-test | --container]
+const USAGE: &str = "usage: cargo xtask package [--profiled] [--without-test] | --container
 
 Makes the Debian package, its manual pages and completions, the list of its parts (SBOM) and the
 notes of the release under target/package. Then installs the package in a Debian of its own
 (target/package/system), runs its service as systemd would, and removes it: that needs root and
 debootstrap (Debian: apt-get install debootstrap). With buildah it builds the container file too,
 and runs the image. --without-test leaves all that out; --container does that of the container
-alone. With --profiled the package has the program that `cargo xtask pgo` builds, which needs less
-time a turn (book, Latency) and twice as long to build.";
+alone. With --profiled the package has the program that `cargo xtask pgo` builds, whose
+round trips are shorter (book, Latency), and which takes three times as long to build.";
 
 /// Programs that make a part, and the versions with which that was tried.
 const TOOLS: [(&str, &str); 2] = [("cargo-deb", "3.8.0"), ("cargo-cyclonedx", "0.5.9")];

@@ -1,6 +1,6 @@
 //! `cargo xtask pgo`: the program `transfix` built with a profile of its own work.
 //!
-//! A turn walks through more code than the first cache holds, a fourth of it branches that are
+//! A turn walks through more code than the first cache holds, part of it branches that are
 //! never taken. A compiler that knows which ones these are puts them elsewhere. Three steps: build
 //! with counters, let benchmarks and the demo run, build with what was counted.
 

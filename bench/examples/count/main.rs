@@ -1,4 +1,5 @@
-//! Micro-benchmarks, to be run under callgrind or a profiler. `turn N` takes N turns of a link,
+//! Micro-benchmarks, to be run under callgrind or a profiler. `turn N` takes N turns of a link
+//! with orders of one second, `turn seldom N` with orders each of which is of another second,
 //! `points N` as many with latency points and without them, in slices that take turns;
 //! `codec OPERATION SET N` carries out one operation of the codec, and `store append N` and
 //! `store read N` put messages into a file store and read them back; all print ns for each.
@@ -59,12 +60,12 @@ fn now() -> Now {
     Now { utc, monotonic_ns: 1_000_000_000 }
 }
 
-fn frame(out: &mut Vec<u8>, msg_type: &[u8], seq: u64, fields: &[u8]) {
+fn frame(out: &mut Vec<u8>, msg_type: &[u8], (seq, sent): (u64, Timestamp), fields: &[u8]) {
     out.clear();
     let mut frame = FrameWriter::new(out, b"FIX.4.2", msg_type);
     frame.raw(b"49=INCA\x0156=TW\x01");
     frame.header_uint(tag::MSG_SEQ_NUM, seq);
-    frame.header_timestamp(tag::SENDING_TIME, now().utc, Precision::Millis);
+    frame.header_timestamp(tag::SENDING_TIME, sent, Precision::Millis);
     frame.raw(fields);
     // Ours, and well formed.
     let _ = frame.finish();
@@ -79,7 +80,8 @@ struct Turns {
 }
 
 impl Turns {
-    fn new(n: u64, latency_points: bool) -> Result<Self, String> {
+    /// `seconds`: in how many seconds the orders are sent, in turn.
+    fn new(n: u64, latency_points: bool, seconds: u64) -> Result<Self, String> {
         let name = format!("transfix-turn-{latency_points}-{}", std::process::id());
         let dir = std::env::temp_dir().join(name);
         let id = SessionId::new(BeginString::Fix42, "TW", "INCA");
@@ -87,14 +89,15 @@ impl Turns {
         settings.latency_points = latency_points;
         let mut probe = Probe::new(&dir, &settings, Box::new(Venue { ids: 0 }), now())?;
         let (mut bytes, mut answer) = (Vec::new(), vec![0; 4096]);
-        frame(&mut bytes, b"A", 1, b"98=0\x01108=30\x01");
+        frame(&mut bytes, b"A", (1, now().utc), b"98=0\x01108=30\x01");
         if probe.turn(&bytes, now(), &mut answer) == 0 {
             return Err("no logon".to_owned());
         }
         let order = b"11=5000\x0121=1\x0155=EU\x0154=1\x0160=20261121-12:00:00.123\x0140=2\x01\
             38=5\x0159=0\x0144=30\x01";
         let orders = (0..n).map(|i| {
-            frame(&mut bytes, b"D", i + 2, order);
+            let sent = Timestamp(now().utc.0 - (i % seconds * 1_000_000_000) as i64);
+            frame(&mut bytes, b"D", (i + 2, sent), order);
             bytes.clone()
         });
         let orders = orders.collect();
@@ -121,8 +124,8 @@ impl Drop for Turns {
     }
 }
 
-fn turns(n: u64, pause_ns: u64) -> Result<(), String> {
-    let (mut turns, mut ns) = (Turns::new(n, true)?, 0);
+fn turns(n: u64, pause_ns: u64, seconds: u64) -> Result<(), String> {
+    let (mut turns, mut ns) = (Turns::new(n, true, seconds)?, 0);
     for i in 0..turns.orders.len() {
         ns += turns.take(i, pause_ns)?;
     }
@@ -136,7 +139,7 @@ const SLICE: usize = 1_000;
 /// What latency points cost: slices with them and without them take turns, and the median of the
 /// differences counts.
 fn points(n: u64) -> Result<(), String> {
-    let mut sides = [Turns::new(n, true)?, Turns::new(n, false)?];
+    let mut sides = [Turns::new(n, true, 1)?, Turns::new(n, false, 1)?];
     let mut found = Vec::new();
     for first in (0..n as usize).step_by(SLICE) {
         let slice = first..(first + SLICE).min(n as usize);
@@ -221,9 +224,10 @@ fn number(text: &str) -> Result<u64, String> {
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let done = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["turn", n] => number(n).and_then(|n| turns(n, 0)),
+        ["turn", n] => number(n).and_then(|n| turns(n, 0, 1)),
+        ["turn", "seldom", n] => number(n).and_then(|n| turns(n, 0, 60)),
         // A turn a millisecond finds its code and data as far away as they are between orders.
-        ["paced", n] => number(n).and_then(|n| turns(n, 1_000_000)),
+        ["paced", n] => number(n).and_then(|n| turns(n, 1_000_000, 1)),
         ["points", n] => number(n).and_then(points),
         ["codec", operation, set, n] => number(n).and_then(|n| codec(operation, set, n)),
         ["store", operation @ ("append" | "read"), n] => {
@@ -232,7 +236,7 @@ fn main() -> ExitCode {
         ["hostile", shape, n] => number(n).and_then(|n| hostile::run(shape, n as usize)).map(|n| {
             println!("{n} bytes");
         }),
-        _ => Err("usage: count turn N | paced N | points N | codec OPERATION SET N | \
+        _ => Err("usage: count turn [seldom] N | paced N | points N | codec OPERATION SET N | \
                   store append N | store read N | hostile SHAPE N"
             .to_owned()),
     };

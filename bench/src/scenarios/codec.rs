@@ -198,6 +198,7 @@ fn show(args: &Args, report: &Report) -> Result<(), String> {
     if args.json {
         return print_line(&json);
     }
+    print_line(&format!("{}\n", report.machine.words()))?;
     // The page's own lines, one pair for each framework.
     for row in &report.rows {
         if [TO_STRING, FROM_STRING].contains(&row.operation) {

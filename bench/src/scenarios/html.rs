@@ -2,11 +2,13 @@
 
 mod others;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use serde::Deserialize;
+
 use super::page::{PAGES, Page};
-use super::report::{Kind, Report, Series, us};
+use super::report::{Kind, Machine, Report, Series, us};
 use super::summary::Estimate;
 use super::svg::{Axis, COLORS, Chart, Line, escaped};
 
@@ -21,6 +23,16 @@ pub(super) struct Runs {
     pub(super) router: Option<serde_json::Value>,
     /// What is measured in memory, by the number of its scenario.
     pub(super) micro: BTreeMap<String, serde_json::Value>,
+}
+
+impl Runs {
+    /// What they ran on, and how the program was built; each once.
+    fn machines(&self) -> BTreeSet<String> {
+        let others = self.micro.values().chain(&self.router).chain(&self.throughput);
+        let others = others.filter_map(|run| Machine::deserialize(&run["machine"]).ok());
+        let round_trips = self.round_trips.iter().map(|run| run.machine.words());
+        round_trips.chain(others.map(|machine| machine.words())).collect()
+    }
 }
 
 const STYLE: &str = include_str!("report.css");
@@ -45,9 +57,8 @@ pub(super) fn page(runs: &Runs) -> String {
     let by_page = |page: &Page| {
         runs.round_trips.iter().filter(|run| run.scenario == page.scenario).collect::<Vec<_>>()
     };
-    let machine = runs.round_trips.first().map(|run| run.machine.words());
     let _ = write!(body, "<h1>Transfix: benchmarks</h1>");
-    if let Some(machine) = machine {
+    for machine in runs.machines() {
         let _ = write!(body, "<p>{}</p>", escaped(&machine));
     }
     body += "<p class=\"dim\">Engine, floor and other engines took turns in rounds; ratios are \
@@ -354,5 +365,22 @@ mod tests {
         };
         let text = page(&none);
         assert!(text.starts_with("<!doctype html>") && text.ends_with("</html>\n"));
+    }
+
+    #[test]
+    fn each_machine_and_build_is_named_once() {
+        let on = |built: &str| {
+            let machine = Machine { built: built.to_owned(), ..Machine::this() };
+            serde_json::json!({ "machine": machine, "rows": [] })
+        };
+        let runs = Runs {
+            router: Some(on("optimized")),
+            throughput: Some(on("another way")),
+            micro: [("S2a".to_owned(), on("optimized")), ("S4b".to_owned(), "{}".into())].into(),
+            ..Runs::default()
+        };
+        let machines: Vec<String> = runs.machines().into_iter().collect();
+        assert_eq!(machines.len(), 2, "{machines:?}");
+        assert!(machines[0].ends_with("another way") && machines[1].ends_with("optimized"));
     }
 }

@@ -273,7 +273,12 @@ fn verdict(was: Estimate, is: Estimate, is_rate: bool) -> String {
         (is_more, _) if is_more == is_rate => "faster",
         _ => "slower",
     };
-    format!("{words} by {:.0} %", percent.abs())
+    // A router that held no rate before has no percentage of it.
+    if percent.is_finite() {
+        format!("{words} by {:.0} %", percent.abs())
+    } else {
+        words.to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -292,6 +297,7 @@ mod tests {
             assert_eq!(verdict(was, is, false), expected);
             assert_eq!(verdict(was, is, true), of_a_rate);
         }
+        assert_eq!(verdict(estimate(0.0, 0.0, 0.0), was, true), "faster");
     }
 
     /// Files of two runs, the second with other ratios.

@@ -188,6 +188,7 @@ fn run_all(args: &Args) -> Result<(), String> {
     if args.json {
         return print_line(&json);
     }
+    print_line(&format!("{}\n", report.machine.words()))?;
     print_line(&report.to_string())?;
     print_line(&format!(
         "Picture of the cost by the number of sessions: {out}/throughput.svg; `transfix bench \

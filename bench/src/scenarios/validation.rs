@@ -217,6 +217,7 @@ fn show(args: &Args, report: &Report) -> Result<(), String> {
     if args.json {
         return print_line(&json);
     }
+    print_line(&format!("{}\n", report.machine.words()))?;
     let mut table = Table::new();
     table.load_style(TABLE);
     table.set_header(["Method", "Runtime", "Mean", "Error", "StdDev", "Median"]);

@@ -104,7 +104,7 @@ pub(super) fn router(record: &Value) -> Option<String> {
                 text += &format!(", of the floor {}", interval(median, low, high));
             }
         }
-        text += ".\n";
+        text += if runs["highest_ratios"].is_null() { "; by one search.\n" } else { ".\n" };
     }
     for not_run in runs["not_run"].as_array().into_iter().flatten() {
         text += &format!("\nNot measured: {}.\n", not_run.as_str()?);
@@ -329,7 +329,7 @@ mod tests {
         });
         let begin = "\nHighest rate without a queue that grows, messages a second: floor 263,480";
         let text = router(&record).expect("a whole record");
-        assert!(text.ends_with(&format!("{begin}, mode-a 199,220, mode-b 99,050.")), "{text}");
+        assert!(text.ends_with(&format!("{begin}, mode-a 199,220, mode-b 99,050; by one search.")));
         record["runs"]["highest_ratios"] =
             serde_json::json!([{"median": 0.75, "low": 0.7, "high": 0.8}, null]);
         let text = router(&record).expect("a whole record");

@@ -262,6 +262,7 @@ fn tell(args: &Args, report: &Report, which: &str) -> Result<bool, String> {
 }
 
 fn show(args: &Args, report: &Report) -> Result<(), String> {
+    say(&report.machine.words())?;
     say(&report.check.to_string())?;
     let sides = [(&report.client, "client:"), (&report.server, "server:")];
     for (side, prefix) in sides {

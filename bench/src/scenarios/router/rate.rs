@@ -1,7 +1,7 @@
 //! The highest rate that floor and routers take without a queue that grows.
 //!
 //! It is found in rounds, in each of which all of them take turns: so a rate has an interval, and a
-//! machine that slows down in the middle slows down all.
+//! minute in which the machine is slow spoils one round, not one side.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +17,8 @@ const ROUNDS: usize = 5;
 
 /// Where the first search begins: messages of each sender in a second.
 const BEGIN: u64 = 200;
-/// Three messages a slice: at lower rates a slice says nothing, at higher ones nobody asks.
+/// Below the lower one a slice has fewer than three messages, which says nothing; the upper one
+/// only ends the search.
 const LIMITS: RangeInclusive<u64> = 20..=10_000_000;
 const SLICE_NS: u64 = 150_000_000;
 
@@ -42,8 +43,8 @@ pub(super) struct Highest {
     /// Messages a second, medians of the rounds; 0 if none held.
     #[serde(rename = "highest")]
     pub(super) rates: Vec<f64>,
-    /// The modes' ones as parts of the floor's, by the rounds; none if the floor held no rate in
-    /// one.
+    /// Each mode's rate divided by the floor's of the same round; `None` if the floor held no rate
+    /// in some round.
     #[serde(rename = "highest_ratios")]
     pub(super) ratios: Vec<Option<Estimate>>,
     /// How many rounds.

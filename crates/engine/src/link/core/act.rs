@@ -103,6 +103,7 @@ impl Core {
         match *verdict {
             // The turn looks at it again when the application has answered.
             Verdict::LogonOffered => {}
+            // Not from `act_on_one`, which delivers by itself.
             Verdict::Deliver => self.deliver(now, message, Handling::Offer)?,
             Verdict::Throttled => self.deliver(now, message, Handling::Reject)?,
             Verdict::Held => {}
