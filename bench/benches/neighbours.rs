@@ -7,6 +7,9 @@
 //! Slices take turns between a floor (one thread in epoll that sends back what it has read, a read
 //! and a write for each socket in its turn), an engine with one worker, and one that calls its
 //! applications in threads of their own.
+//!
+//! Both clients share a CPU, and what is asked is what the venue costs: so the quiet one runs first
+//! there, by a real-time priority, which only root may give.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time, and paces what it measures")]
 
@@ -15,6 +18,7 @@ mod side;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -171,6 +175,28 @@ impl Client {
     }
 }
 
+/// Lets the calling thread run before all others of its CPU, until this is dropped.
+struct First(String);
+
+impl First {
+    /// `None` if the system does not allow it.
+    fn of_its_cpu() -> Option<Self> {
+        let first = Self(rustix::thread::gettid().as_raw_nonzero().to_string());
+        first.schedule(&["--fifo", "--pid", "1"]).then_some(first)
+    }
+
+    fn schedule(&self, how: &[&str]) -> bool {
+        let set = Command::new("chrt").args(how).arg(&self.0).stderr(Stdio::null()).status();
+        set.is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for First {
+    fn drop(&mut self) {
+        assert!(self.schedule(&["--other", "--pid", "0"]), "a priority can be given back");
+    }
+}
+
 /// Nanoseconds of each round trip of a quiet client beside a loud one.
 fn slice(address: SocketAddr, how: Loud) -> Vec<u64> {
     let mut quiet = Client::new("QUIET", address);
@@ -178,6 +204,7 @@ fn slice(address: SocketAddr, how: Loud) -> Vec<u64> {
     let is_over = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&is_over);
     let loud = thread::spawn(move || loud.make_noise(how, &told));
+    let first = First::of_its_cpu();
     let round_trip = |_| {
         thread::sleep(PACE);
         let begun = Instant::now();
@@ -185,6 +212,7 @@ fn slice(address: SocketAddr, how: Loud) -> Vec<u64> {
         begun.elapsed().as_nanos() as u64
     };
     let mut ns: Vec<u64> = (0..ORDERS).map(round_trip).collect();
+    drop(first);
     is_over.store(true, Ordering::Relaxed);
     loud.join().unwrap();
     // The next slice logs on anew.
@@ -212,6 +240,9 @@ fn main() {
                 }
             }
         }
+    }
+    if First::of_its_cpu().is_none() {
+        println!("its client runs beside the loud one as the system likes (no root, or no chrt)");
     }
     println!("a quiet session, medians of {} slices of {ORDERS} orders, in µs", ROUNDS - 1);
     for (a, name) in names.into_iter().enumerate() {
