@@ -17,6 +17,8 @@ pub struct Found {
     pub skipped: usize,
     /// Bytes that wait for more.
     pub left: Vec<u8>,
+    /// A message that is too long and has not come whole: its declared length and bytes to come.
+    pub too_long: Option<(usize, usize)>,
 }
 
 /// Takes `stream` apart as a link does that reads `chunks` bytes at a time, in turn.
@@ -37,7 +39,21 @@ pub fn take_apart(stream: &[u8], chunks: &[usize], limits: Limits) -> Found {
 
 fn split_all(found: &mut Found, limits: Limits) {
     loop {
+        // No byte inside a declared body ever starts a message.
+        if let Some((end, to_come)) = found.too_long.take() {
+            let taken = to_come.min(found.left.len());
+            found.left.drain(..taken);
+            found.skipped += taken;
+            if taken < to_come {
+                found.too_long = Some((end, to_come - taken));
+                return;
+            }
+        }
         match frame::split(&found.left, limits) {
+            Frame::TooLong { end } => {
+                assert!(end > limits.message_bytes_max, "within the limit");
+                found.too_long = Some((end, end));
+            }
             Frame::Whole(end) => {
                 assert!(end > 0 && end <= found.left.len() && end <= limits.message_bytes_max);
                 found.frames.push(found.left.drain(..end).collect());

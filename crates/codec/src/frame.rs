@@ -3,6 +3,8 @@
 //! Invariants: a split of the stream at any byte gives the same frames; the result never points
 //! beyond the input; each call that does not answer [`Frame::Partial`] makes progress.
 
+use alloc::vec::Vec;
+
 use crate::encode::text::three;
 use crate::scan::prefetch;
 use crate::{Garbled, SOH, digits};
@@ -34,6 +36,13 @@ pub enum Frame {
         /// What was wrong.
         reason: Garbled,
     },
+    /// A message longer than [`Limits::message_bytes_max`]. Drop all of it, however little has
+    /// come: bytes of its body must not be taken for a message. [`TooLong`] does so.
+    TooLong {
+        /// The length that BodyLength(9) declares for the whole message, in bytes. It may exceed
+        /// the input.
+        end: usize,
+    },
 }
 
 const START: &[u8] = b"8=FIX";
@@ -41,8 +50,8 @@ const START: &[u8] = b"8=FIX";
 const TRAILER_LEN: usize = 7;
 /// The longest BeginString(8) in use is `FIXT.1.1`; anything much longer is garbage.
 const BEGIN_STRING_MAX: usize = 16;
-/// Digits of BodyLength(9); nine cannot overflow a `u32`.
-const BODY_LENGTH_DIGITS_MAX: usize = 9;
+/// Digits of BodyLength(9); eighteen cannot overflow a `u64`.
+const BODY_LENGTH_DIGITS_MAX: usize = 18;
 
 /// Looks at the start of `bytes`, as far as they have come.
 ///
@@ -115,12 +124,12 @@ pub fn message_within(
     }
     let starts = covered.windows(START.len()).enumerate().skip(1).filter(|(_, w)| *w == START);
     starts.map(|(at, _)| at).find(|at| match judge(&bytes[*at..], limits) {
-        Ok(Some(end)) => {
+        Judged::Whole(end) => {
             let (summed, trailer) = bytes[*at..at + end].split_at(end - TRAILER_LEN);
             budget.pays(end) && trailer[3..6] == crate::raw::check_sum(summed)
         }
-        Ok(None) => true,
-        Err(_) => false,
+        Judged::Partial => true,
+        Judged::TooLong(_) | Judged::Not(..) => false,
     })
 }
 
@@ -156,6 +165,92 @@ impl SearchBudget {
             self.left = left;
         }
         left.is_some()
+    }
+}
+
+/// A message longer than the limit, which is dropped as it comes. Its memory is bounded: the first
+/// bytes, in which the header stands, are kept, and CheckSum(10) is summed up.
+///
+/// ```
+/// use transfix_codec::frame::{self, Frame, Limits, TooLong};
+///
+/// let heartbeat = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
+/// let limits = Limits { message_bytes_max: 20 };
+/// assert_eq!(frame::split(&heartbeat[..15], limits), Frame::TooLong { end: 26 });
+/// let mut message = TooLong::new(26);
+/// assert_eq!(message.take(&heartbeat[..15]), 15);
+/// assert_eq!(message.outcome(), None);
+/// let rest = [&heartbeat[15..], b"8=FIX"].concat();
+/// assert_eq!(message.take(&rest), 11);
+/// assert_eq!(message.outcome(), Some(Ok(())));
+/// assert_eq!(message.head(), heartbeat);
+/// ```
+#[derive(Debug)]
+pub struct TooLong {
+    end: usize,
+    taken: usize,
+    /// Of the bytes before CheckSum(10).
+    sum: u8,
+    head: Vec<u8>,
+    /// The last byte of the body, and CheckSum(10) with its delimiter.
+    tail: [u8; TAIL_LEN],
+}
+
+/// The last byte of the body and [`TRAILER_LEN`].
+const TAIL_LEN: usize = TRAILER_LEN + 1;
+/// Bytes kept of a message that is too long: the standard header fits.
+const HEAD_BYTES_MAX: usize = 1 << 10;
+
+impl TooLong {
+    /// A message of `end` bytes, as in [`Frame::TooLong`]; none of them has been taken.
+    #[must_use]
+    pub const fn new(end: usize) -> Self {
+        Self { end, taken: 0, sum: 0, head: Vec::new(), tail: [0; TAIL_LEN] }
+    }
+
+    /// The declared length of the message, in bytes.
+    #[must_use]
+    pub const fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Takes the next bytes of the stream. Returns how many of them belong to the message: all,
+    /// unless it ends before.
+    pub fn take(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(self.end - self.taken);
+        let bytes = &bytes[..taken];
+        let head = bytes.len().min(HEAD_BYTES_MAX.saturating_sub(self.taken));
+        self.head.extend_from_slice(&bytes[..head]);
+        let summed = self.end.saturating_sub(TRAILER_LEN + self.taken).min(taken);
+        self.sum = self.sum.wrapping_add(crate::scan::sum(&bytes[..summed]));
+        let from = self.end.saturating_sub(TAIL_LEN + self.taken).min(taken);
+        for (i, byte) in bytes.iter().enumerate().skip(from) {
+            self.tail[self.taken + i + TAIL_LEN - self.end] = *byte;
+        }
+        self.taken += taken;
+        taken
+    }
+
+    /// Whether CheckSum(10) is where BodyLength(9) says, and right. `None` until the message is
+    /// over.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Result<(), Garbled>> {
+        if self.taken < self.end {
+            return None;
+        }
+        let [last, trailer @ ..] = &self.tail;
+        if *last != SOH || !is_trailer(trailer) {
+            return Some(Err(Garbled::BodyLength));
+        }
+        let right = three(u64::from(self.sum)).to_le_bytes();
+        Some(if trailer[3..6] == right[..3] { Ok(()) } else { Err(Garbled::CheckSum) })
+    }
+
+    /// The first fields of the message as far as they were kept, each with its delimiter.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        let whole = self.head.iter().rposition(|&b| b == SOH).map_or(0, |at| at + 1);
+        &self.head[..whole]
     }
 }
 
@@ -218,41 +313,59 @@ fn whole(bytes: &[u8]) -> Option<usize> {
 #[cold]
 fn look(bytes: &[u8], limits: Limits) -> Frame {
     match judge(bytes, limits) {
-        Ok(Some(end)) => Frame::Whole(end),
-        Ok(None) => Frame::Partial,
-        Err((from, reason)) => garbled(bytes, from, reason),
+        Judged::Whole(end) => Frame::Whole(end),
+        Judged::Partial => Frame::Partial,
+        Judged::TooLong(end) => Frame::TooLong { end },
+        Judged::Not(from, reason) => garbled(bytes, from, reason),
     }
 }
 
-/// The length of the message at the start of the bytes, `None` if it has not come whole yet. The
-/// error says from where on the next message is searched, and what is wrong.
-fn judge(bytes: &[u8], limits: Limits) -> Result<Option<usize>, (usize, Garbled)> {
+enum Judged {
+    /// A message of this length.
+    Whole(usize),
+    /// The start of a message.
+    Partial,
+    /// A message of this declared length, which exceeds the limit.
+    TooLong(usize),
+    /// No message; the search for the next one begins at this offset.
+    Not(usize, Garbled),
+}
+
+fn judge(bytes: &[u8], limits: Limits) -> Judged {
     let compared = bytes.len().min(START.len());
     if bytes[..compared] != START[..compared] {
-        return Err((0, Garbled::BeginString));
+        return Judged::Not(0, Garbled::BeginString);
     }
     if bytes.len() < START.len() {
-        return Ok(None);
+        return Judged::Partial;
     }
     let (body, length) = match preamble(bytes) {
         Preamble::Is { body, length } => (body, length),
-        Preamble::Partial => return Ok(None),
-        Preamble::Not(reason) => return Err((1, reason)),
+        Preamble::Partial => return Judged::Partial,
+        Preamble::Not(reason) => return Judged::Not(1, reason),
     };
-    let end = body + length + TRAILER_LEN;
+    let trailer = body.saturating_add(length);
+    let end = trailer.saturating_add(TRAILER_LEN);
     if end > limits.message_bytes_max {
-        return Err((1, Garbled::TooLong));
+        return Judged::TooLong(end);
     }
     // A wrong length is often seen before all that it covers has come.
-    let trailer = body + length;
     if bytes.len() >= trailer && length > 0 && bytes[trailer - 1] != SOH {
-        return Err((trailer, Garbled::BodyLength));
+        return Judged::Not(trailer, Garbled::BodyLength);
     }
-    let Some(check_sum) = bytes.get(trailer..end) else { return Ok(None) };
-    let sound = check_sum.starts_with(b"10=")
-        && check_sum[3..6].iter().all(u8::is_ascii_digit)
-        && check_sum[6] == SOH;
-    if sound { Ok(Some(end)) } else { Err((trailer, Garbled::BodyLength)) }
+    let Some(check_sum) = bytes.get(trailer..end) else { return Judged::Partial };
+    match is_trailer(check_sum) {
+        true => Judged::Whole(end),
+        false => Judged::Not(trailer, Garbled::BodyLength),
+    }
+}
+
+/// Whether the bytes are CheckSum(10) with its delimiter, whatever its value.
+fn is_trailer(bytes: &[u8]) -> bool {
+    bytes.len() == TRAILER_LEN
+        && bytes.starts_with(b"10=")
+        && bytes[3..6].iter().all(u8::is_ascii_digit)
+        && bytes[6] == SOH
 }
 
 enum Preamble {
@@ -277,7 +390,8 @@ fn preamble(bytes: &[u8]) -> Preamble {
     for (i, &b) in rest.iter().enumerate().skip(2) {
         match b {
             b'0'..=b'9' if i < 2 + BODY_LENGTH_DIGITS_MAX => {
-                length = length * 10 + usize::from(b - b'0');
+                let digit = usize::from(b - b'0');
+                length = usize::saturating_add(usize::saturating_mul(length, 10), digit);
             }
             SOH if i > 2 => return Preamble::Is { body: at + i + 1, length },
             _ => return Preamble::Not(Garbled::BodyLengthField),
@@ -327,8 +441,10 @@ mod tests {
         check(b"8=FIX.4.4\x0135=0\x01", skip(15, Garbled::BodyLengthField));
         check(b"8=FIX.4.4\x019=\x01", skip(13, Garbled::BodyLengthField));
         check(b"8=FIX.4.4\x019=x\x01", skip(14, Garbled::BodyLengthField));
-        check(b"8=FIX.4.4\x019=9999999999\x01", skip(23, Garbled::BodyLengthField));
-        check(b"8=FIX.4.4\x019=99999999\x01", skip(21, Garbled::TooLong));
+        check(b"8=FIX.4.4\x019=1234567890123456789\x01", skip(32, Garbled::BodyLengthField));
+        check(b"8=FIX.4.4\x019=999999999999\x01", Frame::TooLong { end: 1_000_000_000_031 });
+        check(b"8=FIX.4.4\x019=99999999\x01", Frame::TooLong { end: 100_000_027 });
+        check(b"8=FIX.4.4\x019=99999999\x018=FIX.4.4", Frame::TooLong { end: 100_000_027 });
         check(b"8=FIXXXXXXXXXXXXXXXXXXXXXXXX", skip(28, Garbled::BeginString));
         check(b"8=FIX.4.4\x019=4\x0135=0\x0110=163\x01", skip(26, Garbled::BodyLength));
         check(b"8=FIX.4.4\x019=5\x0135=0\x0110=1x3\x01", skip(26, Garbled::BodyLength));
@@ -346,9 +462,9 @@ mod tests {
 
     /// So many messages within each other that all end at one wrong CheckSum(10); the last byte of
     /// each gap begins the next.
-    fn nested(count: usize) -> alloc::vec::Vec<u8> {
+    fn nested(count: usize) -> Vec<u8> {
         let rest = |n: usize| (count - n) * 20 - 19;
-        let mut bytes = alloc::vec::Vec::new();
+        let mut bytes = Vec::new();
         for n in 0..count {
             bytes.extend_from_slice(alloc::format!("8=FIX.4.4\x019={:06}\x01", rest(n)).as_bytes());
             bytes.truncate((n + 1) * 20 - 1);
@@ -391,7 +507,7 @@ mod tests {
         ];
         let mut short = 0;
         for text in texts {
-            let bytes: alloc::vec::Vec<u8> = text.replace('|', "\u{1}").into_bytes();
+            let bytes: Vec<u8> = text.replace('|', "\u{1}").into_bytes();
             for at in 0..bytes.len() {
                 for byte in [bytes[at], b'0', b'9', b'=', SOH, 0, 2, 0x81] {
                     let mut changed = bytes.clone();

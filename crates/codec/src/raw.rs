@@ -154,6 +154,10 @@ pub fn pieces(buffer: &[u8], limits: Limits) -> impl Iterator<Item = Piece<'_>> 
             Frame::Garbled { skip, reason } => {
                 (Piece::Garbled(&rest[..skip], reason), &rest[skip..])
             }
+            Frame::TooLong { end } => {
+                let (piece, later) = rest.split_at(end.min(rest.len()));
+                (Piece::Garbled(piece, Garbled::TooLong), later)
+            }
             Frame::Partial => (Piece::Partial(rest), &[][..]),
         };
         rest = later;
@@ -204,7 +208,7 @@ pub fn verify(message: &[u8]) -> Result<(), Garbled> {
     match split(message, limits) {
         Frame::Whole(end) if end == message.len() => {}
         // The limit is the length of the bytes at hand.
-        Frame::Garbled { reason: Garbled::TooLong, .. } | Frame::Whole(_) | Frame::Partial => {
+        Frame::TooLong { .. } | Frame::Whole(_) | Frame::Partial => {
             return Err(Garbled::BodyLength);
         }
         Frame::Garbled { reason, .. } => return Err(reason),

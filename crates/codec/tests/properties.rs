@@ -4,7 +4,10 @@
 use proptest::prelude::*;
 use transfix_codec::{
     CheckSumPolicy, FieldIndex, Frame, FrameWriter, Garbled, Limits, Message, Misuse, Precision,
-    SOH, Tag, frame, group::entry_end, tag,
+    SOH, Tag,
+    frame::{self, TooLong},
+    group::entry_end,
+    tag,
 };
 
 type Fields = Vec<(u32, Vec<u8>)>;
@@ -15,6 +18,19 @@ fn encode(fields: &Fields) -> Vec<u8> {
     for (tag, value) in fields {
         frame.body(Precision::Millis).bytes(Tag(*tag), value);
     }
+    frame.finish().unwrap();
+    out
+}
+
+/// The same with a data field that holds any bytes.
+fn encode_with(fields: &Fields, data: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", b"D");
+    let body = frame.body(Precision::Millis);
+    for (tag, value) in fields {
+        body.bytes(Tag(*tag), value);
+    }
+    body.data(tag::RAW_DATA_LENGTH, tag::RAW_DATA, data);
     frame.finish().unwrap();
     out
 }
@@ -41,10 +57,40 @@ fn frames(stream: &[u8], chunk: usize) -> Vec<Vec<u8>> {
                     assert!(skip > 0 && skip <= buffer.len());
                     drop(buffer.drain(..skip));
                 }
+                Frame::TooLong { .. } => unreachable!("no stream here has so long a message"),
             }
         }
     }
     found
+}
+
+/// Takes a stream apart as a link with a limit does. Returns the frames, and how each message that
+/// is too long came out.
+fn limited(
+    stream: &[u8],
+    chunk: usize,
+    message_bytes_max: usize,
+) -> (Vec<Vec<u8>>, Vec<Result<(), Garbled>>) {
+    let (mut found, mut skipped) = (Vec::new(), Vec::new());
+    let (mut buffer, mut too_long) = (Vec::new(), None::<TooLong>);
+    for part in stream.chunks(chunk) {
+        buffer.extend_from_slice(part);
+        loop {
+            if let Some(message) = &mut too_long {
+                drop(buffer.drain(..message.take(&buffer)));
+                let Some(outcome) = message.outcome() else { break };
+                skipped.push(outcome);
+                too_long = None;
+            }
+            match frame::split(&buffer, Limits { message_bytes_max }) {
+                Frame::Whole(end) => found.push(buffer.drain(..end).collect()),
+                Frame::Partial => break,
+                Frame::Garbled { skip, .. } => drop(buffer.drain(..skip)),
+                Frame::TooLong { end } => too_long = Some(TooLong::new(end)),
+            }
+        }
+    }
+    (found, skipped)
 }
 
 proptest! {
@@ -59,6 +105,36 @@ proptest! {
         let mut delimiters = bytes.iter().enumerate().filter(|b| *b.1 == SOH);
         let counted = bytes.len() - 7 - delimiters.nth(1).unwrap().0 - 1;
         prop_assert_eq!(message.uint(tag::BODY_LENGTH).unwrap() as usize, counted);
+    }
+
+    /// No byte inside a declared body ever starts a message, whatever the limit and the split: an
+    /// order within the data of a message that is too long is no order.
+    #[test]
+    fn nothing_within_a_body_is_a_message(
+        orders in prop::collection::vec((fields(), fields(), 0_u8..3), 1..5),
+        limit in 40_usize..1_200,
+        chunk in 1_usize..400,
+    ) {
+        let (mut stream, mut whole, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+        for (outer, inner, fault) in &orders {
+            let hidden = encode(inner);
+            let mut bytes = encode_with(outer, &hidden);
+            let end = bytes.len();
+            let is_long = end > limit;
+            match (is_long, fault) {
+                (true, 1) => bytes[end - 2] = if bytes[end - 2] == b'0' { b'1' } else { b'0' },
+                (true, 2) => bytes[end - 7] = b'9',
+                _ => {}
+            }
+            stream.extend_from_slice(&bytes);
+            match (is_long, fault) {
+                (false, _) => whole.push(bytes),
+                (true, 1) => skipped.push(Err(Garbled::CheckSum)),
+                (true, 2) => skipped.push(Err(Garbled::BodyLength)),
+                (true, _) => skipped.push(Ok(())),
+            }
+        }
+        prop_assert_eq!(limited(&stream, chunk, limit), (whole, skipped));
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub use settings::{
     EventSettings, FailoverOrder, FailoverSettings, FixAdminSettings, GarbledPolicy, Mode, Offline,
     ProxyKind, ProxySettings, QueueSettings, QueueWhenFull, SendMode, SessionSettings, Settings,
     SlowConsumer, SocketSettings, StoreSettings, SyslogFacility, ThreadLost, ThreadSettings,
-    TlsSettings, TlsVersion, Unavailable, UnavailableAction, Unsent, ValidateOut,
+    TlsSettings, TlsVersion, TooLongPolicy, Unavailable, UnavailableAction, Unsent, ValidateOut,
     ValidationSettings, WhenFull, hash_password, is_password_of,
 };
 

@@ -177,6 +177,7 @@ impl Link {
         let queue_first = core.begin_with_queue(now, queue, &mut left);
         // What the last turn has left of the messages kept above a gap comes before all else.
         let mut outcome = core.hear(now).and_then(|()| core.act_on_held(now, &mut left));
+        outcome = outcome.and_then(|()| skip(core, (inbox, received), now, &mut left));
         while outcome.is_ok() && !waits && !inbox.bytes().is_empty() {
             if left == 0 || core.is_behind() {
                 cold_path();
@@ -204,13 +205,19 @@ impl Link {
                                 outcome = Err(why);
                             }
                         }
-                        Err(why) => (end, outcome) = lose(core, (inbox, received), now, (end, why)),
+                        Err(why) => {
+                            (end, outcome) =
+                                lose(core, (inbox, received), now, (end, why), &mut left);
+                        }
                     }
                     pass(core, (inbox, received), (now, end, is_alone), &mut **stream)?;
                 }
                 Frame::Partial => break,
                 Frame::Garbled { skip, reason } => {
                     pass_over(core, (inbox, received), now, (skip, reason));
+                }
+                Frame::TooLong { end } => {
+                    outcome = begin_skip(core, (inbox, received), now, end, &mut left);
                 }
             }
         }
@@ -528,10 +535,46 @@ fn lose(
     (inbox, received): (&mut Inbox, &mut Received),
     now: Now,
     (end, reason): (usize, Garbled),
+    left: &mut u32,
 ) -> (usize, Result<(), Down>) {
     let end = core.lost_with(inbox, end);
     received.garbled(inbox.range(end));
-    (end, core.garbled_frame(now, &inbox.bytes()[..end], reason))
+    (end, core.garbled_frame(now, (&inbox.bytes()[..end], reason), left))
+}
+
+/// A message of `end` bytes begins, which is too long.
+#[cold]
+fn begin_skip(
+    core: &mut Core,
+    (inbox, received): (&mut Inbox, &mut Received),
+    now: Now,
+    end: usize,
+    left: &mut u32,
+) -> Result<(), Down> {
+    core.begin_too_long(now, inbox, end)?;
+    skip(core, (inbox, received), now, left)
+}
+
+/// Drops the bytes of a message that is too long, as far as they have come.
+#[inline]
+fn skip(
+    core: &mut Core,
+    (inbox, received): (&mut Inbox, &mut Received),
+    now: Now,
+    left: &mut u32,
+) -> Result<(), Down> {
+    let Some(mut message) = inbox.too_long.take() else { return Ok(()) };
+    cold_path();
+    let taken = message.take(inbox.bytes());
+    received.garbled(inbox.range(taken));
+    inbox.consume(taken);
+    match message.outcome() {
+        Some(outcome) => core.end_too_long(now, (&message, outcome), left),
+        None => {
+            inbox.too_long = Some(message);
+            Ok(())
+        }
+    }
 }
 
 /// What an alert of TLS begins with (RFC 8446, section 5.1): so answers a port of TLS what is not.

@@ -76,7 +76,7 @@ pub use socket::{Backoff, SocketSettings};
 pub use store::{Durability, StoreSettings};
 pub use threads::{AfterPanic, Mode, SendMode, ThreadSettings};
 pub use tls::{CertificateFiles, ClientCertificate, TlsSettings, TlsVersion};
-pub use validation::{GarbledPolicy, ValidateOut, ValidationSettings};
+pub use validation::{GarbledPolicy, TooLongPolicy, ValidateOut, ValidationSettings};
 
 use crate::settings::file::SettingsError;
 use crate::settings::file::shown::ShownSettings;

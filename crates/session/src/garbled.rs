@@ -11,7 +11,7 @@ use crate::header::Rejected;
 use crate::outbox::Outbox;
 use crate::session::Session;
 use crate::state::State;
-use crate::verdict::Verdict;
+use crate::verdict::{Disconnect, Verdict};
 
 impl Session {
     /// Takes in a garbled frame whose BodyLength(9) is right. If it has the expected MsgSeqNum(34),
@@ -24,9 +24,42 @@ impl Session {
         garbled: Garbled,
         out: &mut Outbox,
     ) -> Verdict {
-        let seq = raw::first(frame, tag::MSG_SEQ_NUM).and_then(value::uint);
-        let seq = seq.filter(|seq| (1..=MSG_SEQ_NUM_MAX).contains(seq));
-        let (State::Active, Some(seq)) = (self.state, seq) else { return Verdict::Handled };
+        match (self.state, number_of(frame)) {
+            (State::Active, Some(seq)) => self.receive_unread(now, (seq, frame), garbled, out),
+            _ => Verdict::Handled,
+        }
+    }
+
+    /// Takes in a sound message that is too long to be read: only its first fields, `head`, are
+    /// known. It is answered as in [`Session::receive_garbled`]. Without a readable MsgSeqNum(34)
+    /// it ends the session.
+    pub fn receive_too_long(&mut self, now: Now, head: &[u8], out: &mut Outbox) -> Verdict {
+        match (self.state, number_of(head)) {
+            (State::Active, Some(seq)) => {
+                self.receive_unread(now, (seq, head), Garbled::TooLong, out)
+            }
+            (State::Active, None) => self.refuse_message(now, Disconnect::MsgSeqNumMissing, out),
+            _ => Verdict::Handled,
+        }
+    }
+
+    /// Ends the session because of a message that cannot be read, with a Logout(5) if the
+    /// counterparty is logged on.
+    pub fn refuse_message(&mut self, now: Now, why: Disconnect, out: &mut Outbox) -> Verdict {
+        let verdict = match self.state {
+            State::Active => self.end(now, why, out),
+            _ => Verdict::Disconnect(why),
+        };
+        self.after(now, verdict, out)
+    }
+
+    fn receive_unread(
+        &mut self,
+        now: Now,
+        (seq, frame): (u64, &[u8]),
+        garbled: Garbled,
+        out: &mut Outbox,
+    ) -> Verdict {
         let verdict = match seq.cmp(&self.next_num_in) {
             Ordering::Less => Verdict::Handled,
             Ordering::Greater => match self.request_gap(now, (seq, Sign::Message), out) {
@@ -55,10 +88,16 @@ impl Session {
                 Reject::new(RejectReason::RequiredTagMissing, tag::MSG_TYPE)
             }
             Garbled::MsgType => Reject::new(RejectReason::TagOutOfOrder, tag::MSG_TYPE),
+            Garbled::TooLong => Reject::new(RejectReason::ValueOutOfRange, tag::BODY_LENGTH),
             _ => Reject { reason: RejectReason::Other, tag: Some(tag::CHECK_SUM) },
         };
         let rejected =
             Rejected { seq, msg_type: msg_type.unwrap_or_default().into(), message: None };
         self.write_reject_of(now, rejected, reject, out);
     }
+}
+
+fn number_of(frame: &[u8]) -> Option<u64> {
+    let seq = raw::first(frame, tag::MSG_SEQ_NUM).and_then(value::uint);
+    seq.filter(|seq| (1..=MSG_SEQ_NUM_MAX).contains(seq))
 }

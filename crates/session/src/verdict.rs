@@ -158,6 +158,13 @@ pub enum Disconnect {
     SendingTime,
     /// A message of another version than the session's.
     BeginString(BeginString),
+    /// A message is longer than the session accepts.
+    MessageTooLong {
+        /// Its length as BodyLength(9) declares it, in bytes.
+        bytes: usize,
+        /// The longest message accepted, in bytes.
+        bytes_max: usize,
+    },
     /// More messages of a type came than the session takes in a time.
     Throttling,
     /// The counterparty does not read what is sent: too much waits for it.
@@ -220,6 +227,7 @@ impl Disconnect {
             Self::Schedule => 129,
             Self::CompId => 130,
             Self::SendingTime => 131,
+            Self::MessageTooLong { .. } => 132,
         }
     }
 
@@ -267,6 +275,9 @@ impl fmt::Display for Disconnect {
             }
             Self::BeginString(expected) => {
                 write!(f, "BeginString(8) of a message is not {expected}")
+            }
+            Self::MessageTooLong { bytes, bytes_max } => {
+                write!(f, "a message of {bytes} bytes exceeds the limit of {bytes_max} bytes")
             }
             Self::Throttling => f.write_str("too many messages of one type in a time"),
             Self::Stalled => f.write_str("the counterparty does not read what is sent"),

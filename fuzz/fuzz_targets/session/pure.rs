@@ -155,6 +155,16 @@ impl Driver {
                 }
                 Frame::Partial => break,
                 Frame::Garbled { skip, .. } => _ = inbox.drain(..skip),
+                // This world's messages come whole.
+                Frame::TooLong { end } => {
+                    let head = &inbox[..inbox.len().min(1_000)];
+                    let verdict = self.session.receive_too_long(self.now, head, &mut self.out);
+                    if matches!(verdict, Verdict::Disconnect(_)) {
+                        self.disconnect();
+                        return;
+                    }
+                    inbox.drain(..end.min(inbox.len()));
+                }
             }
             self.take_held();
             let grown = self.out.bytes().len() - written.min(self.out.bytes().len());

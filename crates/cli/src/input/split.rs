@@ -206,6 +206,9 @@ impl Splitter {
             _ if let Some(end) = self.unescaped(bytes) => Step::Message { bytes: end, wrong: None },
             Frame::Partial if rest == Rest::Unknown => Step::More,
             Frame::Partial => self.salvage(bytes, Delimiter::Soh, rest, Wrong::Cut),
+            Frame::TooLong { .. } => {
+                self.salvage(bytes, Delimiter::Soh, rest, Wrong::Garbled(Garbled::TooLong))
+            }
             Frame::Garbled { reason, .. } => {
                 self.salvage(bytes, Delimiter::Soh, rest, Wrong::Garbled(reason))
             }
@@ -264,6 +267,9 @@ impl Splitter {
                 }
                 // Half of a delimiter is none yet.
                 Frame::Garbled { .. } if is_open && bytes.ends_with(b"^") => return Step::More,
+                Frame::TooLong { .. } => {
+                    return self.salvage(bytes, delimiter, rest, Wrong::Garbled(Garbled::TooLong));
+                }
                 Frame::Garbled { reason, .. } => {
                     return self.salvage(bytes, delimiter, rest, Wrong::Garbled(reason));
                 }

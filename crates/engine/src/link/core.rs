@@ -8,13 +8,14 @@ mod finish;
 mod logon;
 mod send;
 mod store;
+mod unread;
 mod write;
 
 use std::hint::cold_path;
 use std::sync::Arc;
 
-use transfix_codec::frame::{self, SearchBudget};
-use transfix_codec::{CheckSumPolicy, FieldIndex, Garbled, Limits, Tag};
+use transfix_codec::frame::SearchBudget;
+use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Tag};
 use transfix_session::{
     Config, Disconnect, Now, Offer, Outbox, Role, Session, SessionId, State, Verdict,
 };
@@ -28,7 +29,6 @@ use crate::link::down::Down;
 use crate::link::events::Events;
 use crate::link::failed_logons::LogonWatch;
 use crate::link::gate::Gate;
-use crate::link::inbox::Inbox;
 use crate::link::journal::{Journal, Keeps};
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
@@ -43,7 +43,7 @@ use crate::observe::protocol_log::Tap;
 use crate::observe::published::Published;
 use crate::observe::reasons::LiveReasons;
 use crate::schedule::Hours;
-use crate::settings::{GarbledPolicy, QueueSettings, Unavailable};
+use crate::settings::{QueueSettings, Unavailable};
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
@@ -346,43 +346,6 @@ impl Core {
             self.judging = Judging::Answered(Ok(()), Asked::Before);
         }
         Ok(())
-    }
-
-    /// How many of the `covered` bytes that begin with a garbled message go with it.
-    pub(crate) fn lost_with(&mut self, inbox: &mut Inbox, covered: usize) -> usize {
-        if !self.rules.validation.search_garbled {
-            return covered;
-        }
-        self.search_budget.earn(inbox.take_received());
-        let (limits, budget) = (self.options.limits, &mut self.search_budget);
-        frame::message_within(inbox.bytes(), covered, limits, budget).unwrap_or(covered)
-    }
-
-    pub(crate) fn garbled(&mut self, now: Now, reason: Garbled, bytes: usize) {
-        // A Logon(A) that was accepted before this session was made is not taken here.
-        if self.judging.has_begun() {
-            self.judging = Judging::default();
-            self.session.take_offer();
-        }
-        self.published.counters.garbled.add(1);
-        self.events.skipped(now, reason, bytes);
-    }
-
-    /// A frame that is no sound message: skipped, unless the session rejects such ones.
-    pub(crate) fn garbled_frame(
-        &mut self,
-        now: Now,
-        frame: &[u8],
-        reason: Garbled,
-    ) -> Result<(), Down> {
-        self.garbled(now, reason, frame.len());
-        if self.rules.validation.garbled == GarbledPolicy::Skip {
-            return Ok(());
-        }
-        match self.session.receive_garbled(now, frame, reason, &mut self.out) {
-            Verdict::Disconnect(reason) => Err(Down::Session(reason)),
-            _ => self.put_entries(now).map_err(Down::Store),
-        }
     }
 
     /// When [`Core::tick`] must be called at the latest.

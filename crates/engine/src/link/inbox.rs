@@ -4,6 +4,7 @@ use std::hint::cold_path;
 use std::io;
 use std::ops::Range;
 
+use transfix_codec::frame::TooLong;
 use transfix_transport::Stream;
 
 use crate::link::queue::is_bulky;
@@ -24,6 +25,8 @@ pub(crate) struct Inbox {
     is_short: bool,
     /// Bytes that came in since somebody asked for their number.
     received: usize,
+    /// A message longer than the limit; the bytes continue it.
+    pub(super) too_long: Option<Box<TooLong>>,
 }
 
 impl Inbox {
@@ -72,9 +75,10 @@ impl Inbox {
         is_bulky(self.buffer.len(), self.end - self.begin)
     }
 
-    pub(crate) const fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.begin = 0;
         self.end = 0;
+        self.too_long = None;
     }
 
     /// Takes over bytes that another owner of the stream has read already.

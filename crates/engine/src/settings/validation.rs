@@ -37,6 +37,10 @@ settings_table! {
         /// Longest message accepted, in bytes.
         #[least(1_024)]
         pub message_bytes_max: usize = 1 << 20,
+        /// The answer to a longer message, which is never read: `reject` (Reject(3), reason 5, and
+        /// its MsgSeqNum(34) counts) or `logout` (Logout(5) with the reason, and the session ends).
+        /// A message of more than 64 MiB always ends the session.
+        pub too_long: TooLongPolicy = TooLongPolicy::Reject,
         /// The dictionary (of the application, on FIXT sessions). By default the version's own.
         pub dictionary: Option<DictionarySource> = None,
         /// The dictionary of the session layer on a FIXT session: what header, Logon(A) and the
@@ -76,6 +80,17 @@ pub enum GarbledPolicy {
     Skip,
     /// It is answered by Reject(3), and counts if its MsgSeqNum(34) can be read.
     Reject,
+}
+
+/// The answer to a message longer than `message_bytes_max`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum TooLongPolicy {
+    /// Reject(3), and its MsgSeqNum(34) counts.
+    Reject,
+    /// Logout(5), and the session ends.
+    Logout,
 }
 
 fn checks<'de, D: Deserializer<'de>>(d: D) -> Result<Switches, D::Error> {

@@ -24,6 +24,7 @@ mod queue;
 mod reopening;
 mod templates;
 mod told;
+mod too_long;
 mod turns;
 mod wire;
 

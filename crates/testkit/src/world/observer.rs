@@ -152,6 +152,7 @@ impl Observer {
                 }
                 Frame::Partial => break,
                 Frame::Garbled { reason, .. } => panic!("side {side} writes garbage: {reason}"),
+                Frame::TooLong { end } => panic!("side {side} writes a message of {end} bytes"),
             }
         }
         partial.drain(..begin);

@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 
 use tracing::field::display;
-use transfix_codec::{Frame, Limits, frame};
+use transfix_codec::{Frame, Garbled, Limits, frame};
 use transfix_transport::{Interest, Stream, Token};
 
 use super::{Acceptor, NOBODY};
@@ -187,16 +187,20 @@ impl Acceptor {
             Frame::Whole(end) => self.route(token, waiting, end),
             Frame::Partial if ended => {}
             Frame::Partial => self.room.put_back(token, waiting),
-            Frame::Garbled { reason, .. } => {
-                let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
-                if waiting.read.first() == Some(&TLS_HANDSHAKE) {
-                    let why = "closed: the counterparty speaks TLS, this port none";
-                    tell!(self.lines, at, Garbled, warn, peer = peer, %reason, why);
-                } else {
-                    let why = "closed: the first bytes are no message";
-                    tell!(self.lines, at, Garbled, warn, peer = peer, %reason, why);
-                }
-            }
+            Frame::TooLong { .. } => self.refuse_first(&waiting, Garbled::TooLong),
+            Frame::Garbled { reason, .. } => self.refuse_first(&waiting, reason),
+        }
+    }
+
+    /// Says why a connection is closed whose first bytes are no message that is taken.
+    fn refuse_first(&mut self, waiting: &Newcomer, reason: Garbled) {
+        let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
+        if waiting.read.first() == Some(&TLS_HANDSHAKE) {
+            let why = "closed: the counterparty speaks TLS, this port none";
+            tell!(self.lines, at, Garbled, warn, peer = peer, %reason, why);
+        } else {
+            let why = "closed: the first bytes are no message";
+            tell!(self.lines, at, Garbled, warn, peer = peer, %reason, why);
         }
     }
 

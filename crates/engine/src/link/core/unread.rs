@@ -1,0 +1,113 @@
+//! Bytes that are not read as a message: garbled ones, and messages that are too long.
+//!
+//! Invariant: no byte within the body that BodyLength(9) declares is taken for a message, unless the
+//! settings want a search (`search_garbled`).
+
+use transfix_codec::frame::{self, TooLong};
+use transfix_codec::{CheckSumPolicy, Garbled};
+use transfix_session::{Disconnect, Now, Verdict};
+
+use crate::link::core::Core;
+use crate::link::down::Down;
+use crate::link::inbox::Inbox;
+use crate::link::judging::Judging;
+use crate::settings::{GarbledPolicy, TooLongPolicy};
+
+/// The longest message that is skipped; a longer one ends the session, which would be deaf for as
+/// long as it comes.
+const SKIPPED_BYTES_MAX: usize = 64 << 20;
+
+impl Core {
+    /// How many of the `covered` bytes that begin with a garbled message go with it.
+    pub(crate) fn lost_with(&mut self, inbox: &mut Inbox, covered: usize) -> usize {
+        if !self.rules.validation.search_garbled {
+            return covered;
+        }
+        self.search_budget.earn(inbox.take_received());
+        let (limits, budget) = (self.options.limits, &mut self.search_budget);
+        frame::message_within(inbox.bytes(), covered, limits, budget).unwrap_or(covered)
+    }
+
+    pub(crate) fn garbled(&mut self, now: Now, reason: Garbled, bytes: usize) {
+        // A Logon(A) that was accepted before this session was made is not taken here.
+        if self.judging.has_begun() {
+            self.judging = Judging::default();
+            self.session.take_offer();
+        }
+        self.published.counters.garbled.add(1);
+        self.events.skipped(now, reason, bytes);
+    }
+
+    /// A frame that is no sound message: skipped, unless the session rejects such ones.
+    pub(crate) fn garbled_frame(
+        &mut self,
+        now: Now,
+        (frame, reason): (&[u8], Garbled),
+        left: &mut u32,
+    ) -> Result<(), Down> {
+        self.garbled(now, reason, frame.len());
+        if self.rules.validation.garbled == GarbledPolicy::Skip {
+            return Ok(());
+        }
+        let verdict = self.session.receive_garbled(now, frame, reason, &mut self.out);
+        self.act_on_unread(now, &verdict, left)
+    }
+
+    /// Carries out the verdict on a message that was not read as one.
+    fn act_on_unread(&mut self, now: Now, verdict: &Verdict, left: &mut u32) -> Result<(), Down> {
+        self.note_remarks(now);
+        if let Verdict::Disconnect(reason) = verdict {
+            return Err(Down::Session(*reason));
+        }
+        self.put_entries(now).map_err(Down::Store)?;
+        // Its number may have closed a gap.
+        self.act_on_held(now, left)
+    }
+
+    /// A message of `bytes` declared bytes begins, more than the session accepts. `Err` if that
+    /// ends the session, else the message is to be skipped.
+    #[cold]
+    pub(crate) fn begin_too_long(
+        &mut self,
+        now: Now,
+        inbox: &mut Inbox,
+        bytes: usize,
+    ) -> Result<(), Down> {
+        inbox.too_long = Some(Box::new(TooLong::new(bytes)));
+        let rejects = self.rules.validation.too_long == TooLongPolicy::Reject;
+        if rejects && bytes <= SKIPPED_BYTES_MAX {
+            return Ok(());
+        }
+        self.garbled(now, Garbled::TooLong, bytes);
+        let bytes_max = self.options.limits.message_bytes_max;
+        let why = Disconnect::MessageTooLong { bytes, bytes_max };
+        match self.session.refuse_message(now, why, &mut self.out) {
+            Verdict::Disconnect(why) => Err(Down::Session(why)),
+            _ => Ok(()),
+        }
+    }
+
+    /// A message that is too long has been skipped.
+    #[cold]
+    pub(crate) fn end_too_long(
+        &mut self,
+        now: Now,
+        (message, outcome): (&TooLong, Result<(), Garbled>),
+        left: &mut u32,
+    ) -> Result<(), Down> {
+        let reason = match outcome {
+            Ok(()) => Garbled::TooLong,
+            // The checks of the session do not verify it.
+            Err(Garbled::CheckSum) if self.options.check_sum == CheckSumPolicy::Ignore => {
+                Garbled::TooLong
+            }
+            Err(reason) => reason,
+        };
+        self.garbled(now, reason, message.end());
+        if reason != Garbled::TooLong {
+            return Ok(());
+        }
+        let verdict = self.session.receive_too_long(now, message.head(), &mut self.out);
+        self.act_on_unread(now, &verdict, left)
+    }
+}
