@@ -405,8 +405,8 @@ impl Link {
         }
         // A message that it has rejected is answered before.
         self.note_had(now).map_err(|_| SendError::Failed)?;
-        // What was handed over before goes out before.
-        self.core.send_queued(now, queue);
+        // What was handed over before goes out before. The callback goes on: nothing is committed.
+        self.core.send_some(now, queue, &mut { u32::MAX });
         let sent = self.core.send_now(now, msg_type, change, fill);
         // Who has sent sees which number is the next.
         self.core.note_state(now);

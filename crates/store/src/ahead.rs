@@ -115,13 +115,14 @@ impl<D: Disk> Ahead<D> {
         }
     }
 
-    /// The next segment with room for `needed` bytes, and the name that it has meanwhile.
+    /// The next segment with room for `needed` bytes, and the name that it has meanwhile. One that
+    /// is made now has room for `wanted` bytes.
     pub(crate) fn take(
         &mut self,
         (disk, dir): (&D, &Path),
         options: &Options,
         has: &Has,
-        needed: usize,
+        (needed, wanted): (usize, usize),
     ) -> Result<(D::Map, PathBuf), StoreError> {
         let bytes = self.bytes(options, has);
         self.begun = None;
@@ -141,7 +142,7 @@ impl<D: Disk> Ahead<D> {
         // One that is under way has the other name.
         let number = has.number + 1 + u64::from(is_under_way);
         let path = segment::path_new(dir, number);
-        let made = disk.make(&path, bytes.max(needed), options.durability);
+        let made = disk.make(&path, bytes.max(wanted), options.durability);
         Ok((made.map_err(|source| io_error(&path, source))?, path))
     }
 

@@ -276,22 +276,27 @@ impl<D: Disk> FileStore<D> {
         self.ledger.inbound.reserve(records);
     }
 
-    /// Goes on in a new segment with room for the batch and `size` bytes more.
+    /// Goes on in a new segment with room for the batch and `size` bytes more. A batch that goes
+    /// on for long moves seldom: the segment has room for as much again, unless that would cost the
+    /// store a segment which its retention keeps.
     fn roll(&mut self, size: usize, limit: Limit) -> Result<(), StoreError> {
         self.check_places()?;
         self.settle_behind()?;
         let number = self.segments.last_number() + 1;
         let (start, tail) = (self.batch.start, self.batch.tail);
         let (needed, has) = (HEADER + (tail - start) + size, self.has());
-        let border = match limit {
-            Limit::Holds => {
-                self.first_kept(self.ahead.bytes_max(&self.options, &has).max(needed))?
-            }
-            Limit::Ends => self.border,
+        let bytes_max = self.ahead.bytes_max(&self.options, &has);
+        let roomy = (needed + (tail - start)).next_multiple_of(format::ALIGN);
+        let (border, wanted) = match limit {
+            Limit::Holds => match self.first_kept(bytes_max.max(roomy)) {
+                Ok(border) if border == self.border => (border, roomy),
+                _ => (self.first_kept(bytes_max.max(needed))?, needed),
+            },
+            Limit::Ends => (self.border, roomy),
         };
         let first = first_needed(&self.ledger, border);
         let place = (&self.disk, self.dir.as_path());
-        let made = self.ahead.take(place, &self.options, &has, needed)?;
+        let made = self.ahead.take(place, &self.options, &has, (needed, wanted))?;
         let numbers = self.ledger.numbers;
         let identity = Identity {
             salt: self.disk.random(),

@@ -386,6 +386,22 @@ fn a_failed_write_poisons_until_the_store_is_opened_again() {
 }
 
 #[test]
+fn a_batch_longer_than_a_segment_moves_seldom() {
+    let dir = TempDir::new();
+    let (mut store, _) = open(dir.path());
+    for seq in 1..=2_000 {
+        send(&mut store, seq);
+    }
+    store.commit().unwrap();
+    drop(store);
+    let files = fs::read_dir(dir.path()).unwrap().count();
+    assert!(files < 12, "{files} files for one batch");
+    let (mut store, found) = open(dir.path());
+    assert_eq!(found.cut_bytes, 0);
+    assert_found(&mut store, 1..=2_000);
+}
+
+#[test]
 fn too_large_a_record_changes_nothing() {
     let dir = TempDir::new();
     let (mut store, _) = open(dir.path());

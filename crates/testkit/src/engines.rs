@@ -39,6 +39,8 @@ use net::Weather;
 const ADDRESS: &str = "10.0.0.1:5001";
 /// Threads that send, for each side.
 const SENDERS: u64 = 2;
+/// Messages of a thread that sends without a pause.
+const GREEDY: usize = 60;
 /// How long a stop may take.
 const STOP_MS: u64 = 5_000;
 /// Time after which all is well once the faults have ceased.
@@ -239,7 +241,9 @@ impl World {
                         return;
                     };
                     let session = ids.iter().position(|id| id == handle.id()).unwrap_or(0);
-                    for _ in 0..1 + machine.below(4) {
+                    // Some never pause, as long as a burst is.
+                    let burst = if machine.below(8) == 0 { GREEDY } else { 1 + machine.below(4) };
+                    for _ in 0..burst {
                         app::send(&board, (side, session), handle, source);
                     }
                 }

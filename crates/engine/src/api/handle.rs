@@ -309,7 +309,7 @@ impl SessionHandle {
         let shared = &*self.shared;
         if shared.send_mode == SendMode::Direct
             && self.is_logged_on()
-            && let Ok(mut link) = shared.link.try_lock()
+            && let Ok(Some(mut link)) = shared.link_to_send()
             && !link.core.must_queue()
         {
             let all = link.send_batch(shared.io.now(), &shared.queue, batch.messages(), sent);
@@ -372,15 +372,14 @@ impl SessionHandle {
         // unless somebody else has the lock at this moment.
         let mut queues = false;
         if shared.send_mode == SendMode::Direct || !self.is_logged_on() {
-            match shared.link.try_lock() {
-                Ok(link) if link.core.must_queue() => queues = true,
-                Ok(mut link) => {
+            match shared.link_to_send()? {
+                Some(link) if link.core.must_queue() => queues = true,
+                Some(mut link) => {
                     let sent = link.send(shared.io.now(), &shared.queue, msg_type, fill);
                     self.note_sent(&mut link);
                     return sent;
                 }
-                Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
-                Err(TryLockError::WouldBlock) => {}
+                None => {}
             }
         }
         if !queues && shared.offline == Offline::Refuse {

@@ -26,22 +26,36 @@ use crate::settings::{AfterPanic, Offline, QueueWhenFull, SendMode, SessionSetti
 /// Time between two looks of a sender that waits for room.
 const ROOM_LOOK: Duration = Duration::from_millis(1);
 
+/// Bytes of the queue that a direct send takes over at most, since they go out before it.
+const TAKEN_OVER_BYTES_MAX: usize = 64 << 10;
+
 /// Looks at a lock before a thread sleeps until it is free: about as long as a turn takes.
 const LOCK_LOOKS: u32 = 300;
 
-/// Somebody waits for a lock, until this is dropped.
-struct Wish<'a>(&'a AtomicUsize);
+/// How often a thread that wants a lock yields to the worker that waits for it: far longer than a
+/// woken thread needs to take it.
+const YIELDS_MAX: u32 = 1_000;
+
+/// A thread waits for the lock of a session, until this is dropped.
+struct Wish<'a> {
+    wishes: &'a AtomicUsize,
+    weight: usize,
+}
+
+/// How much the wish of a worker weighs in [`Shared::wishes`]; that of another thread weighs 1.
+const WORKER: usize = 1 << 32;
 
 impl<'a> Wish<'a> {
     fn of(wishes: &'a AtomicUsize) -> Self {
-        wishes.fetch_add(1, Ordering::Relaxed);
-        Self(wishes)
+        let weight = if drives() { WORKER } else { 1 };
+        wishes.fetch_add(weight, Ordering::Relaxed);
+        Self { wishes, weight }
     }
 }
 
 impl Drop for Wish<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.wishes.fetch_sub(self.weight, Ordering::Relaxed);
     }
 }
 
@@ -51,7 +65,7 @@ pub(crate) struct Shared {
     /// What it was made with.
     pub(crate) settings: Arc<SessionSettings>,
     pub(crate) link: Mutex<Link>,
-    /// How many wait for that lock.
+    /// How many threads wait for that lock: workers above [`WORKER`], others below.
     pub(crate) wishes: AtomicUsize,
     pub(crate) queue: SendQueue,
     /// What is sent passes here first, if anything is done there.
@@ -108,8 +122,16 @@ impl Shared {
         self.sound_link().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lock of the session, unless a thread has panicked with it.
+    /// The lock of the session, unless a thread has panicked with it. A worker that waits for it is
+    /// next: a thread that takes it in a loop would otherwise keep the worker from it.
     pub(crate) fn sound_link(&self) -> LockResult<MutexGuard<'_, Link>> {
+        let mut yields = 0;
+        while yields < YIELDS_MAX && self.wishes.load(Ordering::Relaxed) >= WORKER && !drives() {
+            yields += 1;
+            if !self.io.gives_way() {
+                std::thread::yield_now();
+            }
+        }
         let mut wish = None;
         let mut looks = 0;
         loop {
@@ -129,11 +151,25 @@ impl Shared {
         }
     }
 
-    /// Whether somebody waits for the lock of the session. A thread that takes it again and again
-    /// leaves it to him: he would find it taken whenever he is woken.
+    /// Whether a thread waits for the lock of the session. One that takes it again and again leaves
+    /// it to the waiting one, which would find it taken whenever it is woken.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         self.wishes.load(Ordering::Relaxed) > 0
+    }
+
+    /// The lock for a send in the thread of the caller. `None` if the message is to be handed over
+    /// to the worker: the lock is taken or wanted, or so much waits in the queue before the message
+    /// that the caller would work for others.
+    pub(crate) fn link_to_send(&self) -> Result<Option<MutexGuard<'_, Link>>, SendError> {
+        if self.is_wanted() || self.queue.len() > TAKEN_OVER_BYTES_MAX {
+            return Ok(None);
+        }
+        match self.link.try_lock() {
+            Ok(link) => Ok(Some(link)),
+            Err(TryLockError::Poisoned(_)) => Err(SendError::Failed),
+            Err(TryLockError::WouldBlock) => Ok(None),
+        }
     }
 
     /// The session has a worker, in which it is in this slot: another thread or the store may call.

@@ -11,6 +11,7 @@ mod delivery;
 mod dynamic;
 mod failing;
 mod failover;
+mod greedy;
 mod handles;
 mod latency;
 mod later;

@@ -115,9 +115,17 @@ impl Core {
     }
 
     /// Sends or stores all that other threads handed over, as far as the session takes it now:
-    /// before a direct send or a Logout(5), which must not overtake it.
+    /// before a direct send or a Logout(5), which must not overtake it. It commits after as many
+    /// messages as a turn has, so that no batch grows with the queue.
     pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
-        self.send_some(now, queue, &mut { u32::MAX });
+        loop {
+            let mut left = self.options.turn_messages_max;
+            self.send_some(now, queue, &mut left);
+            // A store that fails here is reported to whoever commits next.
+            if left > 0 || self.commit(now).is_err() {
+                return;
+            }
+        }
     }
 
     /// Sends or stores what other threads handed over, as far as the session takes it now, and at
