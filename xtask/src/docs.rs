@@ -14,6 +14,7 @@ const PAGES: &[(&str, [&str; 2], &str)] = &[
         ["all", "settings_page"],
         "book/src/settings.md, settings-shown.md, what-happened.md",
     ),
+    ("transfix", ["all", "switches::may_send"], "book/src/offline.md"),
 ];
 
 /// Writes all pages.

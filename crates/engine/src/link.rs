@@ -177,7 +177,7 @@ impl Link {
         let queue_first = core.begin_with_queue(now, queue, &mut left);
         // What the last turn has left of the messages kept above a gap comes before all else.
         let mut outcome = core.hear(now).and_then(|()| core.act_on_held(now, &mut left));
-        outcome = outcome.and_then(|()| skip(core, (inbox, received), now, &mut left));
+        outcome = outcome.and_then(|()| skip(core, (inbox, received), now));
         while outcome.is_ok() && !waits && !inbox.bytes().is_empty() {
             if left == 0 || core.is_behind() {
                 cold_path();
@@ -205,23 +205,15 @@ impl Link {
                                 outcome = Err(why);
                             }
                         }
-                        Err(why) => {
-                            (end, outcome) =
-                                lose(core, (inbox, received), now, (end, why), &mut left);
-                        }
+                        Err(why) => (end, outcome) = lose(core, (inbox, received), now, (end, why)),
                     }
                     pass(core, (inbox, received), (now, end, is_alone), &mut **stream)?;
                 }
                 Frame::Partial => break,
-                Frame::Garbled { skip, reason } => {
-                    pass_over(core, (inbox, received), now, (skip, reason));
-                }
-                Frame::TooLong { end } => {
-                    outcome = begin_skip(core, (inbox, received), now, end, &mut left);
-                }
+                other => outcome = pass_over(core, (inbox, received), now, other),
             }
         }
-        *unseen |= (left == 0 || is_behind) && core.session.holds_next();
+        *unseen |= core.session.holds_next();
         core.end_with_queue(now, queue, &mut left, queue_first).map_err(Down::Store)?;
         let more = store_and_write(core, (inbox, received), now, &mut **stream)?;
         core.log_received(now, &mut received.of_turn(inbox.buffer()));
@@ -407,6 +399,7 @@ impl Link {
         self.note_had(now).map_err(|_| SendError::Failed)?;
         // What was handed over before goes out before. The callback goes on: nothing is committed.
         self.core.send_some(now, queue, &mut { u32::MAX });
+        self.core.note_answer(now);
         let sent = self.core.send_now(now, msg_type, change, fill);
         // Who has sent sees which number is the next.
         self.core.note_state(now);
@@ -535,24 +528,10 @@ fn lose(
     (inbox, received): (&mut Inbox, &mut Received),
     now: Now,
     (end, reason): (usize, Garbled),
-    left: &mut u32,
 ) -> (usize, Result<(), Down>) {
     let end = core.lost_with(inbox, end);
     received.garbled(inbox.range(end));
-    (end, core.garbled_frame(now, (&inbox.bytes()[..end], reason), left))
-}
-
-/// A message of `end` bytes begins, which is too long.
-#[cold]
-fn begin_skip(
-    core: &mut Core,
-    (inbox, received): (&mut Inbox, &mut Received),
-    now: Now,
-    end: usize,
-    left: &mut u32,
-) -> Result<(), Down> {
-    core.begin_too_long(now, inbox, end)?;
-    skip(core, (inbox, received), now, left)
+    (end, core.garbled_frame(now, &inbox.bytes()[..end], reason))
 }
 
 /// Drops the bytes of a message that is too long, as far as they have come.
@@ -561,7 +540,6 @@ fn skip(
     core: &mut Core,
     (inbox, received): (&mut Inbox, &mut Received),
     now: Now,
-    left: &mut u32,
 ) -> Result<(), Down> {
     let Some(mut message) = inbox.too_long.take() else { return Ok(()) };
     cold_path();
@@ -569,7 +547,7 @@ fn skip(
     received.garbled(inbox.range(taken));
     inbox.consume(taken);
     match message.outcome() {
-        Some(outcome) => core.end_too_long(now, (&message, outcome), left),
+        Some(outcome) => core.end_too_long(now, &message, outcome),
         None => {
             inbox.too_long = Some(message);
             Ok(())
@@ -580,23 +558,32 @@ fn skip(
 /// What an alert of TLS begins with (RFC 8446, section 5.1): so answers a port of TLS what is not.
 const TLS_ALERT: &[u8] = &[21, 3];
 
-/// Passes over bytes that are no message.
+/// Passes over bytes that are no message, or begin one that is too long.
 #[cold]
 fn pass_over(
     core: &mut Core,
     (inbox, received): (&mut Inbox, &mut Received),
     now: Now,
-    (skip, reason): (usize, Garbled),
-) {
-    let skip = core.lost_with(inbox, skip);
-    received.garbled(inbox.range(skip));
+    found: Frame,
+) -> Result<(), Down> {
+    let (end, reason) = match found {
+        Frame::Garbled { skip, reason } => (skip, reason),
+        Frame::TooLong { end } => {
+            core.begin_too_long(now, inbox, end)?;
+            return skip(core, (inbox, received), now);
+        }
+        Frame::Whole(_) | Frame::Partial => return Ok(()),
+    };
+    let end = core.lost_with(inbox, end);
+    received.garbled(inbox.range(end));
     // Later it is but bytes that a counterparty may send to mislead whoever reads the log.
     let answers_logon = core.session.state() == transfix_session::State::LogonSent;
     if answers_logon && inbox.bytes().starts_with(TLS_ALERT) {
         core.events.speaks_tls(now);
     }
-    core.garbled(now, reason, skip);
-    inbox.consume(skip);
+    core.garbled(now, reason, end);
+    inbox.consume(end);
+    Ok(())
 }
 
 /// Reads once. Returns the bytes read, and whether there may be more at once.

@@ -217,6 +217,12 @@ impl<'a> SessionRef<'a> {
     /// Sends an application message of type `msg_type`; `fill` writes its fields. Returns its
     /// MsgSeqNum(34).
     ///
+    /// It fails only for a mistake of the program, or because the store has failed or the engine
+    /// has ended. Where the session cannot write now, the message gets its number and is stored,
+    /// and the counterparty asks for it after the next logon. A counterparty that does not read
+    /// loses its connection and not its answers. What one callback sends has an end at 64 MiB more
+    /// than `queued_bytes_max`.
+    ///
     /// # Errors
     /// [`SendError`]; nothing was sent then, and no number used.
     pub fn send(

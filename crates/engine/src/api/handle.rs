@@ -180,7 +180,13 @@ impl SessionHandle {
         let sent = self.send_whole(msg_type, fill, |body| {
             loop {
                 match self.shared.link.try_lock() {
-                    Ok(mut link) => return self.put(&mut link, msg_type, body),
+                    Ok(mut link) => {
+                        is_busy = link.core.holds_answer(self.shared.io.now());
+                        return match is_busy {
+                            true => Err(SendError::NotHere),
+                            false => self.put(&mut link, msg_type, body),
+                        };
+                    }
                     Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
                     Err(TryLockError::WouldBlock)
                         if self.shared.io.monotonic_ns() < until_ns
@@ -211,6 +217,12 @@ impl SessionHandle {
     ) -> Result<Sent, SendError> {
         let shared = &*self.shared;
         let mut link = shared.sound_link().map_err(|_| SendError::Failed)?;
+        // Nothing is committed before the answer of the application is whole.
+        while link.core.holds_answer(shared.io.now()) {
+            drop(link);
+            shared.io.sleep(SAFE_LOOK);
+            link = shared.sound_link().map_err(|_| SendError::Failed)?;
+        }
         let (sent, batch) = (self.put(&mut link, msg_type, body)?, link.core.awaited());
         // What the counterparty answers is read by who has the session, after this.
         note(sent);
@@ -272,12 +284,15 @@ impl SessionHandle {
     fn put(&self, link: &mut Link, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         let shared = &*self.shared;
         let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
-        let is_on = link.core.session.state() == State::Active;
         // Others that wait in memory go first.
-        if link.core.must_queue() && (is_on || shared.offline != Offline::Queue) {
+        if link.core.waits_behind() {
             return Err(SendError::WouldBlock { queued_bytes: shared.queue.waiting() });
         }
-        let sent = link.send_or_queue(shared.io.now(), &shared.queue, msg_type, fill);
+        let now = shared.io.now();
+        let sent = match shared.offline {
+            Offline::Queue => link.send_or_queue(now, &shared.queue, msg_type, fill),
+            Offline::Refuse | Offline::Store => link.send(now, &shared.queue, msg_type, fill),
+        };
         self.note_sent(link);
         sent
     }
@@ -405,16 +420,16 @@ impl SessionHandle {
         let until_ns = shared.io.monotonic_ns() + LOCK_WAIT_NS;
         let mut link = loop {
             match shared.link.try_lock() {
-                Ok(link) => break link,
+                Ok(link) if !link.core.has_open_answer() => break link,
                 Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
-                Err(TryLockError::WouldBlock)
+                Ok(_) | Err(TryLockError::WouldBlock)
                     if !drives() && shared.io.monotonic_ns() < until_ns =>
                 {
                     if !shared.io.gives_way() {
                         std::thread::yield_now();
                     }
                 }
-                Err(TryLockError::WouldBlock) => {
+                Ok(_) | Err(TryLockError::WouldBlock) => {
                     let bytes = shared.queue.push_offline(msg_type, fill)?.bytes;
                     shared.call_worker();
                     return Ok(Sent::Queued { bytes });

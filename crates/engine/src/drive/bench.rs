@@ -17,11 +17,12 @@ use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
 use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::callbacks::{Access, Callbacks, PassedOn, Remote};
+use crate::link::core::Core;
 use crate::link::desk::{Call, Desk, Item, Made, Work};
 use crate::link::judging::Judgement;
 use crate::link::later::{Answer, Later, Parts};
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
-use crate::settings::ApplicationSettings;
+use crate::settings::{ApplicationSettings, QueueWhenFull};
 
 /// Time after which what the application has sent goes out though there is more for it to do, and
 /// after which others that wait in line have their turn.
@@ -101,7 +102,8 @@ impl Bench {
             let mut seat = self.seat();
             let Seat { application, index, body } = &mut *seat;
             let later = is_message.then_some(&later);
-            let remote = Elsewhere { session, bench: self, body: RefCell::new(body), later };
+            let (body, begin) = (RefCell::new(body), Cell::new(None));
+            let remote = Elsewhere { session, bench: self, body, later, begin };
             let (bytes, now, _) = &parts;
             let access = Access::from_elsewhere(&remote, *now, acts);
             call(&mut **application, (work, bytes), index, access)
@@ -227,28 +229,33 @@ struct Elsewhere<'a> {
     body: RefCell<&'a mut Vec<u8>>,
     /// The answer that comes later, if the application is called for a message.
     later: Option<&'a Cell<Option<Arc<Later>>>>,
+    /// Bytes of the outbox before the call sent something.
+    begin: Cell<Option<usize>>,
 }
 
 impl Elsewhere<'_> {
-    /// Sends a body that is whole.
+    /// Sends a body that is whole. Returns whether as much waits then as may, too.
     fn send_whole(
         &self,
         msg_type: &[u8],
         change: Option<HeaderChange>,
         body: &[u8],
-    ) -> Result<u64, SendError> {
+    ) -> (Result<u64, SendError>, bool) {
         let session = self.session;
         let mut whole = |message: &mut Body<'_>| _ = message.fields_unchecked(body);
-        let mut link = session.sound_link().map_err(|_| SendError::Failed)?;
+        let Ok(mut link) = session.sound_link() else { return (Err(SendError::Failed), false) };
         let now = session.io.now();
+        let begin = self.begin.get().unwrap_or(link.core.out.bytes().len());
+        self.begin.set(Some(begin));
         // It is stored and written when the application has returned, or by whoever sends next.
         let sent = link.send_now(now, &session.queue, msg_type, change, &mut whole);
+        link.core.note_burst(begin);
         self.bench.desk.note_sent();
         let is_over = link.is_up() && session.waiting.note(link.core.waiting_bytes(&session.queue));
         if is_over || link.core.journal.has_failed() || link.core.cut.is_some() {
             session.call_worker();
         }
-        sent
+        (sent, link.is_up() && link.core.is_full())
     }
 }
 
@@ -280,12 +287,14 @@ impl Remote for Elsewhere<'_> {
         body.clear();
         // Before anything is locked: it may take its time.
         Body::detached(&mut body, session.queue.precision(), fill).map_err(SendError::Misuse)?;
-        match self.send_whole(msg_type, change, &body) {
-            Err(full @ SendError::WouldBlock { .. }) => {
-                session.when_full(full, || self.send_whole(msg_type, change, &body))
-            }
-            sent => sent,
+        let (sent, is_full) = self.send_whole(msg_type, change, &body);
+        if is_full && session.queue_when_full == QueueWhenFull::Wait {
+            // The message is taken. The next one has room, if the settings let a sender wait.
+            let full = SendError::WouldBlock { queued_bytes: 0 };
+            let has_room = |core: &mut Core| if core.is_full() { Err(full) } else { Ok(()) };
+            let _ = session.when_full(full, || session.with_core(has_room));
         }
+        sent
     }
 
     fn answer_later(&self) -> Option<Arc<Later>> {

@@ -160,12 +160,14 @@ impl Shared {
 
     /// The lock for a send in the thread of the caller. `None` if the message is to be handed over
     /// to the worker: the lock is taken or wanted, or so much waits in the queue before the message
-    /// that the caller would work for others.
+    /// that the caller would work for others, or nothing can be committed before the answer of the
+    /// application is whole.
     pub(crate) fn link_to_send(&self) -> Result<Option<MutexGuard<'_, Link>>, SendError> {
         if self.is_wanted() || self.queue.len() > TAKEN_OVER_BYTES_MAX {
             return Ok(None);
         }
         match self.link.try_lock() {
+            Ok(link) if link.core.has_open_answer() => Ok(None),
             Ok(link) => Ok(Some(link)),
             Err(TryLockError::Poisoned(_)) => Err(SendError::Failed),
             Err(TryLockError::WouldBlock) => Ok(None),

@@ -79,6 +79,21 @@ impl BusinessReject {
         Self { reason: 4, text: Cow::Borrowed("Application not available"), cause: None }
     }
 
+    /// Whether nothing is sent for it: the answer failed for a reason that is not the program's.
+    /// The program may have executed the message, so that a rejection would be wrong.
+    pub(crate) const fn is_silent(&self) -> bool {
+        matches!(
+            self.cause,
+            Some(
+                SendError::NotLoggedOn
+                    | SendError::LoggingOut
+                    | SendError::WouldBlock { .. }
+                    | SendError::Failed
+                    | SendError::Closed
+            )
+        )
+    }
+
     pub(crate) const fn is_not_available(&self) -> bool {
         self.reason == 4
     }
@@ -99,9 +114,10 @@ impl From<transfix_codec::Reject> for BusinessReject {
     }
 }
 
-/// A message whose answer could not be sent is refused for another reason (0), so that `?` stands
-/// behind a `send` in [`Application::on_message`]. The counterparty learns nothing of what waits
-/// here, or has failed; an event of the log says it.
+/// `?` may stand behind a `send` in [`Application::on_message`]. A mistake of the program, such as
+/// [`SendError::Misuse`], refuses the message for another reason (0). Any other failure sends
+/// nothing: the program may have executed the message. An event of the log reports both, and the
+/// counterparty learns no details.
 ///
 /// [`Application::on_message`]: crate::Application::on_message
 impl From<SendError> for BusinessReject {
@@ -128,6 +144,8 @@ mod tests {
         ] {
             let reject = BusinessReject::from(error);
             assert_eq!((reject.as_u16(), &*reject.text), (0, "The answer could not be sent"));
+            let is_mistake = matches!(error, SendError::TooLong { .. } | SendError::Misuse(_));
+            assert_eq!(reject.is_silent(), !is_mistake, "{error}");
         }
     }
 }

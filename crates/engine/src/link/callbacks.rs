@@ -1,5 +1,6 @@
 //! What a link asks of the owner of its session, which is an application behind the public face.
 
+use std::hint::cold_path;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -16,6 +17,10 @@ use crate::link::later::Later;
 use crate::link::points::Points;
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
 use crate::settings::{QueueSettings, QueueWhenFull};
+
+/// Bytes that callbacks may send beyond `queued_bytes_max`: a program that never stops sending in
+/// one must not take all memory, and the batch of a store has an end.
+const CALLBACK_BYTES_MAX: usize = 64 << 20;
 
 /// The owner of one session. The methods are those of [`Application`](crate::Application), which
 /// says what they mean; a link calls them with its session in hand. Where the owner is called in
@@ -99,19 +104,25 @@ enum Reach<'a> {
 /// What it takes to send, and to end the connection.
 pub(crate) struct Acts<'a> {
     pub(crate) out: &'a mut Outbox,
+    /// For messages that are stored and not written.
+    pub(crate) late: &'a mut Outbox,
     pub(crate) queue: &'a QueueSettings,
     pub(crate) cut: &'a mut Option<Disconnect>,
     pub(crate) points: &'a mut Points,
 }
 
 impl Acts<'_> {
-    /// More waits than may.
+    /// More waits than may: the counterparty loses its connection for it, and what answers its
+    /// messages is stored.
     #[cold]
-    fn is_full(&mut self, queued_bytes: usize) -> SendError {
+    fn is_full(&mut self, queued_bytes: usize) -> Result<(), SendError> {
         if self.queue.queue_when_full == QueueWhenFull::Disconnect {
             *self.cut = Some(Disconnect::Stalled);
         }
-        SendError::WouldBlock { queued_bytes }
+        match queued_bytes > self.queue.queued_bytes_max.saturating_add(CALLBACK_BYTES_MAX) {
+            true => Err(SendError::WouldBlock { queued_bytes }),
+            false => Ok(()),
+        }
     }
 
     #[inline]
@@ -166,8 +177,8 @@ impl<'a> Access<'a> {
         let reach = match &mut self.reach {
             Reach::InHand { session, acts } => {
                 let acts = match acts {
-                    Some(Acts { out, queue, cut, points }) => {
-                        Some(Acts { out, queue, cut, points })
+                    Some(Acts { out, late, queue, cut, points }) => {
+                        Some(Acts { out, late, queue, cut, points })
                     }
                     None => None,
                 };
@@ -225,9 +236,13 @@ impl<'a> Access<'a> {
         match &mut self.reach {
             Reach::InHand { session, acts } => {
                 let acts = acts.as_mut().ok_or(SendError::NotHere)?;
-                let queued_bytes = acts.out.bytes().len();
+                let queued_bytes = acts.out.bytes().len() + acts.late.bytes().len();
                 if queued_bytes > acts.queue.queued_bytes_max {
-                    return Err(acts.is_full(queued_bytes));
+                    acts.is_full(queued_bytes)?;
+                }
+                if session.ready().is_err() {
+                    cold_path();
+                    return session.send_offline(self.now, msg_type, acts.late, fill);
                 }
                 let sent = session.send(self.now, msg_type, acts.out, fill);
                 acts.note_encoded(self.now, &sent);

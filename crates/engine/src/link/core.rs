@@ -3,6 +3,7 @@
 //! Invariant: [`Core::write`] finds everything journalled and committed.
 
 mod act;
+mod answering;
 mod deliver;
 mod finish;
 mod logon;
@@ -22,6 +23,7 @@ use transfix_session::{
 use transfix_store::Store;
 use transfix_transport::prefetch;
 
+use self::answering::Answering;
 use crate::link::callbacks::{Access, Callbacks};
 use crate::link::delivery::Delivery;
 use crate::link::desk::Desk;
@@ -107,6 +109,8 @@ impl LinkOptions {
 pub(crate) struct Core {
     pub(crate) session: Session,
     pub(crate) out: Outbox,
+    /// Messages that are numbered and not put yet, and that are not written.
+    late: Outbox,
     pub(crate) options: LinkOptions,
     pub(crate) published: Arc<Published>,
     /// What all sessions count together.
@@ -130,11 +134,14 @@ pub(crate) struct Core {
     held_index: FieldIndex,
     /// The protocol log, if there is one.
     pub(crate) log: Option<Tap>,
+    /// Bytes of the outbox that one callback has filled it with, and that are not written yet.
+    burst: usize,
     /// Bytes of the outbox that application and log have seen.
     shown: usize,
     /// The connection is to end for this reason: the application or an operator wants it.
     pub(crate) cut: Option<Disconnect>,
     judging: Judging,
+    answering: Answering,
     /// Who wants to know what comes of the Logon(A) of this connection.
     pub(super) watch: Option<LogonWatch>,
     /// Whether the counterparty takes too slowly what is sent.
@@ -174,6 +181,7 @@ impl Core {
             session: store::session_of(&mut journal, config),
             journal,
             out: Outbox::with_capacity(OUTBOX_BYTES_FIRST),
+            late: Outbox::default(),
             replay: Replay::new(options.index()),
             replay_ticket: 0,
             pending: Pending::default(),
@@ -192,9 +200,11 @@ impl Core {
             log: None,
             rules,
             gate: None,
+            burst: 0,
             shown: 0,
             cut: None,
             judging: Judging::default(),
+            answering: Answering::default(),
             watch: None,
             told_state: State::Disconnected,
             expected: 0,
@@ -309,7 +319,26 @@ impl Core {
     /// never reads.
     pub(crate) fn is_stalled(&self) -> bool {
         let max = self.options.queue.queued_bytes_max;
-        self.out.bytes().len() > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
+        let bytes = self.out.bytes().len().saturating_sub(self.burst);
+        bytes > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
+    }
+
+    /// A callback has returned, or has sent something, that began with so many bytes in the outbox.
+    /// If it has filled the outbox alone, the counterparty is not to blame.
+    #[inline]
+    pub(crate) fn note_burst(&mut self, begin: usize) {
+        let max = self.options.queue.queued_bytes_max;
+        if self.out.bytes().len() > max {
+            cold_path();
+            if begin <= max {
+                self.burst = self.out.bytes().len();
+            }
+        }
+    }
+
+    /// Whether as much waits to be written as may.
+    pub(crate) fn is_full(&self) -> bool {
+        self.outgoing.is_full(self.out.bytes().len())
     }
 
     /// Lets the numbers start again if a window has opened since they began.
@@ -361,6 +390,7 @@ impl Core {
             self.trim_at_ns,
             tells,
             self.judging.deadline(),
+            self.answering.deadline(),
             self.slow.deadline(),
         ];
         session.into_iter().chain(others.into_iter().flatten()).min()
@@ -501,7 +531,7 @@ impl Core {
         self.cut = None;
         self.outgoing.end_pause();
         self.slow.reset();
-        self.shown = 0;
+        (self.shown, self.burst) = (0, 0);
         self.replay.clear();
         if let Some(desk) = self.delivery.desk() {
             desk.release();

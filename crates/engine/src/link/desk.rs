@@ -463,6 +463,11 @@ impl Desk {
         matches!(self.lock().running, Some(Some(1..)))
     }
 
+    /// The message that the application is called for counts as taken from now on.
+    pub(crate) fn count_running(&self) {
+        self.lock().forget_running();
+    }
+
     /// What the application has had, or is called for, does not count, and comes again.
     pub(crate) fn undo(&self) {
         self.lock().undo();

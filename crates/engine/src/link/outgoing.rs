@@ -77,9 +77,15 @@ impl Outgoing {
         &self.options
     }
 
-    /// Whether messages get their numbers without a connection.
+    /// Whether messages get their numbers without a logon, those of the queue too. While our
+    /// Logon(A) waits for its answer the queue waits with it: its messages then go out at once.
     pub(super) fn stores(&self, state: State) -> bool {
-        self.options.offline == Offline::Store && state == State::Disconnected
+        self.stores_one(state) && state != State::LogonSent
+    }
+
+    /// Whether a message that must be stored now gets its number without a logon.
+    pub(super) fn stores_one(&self, state: State) -> bool {
+        self.options.offline == Offline::Store && state != State::Active
     }
 
     /// Whether what waits for a logon is kept in the store.
@@ -90,9 +96,15 @@ impl Outgoing {
     /// Whether a new message must take its place behind others: it is kept for the next logon, or
     /// those that wait since before the logon go first.
     pub(super) fn must_queue(&self, state: State) -> bool {
-        let active = state == State::Active;
+        self.waits_behind(state)
+            || (state != State::Active && self.keeps_in_store())
+            || (state == State::LogonSent && self.stores_one(state))
+    }
+
+    /// Whether others that are held back go first.
+    pub(super) fn waits_behind(&self, state: State) -> bool {
         let waits = self.is_held_back || self.pause_until_ns.is_some();
-        (waits && (active || self.stores(state))) || (!active && self.keeps_in_store())
+        waits && (state == State::Active || self.stores_one(state))
     }
 
     /// Whether what waits goes on waiting.

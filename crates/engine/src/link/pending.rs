@@ -24,6 +24,8 @@ pub(crate) struct Pending {
     committed: usize,
     /// How often the store was opened again.
     times: u64,
+    /// Something behind these bytes is put and not committed.
+    holds: bool,
 }
 
 /// A batch whose safety somebody waits for.
@@ -42,6 +44,7 @@ impl Pending {
     #[inline]
     pub(super) fn all_is_safe(&mut self, outbox_bytes: usize) -> bool {
         self.committed = outbox_bytes;
+        self.holds = false;
         let was_pending = !self.batches.is_empty();
         if was_pending {
             self.batches.clear();
@@ -52,10 +55,16 @@ impl Pending {
     /// A batch with the last of so many bytes in the outbox will be safe.
     pub(super) fn add(&mut self, ticket: u64, outbox_bytes: usize, numbers: Numbers) {
         let begin = std::mem::replace(&mut self.committed, outbox_bytes);
+        self.holds = false;
         // A commit of nothing names the last batch once more.
         if self.last_ticket() < ticket {
             self.batches.push_back(Batch { ticket, begin, numbers });
         }
+    }
+
+    /// What was put since the last commit is not committed yet.
+    pub(super) const fn hold(&mut self) {
+        self.holds = true;
     }
 
     /// All up to this ticket are safe. Returns the numbers behind the last of those that were not.
@@ -92,13 +101,15 @@ impl Pending {
     /// How many of so many bytes in the outbox may be written.
     #[inline]
     pub(super) fn writable(&self, outbox_bytes: usize) -> usize {
-        if self.is_empty() { outbox_bytes } else { self.writable_before(outbox_bytes) }
+        let is_all = self.is_empty() && !self.holds;
+        if is_all { outbox_bytes } else { self.writable_before(outbox_bytes) }
     }
 
     /// The same where batches are pending.
     #[inline(never)]
     fn writable_before(&self, outbox_bytes: usize) -> usize {
-        self.batches.front().map_or(outbox_bytes, |first| first.begin.min(outbox_bytes))
+        let committed = if self.holds { self.committed } else { outbox_bytes };
+        self.batches.front().map_or(committed, |first| first.begin).min(outbox_bytes)
     }
 
     /// How many of so many bytes in the outbox are not committed.

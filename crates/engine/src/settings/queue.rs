@@ -7,7 +7,8 @@ settings_table! {
     /// Messages that wait to be sent.
     #[derive(Copy, PartialEq, Eq)]
     pub struct QueueSettings {
-        /// Messages sent without a connection: `refuse`, `store` or `queue`.
+        /// Messages sent without a logon: `refuse`, `store` or `queue`. The page "Sending without a
+        /// logon" of the book has the outcome in each state of the session.
         pub offline: Offline = Offline::Refuse,
         /// Time between a logon and the first message that was queued before it, in milliseconds.
         pub queue_pause_ms: u32 = 0,

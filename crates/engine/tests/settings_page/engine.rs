@@ -86,7 +86,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
         "a_stalled_counterparty_fills_its_own_queue_only",
     ),
     ("queue_when_full", PRESSURE, "a_full_queue_refuses_waits_or_disconnects"),
-    ("queue_when_full", PRESSURE, "a_callback_that_finds_no_room_does_not_hold_up_its_thread"),
+    ("queue_when_full", PRESSURE, "a_callback_sends_however_much_waits"),
     ("queue_wait_ms", PRESSURE, "a_full_queue_refuses_waits_or_disconnects"),
     ("slow_consumer_bytes", PRESSURE, "a_slow_consumer_is_told_until_it_has_caught_up"),
     ("slow_consumer_ms", PRESSURE, "a_slow_consumer_is_disconnected_if_wanted"),

@@ -3,6 +3,7 @@
 
 mod admin;
 mod answered_later;
+mod answers;
 mod application_threads;
 mod batches;
 mod before_send;
@@ -15,6 +16,7 @@ mod greedy;
 mod handles;
 mod latency;
 mod later;
+mod may_send;
 mod memory;
 mod moving;
 mod outgoing;

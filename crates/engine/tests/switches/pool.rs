@@ -389,8 +389,8 @@ fn who_has_much_to_do_does_not_hold_up_those_who_have_little() {
 
 /// What a store does, and what it has.
 #[derive(Clone, Default)]
-struct Behaviour {
-    fails: Arc<AtomicBool>,
+pub(crate) struct Behaviour {
+    pub(crate) fails: Arc<AtomicBool>,
     /// Once, in a thread of the applications.
     panics: Arc<AtomicBool>,
     /// The next number in of the last commit.
@@ -398,9 +398,9 @@ struct Behaviour {
 }
 
 /// A store that fails, or panics, as long as somebody says so.
-struct Bad {
-    store: MemoryStore,
-    does: Behaviour,
+pub(crate) struct Bad {
+    pub(crate) store: MemoryStore,
+    pub(crate) does: Behaviour,
 }
 
 impl Store for Bad {
@@ -493,7 +493,7 @@ fn a_message_does_not_count_whose_answer_the_store_has_lost() {
     }
     stage.open();
     stage.expect("end: the store failed");
-    stage.expect("undone 2..3 2..4");
+    stage.expect("undone 2..4 2..4");
     let (mut wire, logon) = insist(stage.engine.listening()[0], "35=A|34=4|98=0|108=30");
     assert_eq!(logon, "35=A|34=2|98=0|108=30");
     assert_eq!(wire.next(), "35=2|34=3|7=2|16=0");

@@ -58,12 +58,21 @@ impl Core {
         self.note_state(now);
         let acts = Acts {
             out: &mut self.out,
+            late: &mut self.late,
             queue: self.outgoing.options(),
             cut: &mut self.cut,
             points: &mut self.points,
         };
+        let begin = acts.out.bytes().len();
         let access = Access::act(&mut self.session, now, acts);
-        call(&mut self.delivery, access)
+        let called = call(&mut self.delivery, access);
+        self.note_burst(begin);
+        if !self.late.entries().is_empty() {
+            cold_path();
+            // Before anything with a higher number. A store that fails is found by the next put.
+            let _ = self.put_entries(now);
+        }
+        called
     }
 
     pub(super) fn with_application(
@@ -164,7 +173,11 @@ impl Core {
         while let Some(had) = desk.take_had() {
             self.note_had(now, desk, had)?;
         }
-        match desk.stopped() {
+        let stopped = desk.stopped();
+        if stopped.is_some() {
+            self.answering.close();
+        }
+        match stopped {
             None => {}
             Some(Stopped::Panicked(seq)) => {
                 self.expected = seq;
@@ -192,6 +205,7 @@ impl Core {
     /// The application has had a message in a thread of its own.
     fn note_had(&mut self, now: Now, desk: &Desk, had: Had) -> Result<(), Down> {
         self.delivery.was_taken();
+        self.answering.close();
         let is_connected = matches!(self.session.state(), State::Active | State::LogoutSent);
         if had.reject.is_some() && !is_connected {
             // Who sent it could not be told: it comes again after the next logon.
@@ -288,6 +302,9 @@ impl Core {
     ) {
         if let Some(error) = reject.cause {
             self.events.not_answered(now, message.msg_seq_num().unwrap_or(0), error);
+        }
+        if reject.is_silent() {
+            return;
         }
         let why = (reject.reason, reject.text.as_ref());
         // While a reset is only awaited, the number is still what the counterparty knows.

@@ -4,7 +4,7 @@
 use std::hint::cold_path;
 
 use transfix_codec::Body;
-use transfix_session::{HeaderChange, Now, Outbox, SendError};
+use transfix_session::{HeaderChange, Now, SendError};
 use transfix_store::StoreError;
 
 use super::Core;
@@ -28,12 +28,12 @@ impl Core {
         if self.outgoing.is_full(queued_bytes) {
             return Err(SendError::WouldBlock { queued_bytes });
         }
-        if self.outgoing.stores(self.session.state()) {
-            let sent = self.session.send_offline(now, msg_type, &mut self.out, fill);
-            self.put_entries(now).map_err(|_| SendError::Failed)?;
-            // Never written: the counterparty asks for it after the next logon.
-            self.out.clear();
-            return sent.map(Sent::Stored);
+        if self.outgoing.stores_one(self.session.state()) {
+            if self.session.awaits_reset() {
+                // Its number would mean nothing after the reset.
+                return Err(SendError::WouldBlock { queued_bytes });
+            }
+            return self.store_late(now, msg_type, fill).map(Sent::Stored);
         }
         self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
     }
@@ -49,8 +49,8 @@ impl Core {
         if self.journal.has_failed() {
             return Err(SendError::Failed);
         }
-        if change.is_none() && self.session.ready().is_err() && self.delivery.answers() {
-            return self.send_late(now, msg_type, fill);
+        if change.is_none() && self.session.ready().is_err() {
+            return self.store_late(now, msg_type, fill);
         }
         let mut access = self.access(now);
         match change {
@@ -59,28 +59,25 @@ impl Core {
         }
     }
 
-    /// Gives a number to what the application sends for a message of a connection that has ended
-    /// meanwhile: it is stored and not written, as if it had been lost with the connection.
-    fn send_late(
+    /// Gives a number to a message that cannot be written now: it is stored as if it had been lost
+    /// with the connection, and the counterparty asks for it.
+    #[cold]
+    fn store_late(
         &mut self,
         now: Now,
         msg_type: &[u8],
-        fill: &mut dyn FnMut(&mut Body<'_>),
+        fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
+        let sent = self.session.send_offline(now, msg_type, &mut self.late, fill);
         self.put_entries(now).map_err(|_| SendError::Failed)?;
-        let mut late = Outbox::default();
-        let sent = self.session.send_offline(now, msg_type, &mut late, fill);
-        // Of the outbox nothing else is touched: Logout(5) may wait in it.
-        std::mem::swap(&mut self.out, &mut late);
-        let kept = self.put_entries(now);
-        std::mem::swap(&mut self.out, &mut late);
-        kept.map_err(|_| SendError::Failed).and(sent)
+        sent
     }
 
     /// The session in the hands of a callback that may send.
     pub(super) fn access(&mut self, now: Now) -> Access<'_> {
         let acts = Acts {
             out: &mut self.out,
+            late: &mut self.late,
             queue: self.outgoing.options(),
             cut: &mut self.cut,
             points: &mut self.points,
@@ -107,6 +104,11 @@ impl Core {
     /// that wait since before the logon go first.
     pub(crate) fn must_queue(&self) -> bool {
         self.outgoing.must_queue(self.session.state())
+    }
+
+    /// Whether others that are held back go before a message that is to be stored at once.
+    pub(crate) fn waits_behind(&self) -> bool {
+        self.outgoing.waits_behind(self.session.state())
     }
 
     /// Whether something of the queue has found no room before, and would find it now.
@@ -182,14 +184,12 @@ impl Core {
             let from = out.bytes().len();
             let fill = |b: &mut Body<'_>| _ = b.fields_unchecked(body);
             let sent = match stores {
-                true => session.send_offline(now, msg_type, out, fill),
+                true => session.send_offline(now, msg_type, &mut self.late, fill),
                 false => session.send(now, msg_type, out, fill),
             };
             if stores {
-                let stored = self.put_entries(now);
-                self.out.clear();
                 // It waits on.
-                if stored.is_err() {
+                if self.put_entries(now).is_err() {
                     break;
                 }
             } else {

@@ -31,6 +31,11 @@ impl Core {
     /// Puts the new frames and numbers into the store and makes them durable together.
     pub(crate) fn commit(&mut self, now: Now) -> Result<(), StoreError> {
         self.put_entries(now)?;
+        if self.has_open_answer() && self.holds_answer(now) {
+            self.note_state(now);
+            self.pending.hold();
+            return Ok(());
+        }
         let numbers = self.kept_numbers();
         self.journal.put_next(now, numbers)?;
         // With the frames of those that were sent: no message is sent twice, and none is lost.
@@ -107,7 +112,17 @@ impl Core {
         journal.put_entries(now, out, (published, reasons), || {
             replay.stop();
             delivery.forget_numbers();
-        })
+        })?;
+        if self.late.entries().is_empty() { Ok(()) } else { self.put_late(now) }
+    }
+
+    /// Puts messages that are not written: the counterparty asks for them. They were numbered last.
+    #[cold]
+    fn put_late(&mut self, now: Now) -> Result<(), StoreError> {
+        let Self { journal, late, published, reasons, .. } = self;
+        let put = journal.put_entries(now, late, (published, reasons), || ());
+        self.late.clear();
+        put
     }
 
     /// The next numbers with which a new process goes on.
@@ -162,6 +177,8 @@ impl Core {
         self.journal.reopen()?;
         // What it did not take was never on the wire.
         self.out.clear();
+        self.late.clear();
+        self.answering.close();
         self.pending.clear();
         self.points.reset();
         let before = self.journal.numbers_before_failure();
@@ -206,6 +223,7 @@ impl Core {
         self.session = session_of(&mut self.journal, self.session.config().clone());
         self.held_index = self.options.index();
         self.replay = Replay::new(self.options.index());
+        self.answering.close();
         self.delivery.clear();
         self.cut = None;
         self.shown = 0;

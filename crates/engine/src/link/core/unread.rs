@@ -1,7 +1,7 @@
 //! Bytes that are not read as a message: garbled ones, and messages that are too long.
 //!
-//! Invariant: no byte within the body that BodyLength(9) declares is taken for a message, unless the
-//! settings want a search (`search_garbled`).
+//! Invariant: no byte within the body that BodyLength(9) declares is taken for a message, unless
+//! the settings want a search (`search_garbled`).
 
 use transfix_codec::frame::{self, TooLong};
 use transfix_codec::{CheckSumPolicy, Garbled};
@@ -42,26 +42,25 @@ impl Core {
     pub(crate) fn garbled_frame(
         &mut self,
         now: Now,
-        (frame, reason): (&[u8], Garbled),
-        left: &mut u32,
+        frame: &[u8],
+        reason: Garbled,
     ) -> Result<(), Down> {
         self.garbled(now, reason, frame.len());
         if self.rules.validation.garbled == GarbledPolicy::Skip {
             return Ok(());
         }
         let verdict = self.session.receive_garbled(now, frame, reason, &mut self.out);
-        self.act_on_unread(now, &verdict, left)
+        self.act_on_unread(now, &verdict)
     }
 
     /// Carries out the verdict on a message that was not read as one.
-    fn act_on_unread(&mut self, now: Now, verdict: &Verdict, left: &mut u32) -> Result<(), Down> {
+    fn act_on_unread(&mut self, now: Now, verdict: &Verdict) -> Result<(), Down> {
         self.note_remarks(now);
         if let Verdict::Disconnect(reason) = verdict {
             return Err(Down::Session(*reason));
         }
-        self.put_entries(now).map_err(Down::Store)?;
-        // Its number may have closed a gap.
-        self.act_on_held(now, left)
+        // Its number may have closed a gap: the next turn goes on with what was kept above it.
+        self.put_entries(now).map_err(Down::Store)
     }
 
     /// A message of `bytes` declared bytes begins, more than the session accepts. `Err` if that
@@ -92,8 +91,8 @@ impl Core {
     pub(crate) fn end_too_long(
         &mut self,
         now: Now,
-        (message, outcome): (&TooLong, Result<(), Garbled>),
-        left: &mut u32,
+        message: &TooLong,
+        outcome: Result<(), Garbled>,
     ) -> Result<(), Down> {
         let reason = match outcome {
             Ok(()) => Garbled::TooLong,
@@ -108,6 +107,6 @@ impl Core {
             return Ok(());
         }
         let verdict = self.session.receive_too_long(now, message.head(), &mut self.out);
-        self.act_on_unread(now, &verdict, left)
+        self.act_on_unread(now, &verdict)
     }
 }

@@ -155,6 +155,7 @@ impl Core {
         self.pending.written(n);
         self.points.written(now, n);
         self.shown = self.shown.saturating_sub(n);
+        self.burst = self.burst.saturating_sub(n);
     }
 
     /// Logs what was received and is not logged yet.

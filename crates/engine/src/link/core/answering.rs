@@ -1,0 +1,57 @@
+//! The answer of an application that is called in a thread of its own, as long as its call goes on.
+//!
+//! Invariant: what answers a message is committed together with the number of that message.
+
+use transfix_session::Now;
+
+use super::Core;
+
+/// How long store and socket wait for the end of a call that has sent something. A longer call
+/// counts as returned: its message is taken, with what has been sent so far.
+const HELD_NS_MAX: u64 = 250_000_000;
+
+/// The call that has sent something and has not returned.
+#[derive(Debug, Default)]
+pub(super) struct Answering {
+    /// When it sent first, on the monotonic clock.
+    since_ns: Option<u64>,
+}
+
+impl Answering {
+    /// The call has returned, or its message counts no more.
+    pub(super) const fn close(&mut self) {
+        self.since_ns = None;
+    }
+
+    /// When it counts as returned, on the monotonic clock.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.since_ns.map(|since| since + HELD_NS_MAX)
+    }
+}
+
+impl Core {
+    /// The application is about to send in a thread of its own.
+    pub(crate) fn note_answer(&mut self, now: Now) {
+        if self.answering.since_ns.is_none() && self.delivery.answers() {
+            self.answering.since_ns = Some(now.monotonic_ns);
+        }
+    }
+
+    /// Whether a call has sent something and has not returned.
+    pub(crate) const fn has_open_answer(&self) -> bool {
+        self.answering.since_ns.is_some()
+    }
+
+    /// Whether nothing is committed, and nothing more written, before that call returns.
+    pub(crate) fn holds_answer(&mut self, now: Now) -> bool {
+        let Some(until_ns) = self.answering.deadline() else { return false };
+        if now.monotonic_ns < until_ns {
+            return true;
+        }
+        self.answering.close();
+        if let Some(desk) = self.delivery.desk() {
+            desk.count_running();
+        }
+        false
+    }
+}

@@ -1,0 +1,161 @@
+//! The answers of an application: none is refused after the message was executed.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use transfix::store::journal::{self, Event};
+use transfix::{
+    Application, BeginString, BusinessReject, Durability, Engine, Message, SessionRef,
+    SessionSettings, Settings, clock, tag,
+};
+use transfix_testkit::temp::TempDir;
+
+use crate::switches::wire::Wire;
+use crate::switches::{LONG, logged_on, venue};
+
+/// Answers each order with `?`, as the documentation recommends, and says which it has executed.
+struct Trader {
+    executed: Sender<String>,
+    text: String,
+    /// The order named `hold` is answered twice, with a wait between.
+    hold: Option<Receiver<()>>,
+}
+
+impl Application for Trader {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let id = message.text(tag::CL_ORD_ID)?;
+        session.send("8", |b| _ = b.str(tag::CL_ORD_ID, id).str(tag::TEXT, &self.text))?;
+        let _ = self.executed.send(id.to_owned());
+        if id == "hold" {
+            self.hold.as_ref().unwrap().recv_timeout(LONG).unwrap();
+            session.send("8", |b| _ = b.str(tag::CL_ORD_ID, id).str(tag::TEXT, "end"))?;
+        }
+        Ok(())
+    }
+}
+
+struct Desk {
+    engine: Engine,
+    executed: Receiver<String>,
+    release: Sender<()>,
+    dir: TempDir,
+}
+
+impl Desk {
+    fn open(threads: usize, text_bytes: usize, change: impl FnOnce(&mut SessionSettings)) -> Self {
+        let dir = TempDir::new();
+        let mut settings = Settings::of(venue(|s| {
+            s.store.durability = Durability::Process;
+            s.store.store_dir = dir.path().into();
+            change(s);
+        }));
+        settings.engine.application_threads = threads;
+        let ((tell, executed), (release, hold)) = (channel(), channel());
+        let mut hold = Some(hold);
+        let text = "x".repeat(text_bytes);
+        let engine = Engine::start(&settings, |_| {
+            let (executed, text) = (tell.clone(), text.clone());
+            Box::new(Trader { executed, text, hold: hold.take() })
+        });
+        Self { engine: engine.unwrap(), executed, release, dir }
+    }
+}
+
+/// Logs on again with this number, and asks for all from the beginning; returns the ids of the
+/// reports that come before the Heartbeat(0) which answers the last message.
+fn asked_again(desk: &Desk, seq: u64) -> Vec<String> {
+    let mut wire = Wire::connect(desk.engine.listening()[0], BeginString::Fix44);
+    wire.send(&format!("35=A|34={seq}|98=0|108=30"));
+    assert!(wire.next().starts_with("35=A|"));
+    wire.send(&format!("35=2|34={}|7=1|16=0", seq + 1));
+    wire.send(&format!("35=1|34={}|112=end", seq + 2));
+    let mut ids = Vec::new();
+    loop {
+        let message = wire.next();
+        assert_ne!(message, "");
+        assert!(!message.starts_with("35=j") && !message.starts_with("35=3|"), "{message}");
+        if message.ends_with("|112=end") {
+            return ids;
+        }
+        if message.starts_with("35=8|") {
+            let id = message.split("|11=").nth(1).unwrap();
+            ids.push(id.split('|').next().unwrap().to_owned());
+        }
+    }
+}
+
+#[test]
+fn a_slow_reader_loses_its_connection_and_no_answer() {
+    for threads in [0, 2] {
+        let desk = Desk::open(threads, 64 << 10, |s| {
+            s.queue.queued_bytes_max = 1 << 20;
+            s.queue.slow_consumer_bytes = 0;
+        });
+        // It sends orders, and reads nothing: far more answers than sockets and queue take.
+        let mut wire = logged_on(desk.engine.listening()[0]);
+        for n in 2..402 {
+            wire.send(&format!("35=D|34={n}|11={n}"));
+        }
+        let handle = desk.engine.sessions().next().unwrap();
+        let mut executed = Vec::new();
+        let until_ns = clock::monotonic_ns() + LONG.as_nanos() as u64;
+        // Each has its number, behind that of the Logon(A).
+        while handle.is_logged_on() || handle.next_numbers().1 != executed.len() as u64 + 2 {
+            executed.extend(desk.executed.try_iter());
+            assert!(clock::monotonic_ns() < until_ns, "{threads} threads: not settled");
+            std::thread::yield_now();
+        }
+        drop(wire);
+        let next_in = handle.next_numbers().0;
+        let ids = asked_again(&desk, next_in);
+        assert_eq!(ids, executed, "{threads} threads");
+    }
+}
+
+#[test]
+fn an_order_that_comes_behind_our_logout_is_answered() {
+    for threads in [0, 2] {
+        let desk = Desk::open(threads, 10, |_| ());
+        let mut wire = logged_on(desk.engine.listening()[0]);
+        let handle = desk.engine.sessions().next().unwrap();
+        handle.log_out("the desk closes").unwrap();
+        assert_eq!(wire.next(), "35=5|34=2|58=the desk closes");
+        for n in 2..7 {
+            wire.send(&format!("35=D|34={n}|11={n}"));
+        }
+        let executed: Vec<_> = (2..7).map(|_| desk.executed.recv_timeout(LONG).unwrap()).collect();
+        wire.send("35=5|34=7");
+        assert_eq!(wire.next(), "", "{threads} threads");
+        handle.log_on().unwrap();
+        assert_eq!(asked_again(&desk, 8), executed, "{threads} threads");
+    }
+}
+
+#[test]
+fn an_answer_is_committed_with_the_number_that_it_answers() {
+    let desk = Desk::open(2, 10, |_| ());
+    let mut wire = logged_on(desk.engine.listening()[0]);
+    wire.send("35=D|34=2|11=hold");
+    assert_eq!(desk.executed.recv_timeout(LONG).unwrap(), "hold");
+    // The session goes on while the application has sent one of two answers.
+    wire.send("35=1|34=3|112=x");
+    let mut came = [wire.next(), wire.next()];
+    came.sort();
+    assert_eq!(came[0], "35=0|34=3|112=x");
+    let events: Vec<_> = journal::read(&desk.dir.path().join("FIX.4.4-VENUE-CLIENT"))
+        .unwrap()
+        .map(|entry| entry.unwrap().event)
+        .collect();
+    let next_in = events.iter().filter_map(|event| match event {
+        Event::NextIn(seq) => Some(*seq),
+        _ => None,
+    });
+    let answered = |event: &Event| matches!(event, Event::Outbound(message) if message.seq == 2);
+    assert!(events.iter().any(answered), "the answer is on the wire");
+    assert!(next_in.max() > Some(2), "and so the order counts");
+    desk.release.send(()).unwrap();
+    assert!(wire.next().starts_with("35=8|34=4|11=hold|58=end"));
+}
