@@ -11,12 +11,16 @@ use crate::{Outcome, root};
 
 /// Of the command line; the store has a program of the same name, with another test.
 const TEST: &str = "kills_lose_and_double_nothing";
+/// Of the engine, with an application in a thread of its own.
+const POOL_TEST: &str = "each_message_is_answered_once_however_often_the_process_is_killed";
 
 const USAGE: &str = "usage: cargo xtask crash [--loops N] [--seed S]
 
 A venue and a client trade over loopback, each in a process of its own; again and again one of
 them is killed by SIGKILL at any moment and started anew. In the end each application message must
-have arrived once and in order, and the numbers of both sides must agree. N is 1,000 by default.";
+have arrived once and in order, and the numbers of both sides must agree. Then a process whose
+application has threads of its own is killed as often, with durability `process` and with `power`:
+each order must be answered once. N is 1,000 by default.";
 
 /// Kills.
 ///
@@ -47,10 +51,15 @@ pub fn run(args: &[String]) -> Outcome {
     if let Some(seed) = seed {
         command.env("TRANSFIX_SEED", seed.to_string());
     }
-    let status = command.status().map_err(|error| format!("cargo: {error}"))?;
-    if status.success() {
-        Ok(format!("{loops} kills: nothing was lost or doubled"))
-    } else {
-        Err("something was lost or doubled; see above".to_owned())
+    let mut pool = Command::new("cargo");
+    pool.args(["test", "--workspace", "--test", "pool_kill", "--", "--exact", POOL_TEST])
+        .env("TRANSFIX_KILLS", loops.to_string())
+        .current_dir(root());
+    for mut command in [command, pool] {
+        let status = command.status().map_err(|error| format!("cargo: {error}"))?;
+        if !status.success() {
+            return Err("something was lost or doubled; see above".to_owned());
+        }
     }
+    Ok(format!("{loops} kills of each kind: nothing was lost or doubled"))
 }
