@@ -26,7 +26,7 @@ fn greedy(handle: &SessionHandle, is_over: &AtomicBool) -> Result<u64, SendError
 
 #[test]
 fn a_loop_of_sends_lets_the_worker_have_its_turns() {
-    for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin] {
+    for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin, Mode::Polled] {
         for send in [SendMode::Direct, SendMode::Queued] {
             let dir = TempDir::new();
             let settings = venue(|s| {
@@ -35,12 +35,19 @@ fn a_loop_of_sends_lets_the_worker_have_its_turns() {
                 s.store.durability = Durability::Process;
                 s.store.store_dir = dir.path().into();
             });
-            let (engine, address) = start(vec![settings], || Echo);
-            let mut wire = logged_on(address);
+            let (mut engine, address) = start(vec![settings], || Echo);
             let handle = engine.sessions().next().unwrap();
-            let is_over = AtomicBool::new(false);
-            let mut orders = 0;
-            let sent: u64 = std::thread::scope(|scope| {
+            let (is_over, is_read) = (AtomicBool::new(false), AtomicBool::new(false));
+            std::thread::scope(|scope| {
+                if mode == Mode::Polled {
+                    scope.spawn(|| {
+                        while !is_read.load(Ordering::Relaxed) {
+                            engine.poll();
+                        }
+                    });
+                }
+                let mut wire = logged_on(address);
+                let mut orders = 0;
                 let senders: Vec<_> =
                     (0..2).map(|_| scope.spawn(|| greedy(&handle, &is_over).unwrap())).collect();
                 assert!(wire.next().starts_with("35=D|"));
@@ -56,12 +63,13 @@ fn a_loop_of_sends_lets_the_worker_have_its_turns() {
                     assert!(orders < 2 * MESSAGES_MAX, "{mode:?} {send:?}: the worker starves");
                 }
                 is_over.store(true, Ordering::Relaxed);
-                senders.into_iter().map(|sender| sender.join().unwrap()).sum()
+                let sent = senders.into_iter().map(|sender| sender.join().unwrap()).sum();
+                while orders < sent {
+                    assert!(wire.next().starts_with("35=D|"), "{mode:?} {send:?}");
+                    orders += 1;
+                }
+                is_read.store(true, Ordering::Relaxed);
             });
-            while orders < sent {
-                assert!(wire.next().starts_with("35=D|"), "{mode:?} {send:?}");
-                orders += 1;
-            }
             engine.stop(5_000);
             let store = dir.path().join("FIX.4.4-VENUE-CLIENT");
             let files = fs::read_dir(store).unwrap().count();
