@@ -111,6 +111,8 @@ pub(crate) struct Core {
     pub(crate) out: Outbox,
     /// Messages that are numbered and not put yet, and that are not written.
     late: Outbox,
+    /// Such messages came behind our Logon(A).
+    stored_at_logon: bool,
     pub(crate) options: LinkOptions,
     pub(crate) published: Arc<Published>,
     /// What all sessions count together.
@@ -182,6 +184,7 @@ impl Core {
             journal,
             out: Outbox::with_capacity(OUTBOX_BYTES_FIRST),
             late: Outbox::default(),
+            stored_at_logon: false,
             replay: Replay::new(options.index()),
             replay_ticket: 0,
             pending: Pending::default(),
@@ -355,6 +358,7 @@ impl Core {
     /// was made.
     pub(crate) fn connected(&mut self, now: Now, offer: Option<Offer>) -> Result<(), Down> {
         self.logout_text = None;
+        self.stored_at_logon = false;
         self.judging = Judging::default();
         self.pending.begin_anew();
         self.points.reset();

@@ -77,14 +77,8 @@ impl Outgoing {
         &self.options
     }
 
-    /// Whether messages get their numbers without a logon, those of the queue too. While our
-    /// Logon(A) waits for its answer the queue waits with it: its messages then go out at once.
+    /// Whether messages get their numbers without a logon.
     pub(super) fn stores(&self, state: State) -> bool {
-        self.stores_one(state) && state != State::LogonSent
-    }
-
-    /// Whether a message that must be stored now gets its number without a logon.
-    pub(super) fn stores_one(&self, state: State) -> bool {
         self.options.offline == Offline::Store && state != State::Active
     }
 
@@ -96,15 +90,13 @@ impl Outgoing {
     /// Whether a new message must take its place behind others: it is kept for the next logon, or
     /// those that wait since before the logon go first.
     pub(super) fn must_queue(&self, state: State) -> bool {
-        self.waits_behind(state)
-            || (state != State::Active && self.keeps_in_store())
-            || (state == State::LogonSent && self.stores_one(state))
+        self.waits_behind(state) || (state != State::Active && self.keeps_in_store())
     }
 
     /// Whether others that are held back go first.
     pub(super) fn waits_behind(&self, state: State) -> bool {
         let waits = self.is_held_back || self.pause_until_ns.is_some();
-        waits && (state == State::Active || self.stores_one(state))
+        waits && (state == State::Active || self.stores(state))
     }
 
     /// Whether what waits goes on waiting.

@@ -69,6 +69,7 @@ impl Core {
         self.note_burst(begin);
         if !self.late.entries().is_empty() {
             cold_path();
+            self.note_late();
             // Before anything with a higher number. A store that fails is found by the next put.
             let _ = self.put_entries(now);
         }

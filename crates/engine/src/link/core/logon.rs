@@ -140,6 +140,10 @@ impl Core {
         // Once more: DefaultCstmApplVerID(1408) is agreed now.
         self.choose_rules(now, self.session.appl_ver_id());
         self.events.logged_on(now);
+        if std::mem::take(&mut self.stored_at_logon) {
+            // It shows the counterparty the gap behind our Logon(A), which it asks for at once.
+            let _ = self.session.heartbeat(now, &mut self.out);
+        }
         self.with_application(now, |app, mut s| {
             app.on_admin(message, s.again());
             app.on_logon(s);

@@ -4,7 +4,7 @@
 use std::hint::cold_path;
 
 use transfix_codec::Body;
-use transfix_session::{HeaderChange, Now, SendError};
+use transfix_session::{HeaderChange, Now, SendError, State};
 use transfix_store::StoreError;
 
 use super::Core;
@@ -28,11 +28,7 @@ impl Core {
         if self.outgoing.is_full(queued_bytes) {
             return Err(SendError::WouldBlock { queued_bytes });
         }
-        if self.outgoing.stores_one(self.session.state()) {
-            if self.session.awaits_reset() {
-                // Its number would mean nothing after the reset.
-                return Err(SendError::WouldBlock { queued_bytes });
-            }
+        if self.outgoing.stores(self.session.state()) {
             return self.store_late(now, msg_type, fill).map(Sent::Stored);
         }
         self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
@@ -69,8 +65,15 @@ impl Core {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         let sent = self.session.send_offline(now, msg_type, &mut self.late, fill);
+        self.note_late();
         self.put_entries(now).map_err(|_| SendError::Failed)?;
         sent
+    }
+
+    /// A message was numbered and is not written. Behind our Logon(A) nobody would miss it before
+    /// the next message.
+    pub(super) fn note_late(&mut self) {
+        self.stored_at_logon |= self.session.state() == State::LogonSent;
     }
 
     /// The session in the hands of a callback that may send.
@@ -174,6 +177,10 @@ impl Core {
         if !self.outgoing.begin(now, state, queue) || self.journal.has_failed() {
             return;
         }
+        // Numbers would mean nothing after the reset that is asked for.
+        if state == State::LogonSent && self.session.awaits_reset() {
+            return;
+        }
         self.expire_queued(now, left);
         let stores = self.outgoing.stores(state);
         let mut refused = Vec::new();
@@ -188,6 +195,7 @@ impl Core {
                 false => session.send(now, msg_type, out, fill),
             };
             if stores {
+                self.note_late();
                 // It waits on.
                 if self.put_entries(now).is_err() {
                     break;
