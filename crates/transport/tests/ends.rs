@@ -5,9 +5,9 @@
 use std::io;
 
 use transfix_testkit::laws::{LastWords, stream_end_laws};
+use transfix_transport::Stream;
 use transfix_transport::memory::{MemoryStream, pipe};
 use transfix_transport::tls::{Client, Server, TlsStream};
-use transfix_transport::Stream;
 
 use crate::tls::Firm;
 

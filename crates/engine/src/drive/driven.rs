@@ -51,6 +51,8 @@ pub(crate) struct DrivenSession {
     pub(crate) up: bool,
     /// The counterparty sends nothing more: what has come is still to be read.
     pub(crate) read_closed: bool,
+    /// An event has said so, and no turn has had it as its reason yet.
+    pub(crate) end_is_due: bool,
     /// It is in the worker's list for the next round.
     pub(crate) due: bool,
     /// Other sessions of the thread have had turns since its last one.
@@ -103,6 +105,7 @@ impl DrivenSession {
             is_behind: false,
             reopening: Reopening::default(),
             read_closed: false,
+            end_is_due: false,
             due: false,
             was_away: false,
             given_way: 0,
@@ -326,7 +329,7 @@ impl DrivenSession {
         drop(link);
         self.logons = logons;
         self.up = true;
-        self.read_closed = false;
+        (self.read_closed, self.end_is_due) = (false, false);
         self.warned = 0;
         self.closing = false;
         self.look_at = self.look_at.map(|_| 0);

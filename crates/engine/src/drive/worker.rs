@@ -250,6 +250,7 @@ impl Worker {
             // It may have left with what was reported.
             let Some(slot) = self.slots.get_mut(i) else { continue };
             slot.read_closed |= event.is_read_closed;
+            slot.end_is_due |= event.is_read_closed;
             self.call(i);
         }
         self.ready = events;
@@ -382,8 +383,11 @@ impl Worker {
         if self.slots[i].up {
             let turn = self.turn(i, is_alone);
             // Edge-triggered: an end comes with the last bytes, and there is no other event for it.
-            let ends = turn.progress && self.slots[i].read_closed;
-            if self.slots[i].up && (turn.again || ends) {
+            // The last bytes may be of no use to the turn, such as part of a record of TLS.
+            let slot = &mut self.slots[i];
+            let is_due = std::mem::take(&mut slot.end_is_due);
+            let ends = slot.read_closed && (turn.progress || is_due);
+            if slot.up && (turn.again || ends) {
                 self.call(i);
             }
         } else {
