@@ -7,6 +7,7 @@ mod application_threads;
 mod batches;
 mod before_send;
 mod counting;
+mod damaged;
 mod delivery;
 mod dynamic;
 mod failing;
