@@ -48,8 +48,11 @@ impl Session {
         Ok(())
     }
 
-    /// What a ResendRequest(2) asks for. `None` if it is not answered: it asks for numbers that we
-    /// have not used yet, or the settings pass over one with PossDupFlag(43)=Y.
+    /// What a ResendRequest(2) asks for. `None` if it is not answered: the settings pass over one
+    /// with PossDupFlag(43)=Y.
+    ///
+    /// A request for numbers that we have not used yet is rejected: the counterparty waits for
+    /// messages that never were, and its operator or ours has to compare the numbers.
     pub(crate) fn resend_range(
         &mut self,
         message: &Received<'_, '_>,
@@ -68,7 +71,7 @@ impl Session {
         }
         let end = if open { last } else { asked_end.min(last) };
         if begin > end {
-            return Ok(None);
+            return Err(Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO));
         }
         if policy.answered_max > 0 && end - begin >= u64::from(policy.answered_max) {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::END_SEQ_NO));

@@ -44,7 +44,7 @@ use wire::Wire;
 /// that long unless it fails.
 const LONG: Duration = Duration::from_secs(8);
 
-/// Sends each message back.
+/// Sends each message back, but for one that is to be refused.
 struct Echo;
 
 impl Application for Echo {
@@ -54,6 +54,9 @@ impl Application for Echo {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         let id = message.text(tag::CL_ORD_ID)?;
+        if id == "refuse" {
+            return Err(BusinessReject::other("as you wish"));
+        }
         let _ = session.send("D", |order| _ = order.str(tag::CL_ORD_ID, id));
         Ok(())
     }

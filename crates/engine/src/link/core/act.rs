@@ -145,7 +145,7 @@ impl Core {
         self.replay_ticket = self.pending.last_ticket();
     }
 
-    fn note_remarks(&mut self, now: Now) {
+    pub(super) fn note_remarks(&mut self, now: Now) {
         while let Some(remark) = self.session.take_remark() {
             cold_path();
             self.events.remark(now, remark);
