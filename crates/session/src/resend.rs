@@ -48,11 +48,11 @@ impl Session {
         Ok(())
     }
 
-    /// What a ResendRequest(2) asks for. `None` if it is not answered: the settings pass over one
-    /// with PossDupFlag(43)=Y.
+    /// What a ResendRequest(2) asks for. `None` if it is not answered: it asks for all from our next
+    /// number on, or the settings pass over one with PossDupFlag(43)=Y.
     ///
-    /// A request for numbers that we have not used yet is rejected: the counterparty waits for
-    /// messages that never were, and its operator or ours has to compare the numbers.
+    /// A request for other numbers that we have not used yet is rejected: the counterparty waits for
+    /// messages that never were, and somebody has to compare the numbers.
     pub(crate) fn resend_range(
         &mut self,
         message: &Received<'_, '_>,
@@ -70,6 +70,9 @@ impl Session {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO));
         }
         let end = if open { last } else { asked_end.min(last) };
+        if open && begin == self.next_num_out {
+            return Ok(None);
+        }
         if begin > end {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO));
         }

@@ -230,7 +230,11 @@ fn resend_requests() {
 #[test]
 fn resend_requests_for_numbers_never_sent() {
     let fault = Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO);
-    for (begin, end) in [(2, 0), (2, 999_999), (9, 0), (9, 12)] {
+    all_versions(|mut w| {
+        assert_eq!(w.receive("35=2|34=2|7=2|16=0"), Verdict::Handled, "all that follows: nothing");
+        assert_eq!((w.sent(), w.session.take_remark()), (vec![], None));
+    });
+    for (begin, end) in [(2, 2), (3, 0), (3, 999_999), (9, 12)] {
         all_versions(|mut w| {
             assert_eq!(w.receive(&format!("35=2|34=2|7={begin}|16={end}")), Verdict::Handled);
             let sent = w.sent();
