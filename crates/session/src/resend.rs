@@ -49,7 +49,8 @@ impl Session {
     }
 
     /// What a ResendRequest(2) asks for. `None` if it is not answered: it asks for all from our next
-    /// number on, or the settings pass over one with PossDupFlag(43)=Y.
+    /// number on, or for numbers of before a reset, or the settings pass over one with
+    /// PossDupFlag(43)=Y.
     ///
     /// A request for other numbers that we have not used yet is rejected: the counterparty waits for
     /// messages that never were, and somebody has to compare the numbers.
@@ -70,7 +71,8 @@ impl Session {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO));
         }
         let end = if open { last } else { asked_end.min(last) };
-        if open && begin == self.next_num_out {
+        // Before a reset of ours is answered, it may mean the numbers of before.
+        if begin > end && (self.awaits_reset() || (open && begin == self.next_num_out)) {
             return Ok(None);
         }
         if begin > end {

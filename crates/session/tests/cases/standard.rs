@@ -628,3 +628,16 @@ fn rules_of_a_standard_version_are_asked_for_when_a_message_names_it() {
     }
     assert_eq!(*asked.lock().unwrap(), [4, 5], "once each, and none that is listed or no version");
 }
+
+/// Our numbers have begun again, and the counterparty did not know so yet.
+#[test]
+fn a_resend_request_of_before_a_reset_is_no_fault() {
+    let mut w = World::active(BeginString::Fix44);
+    for id in ["a", "b", "c"] {
+        w.send(id).unwrap();
+    }
+    w.session.reset_in_session(w.now, &mut w.out).unwrap();
+    w.sent();
+    assert_eq!(w.receive("35=2|34=2|7=4|16=5"), Verdict::Handled);
+    assert_eq!((w.sent(), w.session.take_remark()), (vec![], None));
+}
