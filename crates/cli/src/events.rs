@@ -259,20 +259,30 @@ pub(crate) fn finish() {
 /// told of.
 static FAILURES: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
-/// Why no connection to this destination could be made, as far as the engine has told.
+/// Why no connection to this destination could be made, as far as the engine has told since the
+/// last call of [`forget_connection_failure`].
 pub(crate) fn connection_failure(destination: &str) -> Option<String> {
     let failures = FAILURES.lock().unwrap_or_else(PoisonError::into_inner);
-    // Behind the address stands which of several it is.
-    let is_its = |name: &str| name.split(' ').next() == Some(destination);
-    failures.iter().find(|(name, _)| is_its(name)).map(|(_, error)| error.clone())
+    failures.iter().find(|(name, _)| is_of(name, destination)).map(|(_, error)| error.clone())
+}
+
+/// A connection to this destination came about: what failed before is past.
+pub(crate) fn forget_connection_failure(destination: &str) {
+    let mut failures = FAILURES.lock().unwrap_or_else(PoisonError::into_inner);
+    failures.retain(|name, _| !is_of(name, destination));
+}
+
+/// Whether an event names this destination. Behind the address stands which of several it is.
+fn is_of(name: &str, destination: &str) -> bool {
+    name.split(' ').next() == Some(destination)
 }
 
 /// What broke the last connection that broke.
 static BREAK: Mutex<Option<String>> = Mutex::new(None);
 
-/// What broke a connection, as far as the engine has told.
-pub(crate) fn connection_break() -> Option<String> {
-    BREAK.lock().unwrap_or_else(PoisonError::into_inner).clone()
+/// What broke a connection since the last call, as far as the engine has told.
+pub(crate) fn take_connection_break() -> Option<String> {
+    BREAK.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 /// Keeps the last failure to connect, and what broke the last connection.

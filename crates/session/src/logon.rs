@@ -264,6 +264,9 @@ impl Session {
         self.resets.settle();
         self.plan_reset(now);
         self.asked = (0, 0, 0);
+        if !was_live {
+            self.last_before_reset = 0;
+        }
         self.transition(Event::LogonAccepted);
         self.was_active = true;
         let early = terms.seq > self.next_num_in;

@@ -71,8 +71,11 @@ impl Session {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO));
         }
         let end = if open { last } else { asked_end.min(last) };
-        // Before a reset of ours is answered, it may mean the numbers of before.
-        if begin > end && (self.awaits_reset() || (open && begin == self.next_num_out)) {
+        if begin > end && open && begin == self.next_num_out {
+            return Ok(None);
+        }
+        // The counterparty may have sent it before it knew of a reset.
+        if begin > end && begin <= self.last_before_reset {
             return Ok(None);
         }
         if begin > end {

@@ -640,4 +640,6 @@ fn a_resend_request_of_before_a_reset_is_no_fault() {
     w.sent();
     assert_eq!(w.receive("35=2|34=2|7=4|16=5"), Verdict::Handled);
     assert_eq!((w.sent(), w.session.take_remark()), (vec![], None));
+    assert_eq!(w.receive("35=2|34=3|7=5|16=5"), Verdict::Handled);
+    assert!(matches!(w.session.take_remark(), Some(Remark::Rejected { .. })));
 }
