@@ -26,7 +26,7 @@ use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::{Context, Layer, Layered, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use transfix::{Actor, Admin, EventForm, EventLevel, EventLevels, EventSettings};
+use transfix::{Actor, Admin, EventCode, EventForm, EventLevel, EventLevels, EventSettings};
 use transfix_admin::{EventFilter, EventRing, ShownEvent};
 
 use encoded::Sender;
@@ -292,12 +292,12 @@ impl<S: Subscriber> Layer<S> for Watcher {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut found = Found::default();
         event.record(&mut found);
-        match found.message.as_str() {
-            "connection failed" => {
+        match found.code {
+            Some(EventCode::ConnectionFailed) => {
                 let mut failures = FAILURES.lock().unwrap_or_else(PoisonError::into_inner);
                 failures.insert(found.destination, found.error);
             }
-            "the connection broke" => {
+            Some(EventCode::ConnectionBroke) => {
                 *BREAK.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.error);
             }
             _ => {}
@@ -308,19 +308,21 @@ impl<S: Subscriber> Layer<S> for Watcher {
 /// What an event says.
 #[derive(Default)]
 struct Found {
-    /// The text, which some events have in `why`.
-    message: String,
+    code: Option<EventCode>,
     error: String,
     destination: String,
 }
 
 impl Visit for Found {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        match field.name() {
-            "message" => self.message = format!("{value:?}"),
-            "why" if self.message.is_empty() => self.message = format!("{value:?}"),
-            "error" => self.error = format!("{value:?}"),
-            _ => {}
+        if field.name() == "error" {
+            self.error = format!("{value:?}");
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "event_code" {
+            self.code = u16::try_from(value).ok().and_then(EventCode::from_u16);
         }
     }
 

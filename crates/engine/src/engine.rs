@@ -12,7 +12,7 @@ use transfix_store::Helpers;
 use transfix_transport::refuse_long_files_by_error;
 
 use crate::admin::audit::AuditFile;
-use crate::affinity::{self, pin_to_cpu};
+use crate::affinity::{self, pin_to};
 use crate::assemble::{check_rules, judge, open, open_or_defer, open_stores, tell_doubts};
 use crate::drive::acceptor::{Acceptor, AcceptorDoor};
 use crate::drive::balance::{Balance, PoolLimits, Shares};
@@ -39,6 +39,7 @@ use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
 use crate::link::failed_logons::{FailedLogons, Limits};
 use crate::observe::called::Watch;
+use crate::observe::event_codes::event;
 use crate::observe::latency::usual::UsualTimes;
 use crate::observe::supervised::supervise;
 use crate::settings::template::is_template;
@@ -275,11 +276,7 @@ impl Engine {
             }
             let (what, io) = (format!("thread {name}"), Arc::clone(&self.registry.io));
             let job = Job::spawn(&*self.registry.io, name, move || {
-                if let Some(cpu) = cpu
-                    && let Err(error) = pin_to_cpu(cpu)
-                {
-                    tracing::error!(cpu, %error, "thread cannot be pinned");
-                }
+                pin_to(cpu);
                 supervise(lost, &*io, || worker.run())
             });
             self.threads.push((mailbox, job.map_err(io_error(what))?));
@@ -459,8 +456,9 @@ fn tell_latency(session: &Shared) {
     for (stage, times) in latency.stages().filter(|(_, times)| times.count() > 0) {
         let (count, max_ns) = (times.count(), times.max_ns());
         let [p50_ns, p99_ns, p999_ns] = [50.0, 99.0, 99.9].map(|p| times.percentile_ns(p));
-        tracing::info!(session = %session.id, %stage, count, p50_ns, p99_ns, p999_ns, max_ns,
-            "latency");
+        event!(
+            info, Latency, session = %session.id, %stage, count, p50_ns, p99_ns, p999_ns, max_ns
+        );
     }
 }
 

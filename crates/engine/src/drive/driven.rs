@@ -12,6 +12,7 @@ use crate::drive::outcome::{Outcome, SessionOutcome};
 use crate::drive::reopening::Reopening;
 use crate::drive::shared::{NO_WISH, Shared};
 use crate::link::{Arrival, Down, INTEREST, Link, Turn};
+use crate::observe::event_codes::event;
 use crate::schedule::Interval;
 use crate::settings::{AfterPanic, Offline};
 
@@ -149,7 +150,7 @@ impl DrivenSession {
             return Ok(());
         }
         // Once a window: outside of it no connection is taken.
-        tracing::info!(session = %self.shared.id, "logging out: the window has closed");
+        event!(info, WindowClosed, session = %self.shared.id);
         link.core.send_queued(now, &self.shared.queue);
         if link.logout(now, "the session is closed by its schedule")? {
             return Ok(());

@@ -27,6 +27,7 @@ use crate::drive::outcome::SessionOutcome;
 use crate::drive::worker::ending::{Leaving, Stop};
 use crate::io::{Io, Poll, Ready};
 use crate::link::{Arrival, Down, Turn};
+use crate::observe::event_codes::event;
 use crate::settings::Offline;
 
 const WAKE: Token = Token(usize::MAX);
@@ -321,7 +322,7 @@ impl Worker {
             Ok(()) => {
                 self.mailbox.has_lost_one();
                 to.wake();
-                tracing::info!(session = %id, "given to a worker that has less to do");
+                event!(info, GivenToOtherWorker, session = %id);
             }
             // That one is to stop, and so is this one.
             Err(session) => self.take_in(*session),

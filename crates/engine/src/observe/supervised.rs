@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::io::Io;
+use crate::observe::event_codes::event;
 use crate::observe::repeats::{Cause, Repeats};
 use crate::settings::ThreadLost;
 
@@ -25,7 +26,7 @@ pub(crate) fn supervise<T>(
             Ok(Ok(done)) => {
                 for (_, left_out) in lines.take_rest() {
                     let name = thread::current().name().unwrap_or("?").to_owned();
-                    tracing::warn!(name, left_out, "lines about lost threads were left out");
+                    event!(warn, ThreadLinesLeftOut, name, left_out);
                 }
                 return done;
             }
@@ -49,21 +50,16 @@ fn tell(lost: ThreadLost, (error, now_ns): (Option<&io::Error>, u64), lines: &mu
         let name = current.name().unwrap_or("?");
         match (lost, error) {
             (ThreadLost::Restart, None) => {
-                tracing::error!(name, left_out, "a thread of the engine has panicked, and goes on")
+                event!(error, ThreadPanicked, name, left_out)
             }
             (ThreadLost::Restart, Some(error)) => {
-                tracing::error!(
-                    name,
-                    left_out,
-                    %error,
-                    "a thread of the engine has failed, and goes on"
-                )
+                event!(error, ThreadFailed, name, left_out, %error)
             }
             (ThreadLost::Abort, None) => {
-                tracing::error!(name, "a thread of the engine has panicked: the process ends")
+                event!(error, ThreadPanickedForGood, name)
             }
             (ThreadLost::Abort, Some(error)) => {
-                tracing::error!(name, %error, "a thread of the engine has failed: the process ends")
+                event!(error, ThreadFailedForGood, name, %error)
             }
         }
     }));

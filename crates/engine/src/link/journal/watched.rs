@@ -3,6 +3,7 @@
 //!
 //! Invariant: the error that made it fail is logged, once; what follows from it is not.
 
+use crate::observe::event_codes::event;
 use std::io;
 
 use transfix_session::{Disconnect, SessionId};
@@ -41,7 +42,7 @@ impl Watch {
             let numbers = self.safe_numbers.unwrap_or(numbers);
             // Bounded by time: the store fails again only once it was opened again, which is tried
             // at most once a second.
-            tracing::error!(session = %self.id, %error, "store failed");
+            event!(error, StoreFailed, session = %self.id, %error);
             let is_too_large = matches!(error, StoreError::TooLarge { .. });
             self.failure = Some(Failure { numbers, is_too_large });
             self.cause = error.to_string();
