@@ -89,7 +89,7 @@ impl Far {
     }
 
     /// What this side has to send.
-    fn to_send(&mut self) -> Vec<u8> {
+    fn unsent(&mut self) -> Vec<u8> {
         let mut bytes = vec![0; 1 << 16];
         let n = self.tap.read(&mut bytes).unwrap_or(0);
         bytes.truncate(n);
@@ -100,7 +100,7 @@ impl Far {
     fn next(&mut self, engine: &mut Engine) -> String {
         until(engine, |_| {
             self.take();
-            let bytes = self.to_send();
+            let bytes = self.unsent();
             self.socket.write_all(&bytes).unwrap();
             self.whole()
         })
@@ -110,7 +110,7 @@ impl Far {
     fn next_alone(&mut self, engine: &mut Engine) -> String {
         until(engine, |_| {
             if self.tls.is_handshaking() {
-                let bytes = self.to_send();
+                let bytes = self.unsent();
                 self.socket.write_all(&bytes).unwrap();
             }
             self.take();
@@ -149,7 +149,7 @@ impl Far {
             }
             End::Half | End::Whole => {}
         }
-        let mut bytes = self.to_send();
+        let mut bytes = self.unsent();
         assert!(!bytes.is_empty(), "this side has something to say");
         if how == End::Half {
             bytes.truncate(bytes.len() / 2);
@@ -213,7 +213,7 @@ fn of_an_acceptor_before_and_after_the_logon() {
             let mut far = Far::connect(&firms, to);
             while far.tls.is_handshaking() {
                 far.take();
-                let bytes = far.to_send();
+                let bytes = far.unsent();
                 far.socket.write_all(&bytes).unwrap();
             }
             if end == End::Half {
@@ -222,7 +222,7 @@ fn of_an_acceptor_before_and_after_the_logon() {
                 far = Far::connect(&firms, to);
                 while far.tls.is_handshaking() {
                     far.take();
-                    let bytes = far.to_send();
+                    let bytes = far.unsent();
                     far.socket.write_all(&bytes).unwrap();
                 }
             }
