@@ -231,7 +231,7 @@ mod tests {
         let ring = EventRing::default();
         let subscriber = tracing_subscriber::registry().with(ring.layer());
         tracing::subscriber::with_default(subscriber, || {
-            tracing::info!(target: "transfix::x", session = "s", event_code = 2001_u16, "logged on");
+            tracing::info!(target: "transfix::x", event_code = 2001_u16, "logged on");
             tracing::warn!(target: "transfix::x", event_code = 2024_u16, "Reject(3) of our D");
         });
         let all = ring.after(0, None, 9);

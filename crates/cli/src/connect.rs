@@ -65,8 +65,9 @@ On the screen passwords are stars, and so are the fields in `log.mask` of the se
 `save` has them as they are, for its owner alone.
 Ends on `quit`, the end of the input, Ctrl-C or SIGTERM: logs out and waits for the answer.
 Exit code: 0 was logged on and has logged out in order, with all messages of the counterparty,
-1 failed, or never logged on, 2 wrong usage or settings that cannot be read. A script: 1 too if what it expected has not come, its
-session has ended, or a signal came before its last command, and 2 if a command of it is wrong.")]
+1 failed, or never logged on, 2 wrong usage or settings that cannot be read.
+A script: 1 too if what it expected has not come, its session has ended, or a signal came before
+its last command, and 2 if a command of it is wrong.")]
 pub(crate) struct Args {
     /// Settings file with one initiator session.
     settings: PathBuf,
@@ -197,7 +198,7 @@ impl Application for Client {
         match direction {
             Direction::Inbound => {
                 self.heard.add(frame);
-                // A Logout(5) ends the session even above a gap, and its number does not count then.
+                // A Logout(5) ends the session even above a gap; its number does not count then.
                 let (expected, _) = session.next_numbers();
                 let missing = heard::logout_number(frame).filter(|seq| *seq > expected);
                 let missing = missing.map(|seq| (expected, seq - 1));

@@ -6,7 +6,6 @@ use std::io;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::observe::event_codes::event;
 use crate::settings::{EngineSettings as Engine, SessionSettings, Settings};
 
 /// The CPUs of the machine as the system writes them, such as `0-3,8`.
@@ -25,19 +24,13 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Pins the calling thread to this CPU, if there is one; what fails is reported.
-pub(crate) fn pin_to(cpu: Option<usize>) {
-    if let Some(cpu) = cpu
-        && let Err(error) = pin_to_cpu(cpu)
-    {
-        event!(error, ThreadNotPinned, cpu, %error);
-    }
-}
-
 /// What threads do first that help others: they run on these CPUs, or where the caller of this may
 /// run. A thread gets the CPUs of the one that starts it, which may be pinned to the one CPU on
-/// which nothing but a session is to run.
-pub(crate) fn of_helpers(cpus: &[usize]) -> impl Fn() + Send + Sync + 'static {
+/// which nothing but a session is to run. What fails is told to `report`.
+pub(crate) fn of_helpers(
+    cpus: &[usize],
+    report: fn(&io::Error),
+) -> impl Fn() + Send + Sync + 'static {
     let named = cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU);
     let mut set = CpuSet::new();
     named.for_each(|cpu| set.set(*cpu));
@@ -45,7 +38,7 @@ pub(crate) fn of_helpers(cpus: &[usize]) -> impl Fn() + Send + Sync + 'static {
     move || {
         let chosen = set.and_then(|set| sched_setaffinity(None, &set));
         if let Err(error) = chosen {
-            event!(error, HelperCpusRefused, %error);
+            report(&error.into());
         }
     }
 }

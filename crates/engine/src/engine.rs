@@ -12,7 +12,7 @@ use transfix_store::Helpers;
 use transfix_transport::refuse_long_files_by_error;
 
 use crate::admin::audit::AuditFile;
-use crate::affinity::{self, pin_to};
+use crate::affinity;
 use crate::assemble::{check_rules, judge, open, open_or_defer, open_stores, tell_doubts};
 use crate::drive::acceptor::{Acceptor, AcceptorDoor};
 use crate::drive::balance::{Balance, PoolLimits, Shares};
@@ -41,7 +41,7 @@ use crate::link::failed_logons::{FailedLogons, Limits};
 use crate::observe::called::Watch;
 use crate::observe::event_codes::event;
 use crate::observe::latency::usual::UsualTimes;
-use crate::observe::supervised::supervise;
+use crate::observe::supervised::{helper_not_pinned, pin_to, supervise};
 use crate::settings::template::is_template;
 use crate::settings::{
     Durability, EngineSettings, Mode, SessionSettings, Settings, ThreadLost, check,
@@ -510,7 +510,8 @@ fn registry(
     }
     registry.open_store = open_store;
     let makers = thread::available_parallelism().map_or(1, usize::from).min(MAKERS_MAX);
-    registry.helpers = Arc::new(Helpers::new(makers, affinity::of_helpers(&settings.helper_cpus)));
+    let begin = affinity::of_helpers(&settings.helper_cpus, helper_not_pinned);
+    registry.helpers = Arc::new(Helpers::new(makers, begin));
     if registry.open_store.is_none() && has_files {
         registry.helpers.start();
     }

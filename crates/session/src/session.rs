@@ -72,8 +72,8 @@ pub struct Session {
     pub(crate) was_active: bool,
     /// Why the driver was told to close the link.
     pub(crate) ended: Option<Disconnect>,
-    /// The highest MsgSeqNum(34) that we have used in this connection before a reset of the numbers;
-    /// 0 for none.
+    /// The highest MsgSeqNum(34) that we have used in this connection before a reset of the
+    /// numbers; 0 for none.
     pub(crate) last_before_reset: u64,
     /// BeginSeqNo(7) and EndSeqNo(16) of the counterparty's last ResendRequest(2), and how often it
     /// came in a row.

@@ -1,4 +1,4 @@
-//! How `transfix connect` ends: the exit code counts missing messages, and the reason is the newest.
+//! How `transfix connect` ends: missing messages are no good end, and the reason is the newest.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

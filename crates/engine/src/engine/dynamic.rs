@@ -12,7 +12,7 @@ use std::time::Duration;
 use transfix_session::{Role, SessionId};
 
 use super::{Engine, connector};
-use crate::affinity::{self, pin_to};
+use crate::affinity;
 use crate::assemble::{check_rules, open, tell_doubts};
 use crate::drive::acceptor::Change;
 use crate::drive::bell::{Release, UNDER_WAY};
@@ -28,7 +28,7 @@ use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
 use crate::link::core::ENDING_NS_MAX;
 use crate::observe::event_codes::event;
-use crate::observe::supervised::supervise;
+use crate::observe::supervised::{pin_to, supervise};
 use crate::settings::template::is_template;
 use crate::settings::{Mode, SessionSettings, Settings, check};
 

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
+use crate::affinity::pin_to_cpu;
 use crate::io::Io;
 use crate::observe::event_codes::event;
 use crate::observe::repeats::{Cause, Repeats};
@@ -12,6 +13,20 @@ use crate::settings::ThreadLost;
 
 /// Pause before a thread that has failed goes on: one that fails every time must not use up a CPU.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Pins the calling thread to this CPU, if there is one.
+pub(crate) fn pin_to(cpu: Option<usize>) {
+    if let Some(cpu) = cpu
+        && let Err(error) = pin_to_cpu(cpu)
+    {
+        event!(error, ThreadNotPinned, cpu, %error);
+    }
+}
+
+/// A thread that helps the stores runs where it was started.
+pub(crate) fn helper_not_pinned(error: &io::Error) {
+    event!(error, HelperCpusRefused, %error);
+}
 
 /// Runs what a thread is for. `run` goes on after a panic, or an error of the system, from what it
 /// finds: it must leave nothing half done behind that the rest relies on.

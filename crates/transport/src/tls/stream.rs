@@ -17,8 +17,8 @@ const CHUNK: usize = 64 << 10;
 /// handshake has, and then some. Who sends more of them is no counterparty.
 const EMPTY_READS: usize = 64;
 /// Reads of the socket that bring all there is and no byte of the application, in one read of the
-/// stream. The second one finds an end of the connection that came with the first one's bytes, which
-/// no further event reports; anything else that it finds came later, with an event of its own.
+/// stream. The second one finds an end of the connection that came with the bytes of the first one:
+/// no further event reports that end. Anything else came later, with an event of its own.
 const SHORT_READS: usize = 2;
 
 const ENDLESS: &str = "TLS records without a byte in them, one after the other";
