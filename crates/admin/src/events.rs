@@ -10,7 +10,7 @@ use tokio::sync::broadcast;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
-use transfix::{EventCode, clock};
+use transfix::clock;
 
 use crate::shown::moment;
 
@@ -64,15 +64,8 @@ impl ShownEvent {
     pub fn of(event: &Event<'_>) -> Self {
         let mut found = Found::default();
         event.record(&mut found);
-        let Found { mut text, session, mut fields } = found;
-        // An event that is told from several places has its text in `why`.
-        if text.is_empty()
-            && let Some(Value::String(why)) = fields.remove("why")
-        {
-            text = why;
-        }
-        let own = fields.remove("event_code").and_then(|code| code.as_u64()?.try_into().ok());
-        let code = own.or_else(|| EventCode::of(&text).map(|event| event.code));
+        let Found { text, session, mut fields } = found;
+        let code = fields.remove("event_code").and_then(|code| code.as_u64()?.try_into().ok());
         let meta = event.metadata();
         let (level, target) = (meta.level().as_str(), meta.target());
         let at = moment(clock::now().utc);
@@ -238,14 +231,12 @@ mod tests {
         let ring = EventRing::default();
         let subscriber = tracing_subscriber::registry().with(ring.layer());
         tracing::subscriber::with_default(subscriber, || {
-            tracing::info!(target: "transfix::x", session = "s", "logged on");
+            tracing::info!(target: "transfix::x", event_code = 2001_u16, "logged on");
             tracing::warn!(target: "transfix::x", event_code = 2024_u16, "Reject(3) of our D");
-            let why = "closed: the first bytes are no message";
-            tracing::warn!(target: "transfix::x", peer = "127.0.0.1", why);
         });
         let all = ring.after(0, None, 9);
         let codes: Vec<_> = all.iter().map(|one| one.code).collect();
-        assert_eq!(codes, [Some(2001), Some(2024), Some(2111)]);
-        assert_eq!(all[2].text, "closed: the first bytes are no message");
+        assert_eq!(codes, [Some(2001), Some(2024)]);
+        assert!(all.iter().all(|one| !one.fields.contains_key("event_code")));
     }
 }

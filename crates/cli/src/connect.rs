@@ -29,7 +29,7 @@ use transfix::{
     Rejected, Role, SessionHandle, SessionRef, SessionSettings, Settings, clock,
 };
 
-use crate::events::{connection_break, connection_failure};
+use crate::events::{connection_failure, forget_connection_failure, take_connection_break};
 use crate::input::failed;
 use crate::not_started::NotStarted;
 use crate::show::{Show, say};
@@ -64,9 +64,10 @@ last message that was sent, and `{sent.FIELD}` in it is a field of that message.
 On the screen passwords are stars, and so are the fields in `log.mask` of the session. The file of
 `save` has them as they are, for its owner alone.
 Ends on `quit`, the end of the input, Ctrl-C or SIGTERM: logs out and waits for the answer.
-Exit code: 0 was logged on and has logged out in order, 1 failed, or never logged on,
-2 wrong usage or settings that cannot be read. A script: 1 too if what it expected has not come, its
-session has ended, or a signal came before its last command, and 2 if a command of it is wrong.")]
+Exit code: 0 was logged on and has logged out in order, with all messages of the counterparty,
+1 failed, or never logged on, 2 wrong usage or settings that cannot be read.
+A script: 1 too if what it expected has not come, its session has ended, or a signal came before
+its last command, and 2 if a command of it is wrong.")]
 pub(crate) struct Args {
     /// Settings file with one initiator session.
     settings: PathBuf,
@@ -112,11 +113,15 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 struct Seen {
     was_logged_on: bool,
     is_logged_on: bool,
-    /// That of the last connection which was logged on; before the first logon, of any.
-    /// With the words of the counterparty.
+    /// How the last connection ended that was logged on.
+    last_session: Option<Disconnect>,
+    /// How the last connection of all ended, with the words of the counterparty.
     last_end: Option<(Disconnect, String)>,
     /// Which of the destinations that connection went to.
     last_destination: usize,
+    /// MsgSeqNum(34) of the first and last message that are missing below the counterparty's
+    /// Logout(5).
+    missing: Option<(u64, u64)>,
 }
 
 /// Prints what comes and goes, and wakes those who wait for it.
@@ -165,13 +170,23 @@ impl Application for Client {
         let is_silent =
             matches!(end.reason, Disconnect::LogonUnanswered | Disconnect::LogonTimeout);
         self.heard.ended(&words, !is_silent);
+        let broke = take_connection_break();
+        let words = match (end.reason, broke) {
+            // A certificate of ours is refused behind the handshake, and TLS says why.
+            (Disconnect::LogonUnanswered, Some(error)) => format!("{error}; {words}"),
+            _ => words,
+        };
         let own = session.other(session.id());
-        let destination = own.and_then(|own| own.destination()).unwrap_or_default();
+        let destination = own.as_ref().and_then(SessionHandle::destination).unwrap_or_default();
+        if let Some(address) = own.as_ref().and_then(|own| own.destinations().get(destination)) {
+            forget_connection_failure(address);
+        }
         self.note(|seen| {
-            if std::mem::take(&mut seen.is_logged_on) || !seen.was_logged_on {
-                seen.last_end = Some((end.reason, words));
-                seen.last_destination = destination;
+            if std::mem::take(&mut seen.is_logged_on) {
+                seen.last_session = Some(end.reason);
             }
+            seen.last_end = Some((end.reason, words));
+            seen.last_destination = destination;
         });
     }
 
@@ -179,9 +194,16 @@ impl Application for Client {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], session: &mut SessionRef<'_>) {
         match direction {
-            Direction::Inbound => self.heard.add(frame),
+            Direction::Inbound => {
+                self.heard.add(frame);
+                // A Logout(5) ends the session even above a gap; its number does not count then.
+                let (expected, _) = session.next_numbers();
+                let missing = heard::logout_number(frame).filter(|seq| *seq > expected);
+                let missing = missing.map(|seq| (expected, seq - 1));
+                self.note(|seen| seen.missing = missing.filter(|_| seen.is_logged_on));
+            }
             Direction::Outbound => self.heard.leaves(frame),
         }
         self.show.frame(clock::now().utc, direction, frame);
@@ -336,19 +358,31 @@ impl Ending {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         // There is one session.
         let outcome = outcomes.first().map_or(&Outcome::NotConnected, |session| &session.outcome);
-        let why = match (outcome, &seen.last_end) {
+        let is_in_order = seen.last_session == Some(Disconnect::LoggedOut)
+            && matches!(outcome, Outcome::NotConnected | Outcome::Ended(Disconnect::LoggedOut));
+        let why = match (outcome, seen.missing) {
             _ if !seen.was_logged_on => self.never_logged_on(&seen),
-            (
-                Outcome::NotConnected | Outcome::Ended(Disconnect::LoggedOut),
-                Some((Disconnect::LoggedOut, _)),
-            ) => return Some(ExitCode::SUCCESS),
-            (Outcome::NotConnected | Outcome::Ended(_), Some((_, words))) => {
-                format!("not logged out in order: {words}")
+            (_, None) if is_in_order => return Some(ExitCode::SUCCESS),
+            (_, Some((first, last))) if is_in_order => format!(
+                "logged out, but messages of the counterparty are missing, MsgSeqNum(34) {first} \
+                 to {last}: log on again to receive them"
+            ),
+            (Outcome::NotConnected | Outcome::Ended(_), _) if seen.last_end.is_some() => {
+                format!("not logged out in order: {}", self.newest_reason(&seen))
             }
             (outcome, _) => format!("not logged out in order: {outcome}"),
         };
         eprintln!("transfix connect: {why}");
         Some(ExitCode::FAILURE)
+    }
+
+    /// Why there is no session: how the last connection ended, or why none has come about since.
+    fn newest_reason(&self, seen: &Seen) -> String {
+        let failed =
+            |address: &String| Some(format!("{address}: {}", connection_failure(address)?));
+        let since = self.addresses.iter().find_map(failed);
+        let ended = seen.last_end.as_ref().map(|(_, words)| words.clone());
+        since.or(ended).unwrap_or_default()
     }
 
     /// Why nobody has let us log on: at each destination.
@@ -361,18 +395,15 @@ impl Ending {
     }
 
     fn not_logged_on(address: &str, last: Option<&(Disconnect, String)>) -> String {
-        match last {
+        match (connection_failure(address), last) {
+            // It came behind the end of the last connection.
+            (Some(failure), _) => failure,
             // By us, at the end of the program.
-            Some((Disconnect::Operator | Disconnect::LoggedOut, _)) => {
+            (None, Some((Disconnect::Operator | Disconnect::LoggedOut, _))) => {
                 "no answer to our Logon(A)".to_owned()
             }
-            // A certificate of ours is refused behind the handshake, and TLS says why.
-            Some((Disconnect::LogonUnanswered, words)) => match connection_break() {
-                Some(error) => format!("{error}; {words}"),
-                None => words.clone(),
-            },
-            Some((_, words)) => words.clone(),
-            None => connection_failure(address).unwrap_or_else(|| "not connected yet".to_owned()),
+            (None, Some((_, words))) => words.clone(),
+            (None, None) => "not connected yet".to_owned(),
         }
     }
 

@@ -26,7 +26,7 @@ use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::{Context, Layer, Layered, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use transfix::{Actor, Admin, EventForm, EventLevel, EventLevels, EventSettings};
+use transfix::{Actor, Admin, EventCode, EventForm, EventLevel, EventLevels, EventSettings};
 use transfix_admin::{EventFilter, EventRing, ShownEvent};
 
 use encoded::Sender;
@@ -259,20 +259,30 @@ pub(crate) fn finish() {
 /// told of.
 static FAILURES: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
-/// Why no connection to this destination could be made, as far as the engine has told.
+/// Why no connection to this destination could be made, as far as the engine has told since the
+/// last call of [`forget_connection_failure`].
 pub(crate) fn connection_failure(destination: &str) -> Option<String> {
     let failures = FAILURES.lock().unwrap_or_else(PoisonError::into_inner);
-    // Behind the address stands which of several it is.
-    let is_its = |name: &str| name.split(' ').next() == Some(destination);
-    failures.iter().find(|(name, _)| is_its(name)).map(|(_, error)| error.clone())
+    failures.iter().find(|(name, _)| is_of(name, destination)).map(|(_, error)| error.clone())
+}
+
+/// A connection to this destination came about: what failed before is past.
+pub(crate) fn forget_connection_failure(destination: &str) {
+    let mut failures = FAILURES.lock().unwrap_or_else(PoisonError::into_inner);
+    failures.retain(|name, _| !is_of(name, destination));
+}
+
+/// Whether an event names this destination. Behind the address stands which of several it is.
+fn is_of(name: &str, destination: &str) -> bool {
+    name.split(' ').next() == Some(destination)
 }
 
 /// What broke the last connection that broke.
 static BREAK: Mutex<Option<String>> = Mutex::new(None);
 
-/// What broke a connection, as far as the engine has told.
-pub(crate) fn connection_break() -> Option<String> {
-    BREAK.lock().unwrap_or_else(PoisonError::into_inner).clone()
+/// What broke a connection since the last call, as far as the engine has told.
+pub(crate) fn take_connection_break() -> Option<String> {
+    BREAK.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 /// Keeps the last failure to connect, and what broke the last connection.
@@ -282,12 +292,12 @@ impl<S: Subscriber> Layer<S> for Watcher {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut found = Found::default();
         event.record(&mut found);
-        match found.message.as_str() {
-            "connection failed" => {
+        match found.code {
+            Some(EventCode::ConnectionFailed) => {
                 let mut failures = FAILURES.lock().unwrap_or_else(PoisonError::into_inner);
                 failures.insert(found.destination, found.error);
             }
-            "the connection broke" => {
+            Some(EventCode::ConnectionBroke) => {
                 *BREAK.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.error);
             }
             _ => {}
@@ -298,19 +308,21 @@ impl<S: Subscriber> Layer<S> for Watcher {
 /// What an event says.
 #[derive(Default)]
 struct Found {
-    /// The text, which some events have in `why`.
-    message: String,
+    code: Option<EventCode>,
     error: String,
     destination: String,
 }
 
 impl Visit for Found {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        match field.name() {
-            "message" => self.message = format!("{value:?}"),
-            "why" if self.message.is_empty() => self.message = format!("{value:?}"),
-            "error" => self.error = format!("{value:?}"),
-            _ => {}
+        if field.name() == "error" {
+            self.error = format!("{value:?}");
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "event_code" {
+            self.code = u16::try_from(value).ok().and_then(EventCode::from_u16);
         }
     }
 

@@ -26,8 +26,11 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
 
 /// What threads do first that help others: they run on these CPUs, or where the caller of this may
 /// run. A thread gets the CPUs of the one that starts it, which may be pinned to the one CPU on
-/// which nothing but a session is to run.
-pub(crate) fn of_helpers(cpus: &[usize]) -> impl Fn() + Send + Sync + 'static {
+/// which nothing but a session is to run. What fails is told to `report`.
+pub(crate) fn of_helpers(
+    cpus: &[usize],
+    report: fn(&io::Error),
+) -> impl Fn() + Send + Sync + 'static {
     let named = cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU);
     let mut set = CpuSet::new();
     named.for_each(|cpu| set.set(*cpu));
@@ -35,7 +38,7 @@ pub(crate) fn of_helpers(cpus: &[usize]) -> impl Fn() + Send + Sync + 'static {
     move || {
         let chosen = set.and_then(|set| sched_setaffinity(None, &set));
         if let Err(error) = chosen {
-            tracing::error!(%error, "a thread that helps the stores cannot choose its CPUs");
+            report(&error.into());
         }
     }
 }

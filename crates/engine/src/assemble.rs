@@ -37,6 +37,7 @@ use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
 use crate::link::rule_book::{RuleBook, SessionRules, Wanted};
 use crate::link::{Link, REST_AFTER_NS};
+use crate::observe::event_codes::event;
 use crate::observe::protocol_log::Tap;
 use crate::schedule::{Hours, Schedule};
 use crate::settings::template::is_template;
@@ -149,7 +150,7 @@ fn open_with(
     // Once a session, and of one that is made: strangers can have sessions tried again and again.
     for window in windows {
         let (open, close) = (window.open, window.close);
-        tracing::info!(session = %shared.id, %open, %close, "window");
+        event!(info, Window, session = %shared.id, %open, %close);
     }
     Ok(shared)
 }
@@ -407,7 +408,7 @@ pub(crate) fn tell_doubts(settings: &SessionSettings, registry: &Registry) {
     let doubt = |key, wanted: &Wanted, version| {
         if let Some(doubt) = registry.rule_book.doubt(wanted, version) {
             let why = says(settings, key, doubt);
-            tracing::warn!(session = %settings.id(), why, "the dictionary is of another version");
+            event!(warn, DictionaryOfAnotherVersion, session = %settings.id(), why);
         }
     };
     let version = settings.protocol.default_appl_ver_id;

@@ -12,7 +12,7 @@ use transfix_store::Helpers;
 use transfix_transport::refuse_long_files_by_error;
 
 use crate::admin::audit::AuditFile;
-use crate::affinity::{self, pin_to_cpu};
+use crate::affinity;
 use crate::assemble::{check_rules, judge, open, open_or_defer, open_stores, tell_doubts};
 use crate::drive::acceptor::{Acceptor, AcceptorDoor};
 use crate::drive::balance::{Balance, PoolLimits, Shares};
@@ -39,8 +39,9 @@ use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
 use crate::link::failed_logons::{FailedLogons, Limits};
 use crate::observe::called::Watch;
+use crate::observe::event_codes::event;
 use crate::observe::latency::usual::UsualTimes;
-use crate::observe::supervised::supervise;
+use crate::observe::supervised::{helper_not_pinned, pin_to, supervise};
 use crate::settings::template::is_template;
 use crate::settings::{
     Durability, EngineSettings, Mode, SessionSettings, Settings, ThreadLost, check,
@@ -275,11 +276,7 @@ impl Engine {
             }
             let (what, io) = (format!("thread {name}"), Arc::clone(&self.registry.io));
             let job = Job::spawn(&*self.registry.io, name, move || {
-                if let Some(cpu) = cpu
-                    && let Err(error) = pin_to_cpu(cpu)
-                {
-                    tracing::error!(cpu, %error, "thread cannot be pinned");
-                }
+                pin_to(cpu);
                 supervise(lost, &*io, || worker.run())
             });
             self.threads.push((mailbox, job.map_err(io_error(what))?));
@@ -459,8 +456,9 @@ fn tell_latency(session: &Shared) {
     for (stage, times) in latency.stages().filter(|(_, times)| times.count() > 0) {
         let (count, max_ns) = (times.count(), times.max_ns());
         let [p50_ns, p99_ns, p999_ns] = [50.0, 99.0, 99.9].map(|p| times.percentile_ns(p));
-        tracing::info!(session = %session.id, %stage, count, p50_ns, p99_ns, p999_ns, max_ns,
-            "latency");
+        event!(
+            info, Latency, session = %session.id, %stage, count, p50_ns, p99_ns, p999_ns, max_ns
+        );
     }
 }
 
@@ -512,7 +510,8 @@ fn registry(
     }
     registry.open_store = open_store;
     let makers = thread::available_parallelism().map_or(1, usize::from).min(MAKERS_MAX);
-    registry.helpers = Arc::new(Helpers::new(makers, affinity::of_helpers(&settings.helper_cpus)));
+    let begin = affinity::of_helpers(&settings.helper_cpus, helper_not_pinned);
+    registry.helpers = Arc::new(Helpers::new(makers, begin));
     if registry.open_store.is_none() && has_files {
         registry.helpers.start();
     }

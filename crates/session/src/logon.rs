@@ -14,7 +14,7 @@ use crate::renumber::Numbering;
 use crate::reset::ResetEvent;
 use crate::session::Session;
 use crate::state::{Event, State};
-use crate::verdict::{Disconnect, Verdict};
+use crate::verdict::{Disconnect, Remark, Verdict};
 
 /// Why a Logon(A) is refused.
 enum Refusal {
@@ -198,6 +198,9 @@ impl Session {
             self.gap.give_up();
         } else if live || unasked {
             self.reset_numbers(ResetCause::Counterparty, out);
+            if self.state == State::LogonSent {
+                self.remark = Some(Remark::UnaskedReset);
+            }
             // Our own Logon(A), already sent, counts as the first message of the new numbering.
             self.next_num_out = if self.state == State::LogonSent { 2 } else { 1 };
         } else if self.state == State::LogonAwaited && self.still_resets(terms.seq) {
@@ -261,6 +264,9 @@ impl Session {
         self.resets.settle();
         self.plan_reset(now);
         self.asked = (0, 0, 0);
+        if !was_live {
+            self.last_before_reset = 0;
+        }
         self.transition(Event::LogonAccepted);
         self.was_active = true;
         let early = terms.seq > self.next_num_in;

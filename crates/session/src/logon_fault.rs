@@ -45,6 +45,9 @@ pub enum LogonFault {
     NewPassword,
     /// The counterparty answered our Logon(A) with Logout(5), which may say why.
     AnsweredByLogout,
+    /// The counterparty answered our Logon(A) with Reject(3) or BusinessMessageReject(j), which may
+    /// say why.
+    AnsweredByReject,
 }
 
 impl LogonFault {
@@ -71,6 +74,7 @@ impl LogonFault {
             Self::DefaultApplVerIdOther => 166,
             Self::AnsweredByLogout => 167,
             Self::NewPassword => 168,
+            Self::AnsweredByReject => 169,
         }
     }
 }
@@ -96,6 +100,9 @@ impl fmt::Display for LogonFault {
             Self::DefaultApplVerIdOther => "DefaultApplVerID(1137) is not the one of this session",
             Self::NewPassword => "NewPassword(925) cannot be taken, the password stays as it is",
             Self::AnsweredByLogout => "the counterparty answered with Logout(5)",
+            Self::AnsweredByReject => {
+                "the counterparty answered with Reject(3) or BusinessMessageReject(j)"
+            }
         })
     }
 }

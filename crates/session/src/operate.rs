@@ -97,6 +97,7 @@ impl Session {
     pub fn set_next_num_out(&mut self, next: u64) {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
         self.resets.numbers_set();
+        self.last_before_reset = self.last_before_reset.max(self.next_num_out - 1);
         self.next_num_out = next;
         self.at_connection.1 = next;
     }

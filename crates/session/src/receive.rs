@@ -8,12 +8,13 @@ use transfix_codec::{Message, Reject, RejectReason, tag};
 use crate::config::{BeginString, MSG_SEQ_NUM_MAX, Now, ThrottleAction, TooLow};
 use crate::gap::Sign;
 use crate::header::echo;
+use crate::logon_fault::LogonFault;
 use crate::outbox::Outbox;
 use crate::received::{Class, Received};
 use crate::rule_set::{Agreed, Checks};
 use crate::session::Session;
 use crate::state::State;
-use crate::verdict::{Disconnect, Verdict};
+use crate::verdict::{Disconnect, Remark, Verdict};
 
 impl Session {
     /// Takes one message in; what it makes us send is in `out` afterwards.
@@ -67,6 +68,9 @@ impl Session {
             (State::Active | State::LogoutSent, Class::Logon) if message.poss_dup == Ok(true) => {}
             (_, Class::Logon) => return self.on_logon(now, message, out),
             (State::LogonSent, Class::Logout) => {}
+            (State::LogonSent, _) if message.is_reject() => {
+                return Verdict::Disconnect(Disconnect::LogonRefused(LogonFault::AnsweredByReject));
+            }
             _ if before_logon => return Verdict::Disconnect(Disconnect::FirstMessageNotLogon),
             _ => {}
         }
@@ -131,7 +135,7 @@ impl Session {
         message: &Received<'_, '_>,
         out: &mut Outbox,
     ) -> Verdict {
-        let taken = match self.check(now, message) {
+        let taken = match self.check_in_turn(now, message) {
             Ok(()) if message.class == Class::Application => {
                 return self.take_application(now, seq, message, out);
             }
@@ -146,6 +150,22 @@ impl Session {
                 self.next_num_in = seq + 1;
                 self.refuse(now, message, reject, out)
             }
+        }
+    }
+
+    /// Checks a message whose turn it is. A Logout(5) ends the session whatever the dictionary has
+    /// against it: the counterparty sends nothing more.
+    #[inline(always)]
+    fn check_in_turn(&mut self, now: Now, message: &Received<'_, '_>) -> Result<(), Reject> {
+        let checked = self.check(now, message);
+        match checked {
+            Err(fault) if message.class == Class::Logout => {
+                cold_path();
+                self.check_header(now, message)?;
+                self.remark = Some(Remark::FaultyLogout(fault));
+                Ok(())
+            }
+            checked => checked,
         }
     }
 

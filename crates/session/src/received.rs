@@ -56,6 +56,11 @@ impl<'m, 'a> Received<'m, 'a> {
             was_held,
         }
     }
+
+    /// Whether it is a Reject(3) or BusinessMessageReject(j).
+    pub(crate) fn is_reject(&self) -> bool {
+        self.class == Class::Reject || self.message.msg_type() == b"j"
+    }
 }
 
 impl<'a> Deref for Received<'_, 'a> {

@@ -122,6 +122,7 @@ impl Session {
         // A reset by the schedule is journalled even if both numbers are 1: the store keeps its
         // moment.
         let moved = (self.next_num_in, self.next_num_out) != (1, 1);
+        self.last_before_reset = self.last_before_reset.max(self.next_num_out - 1);
         if moved || cause == ResetCause::Schedule {
             self.next_num_in = 1;
             self.next_num_out = 1;

@@ -48,8 +48,12 @@ impl Session {
         Ok(())
     }
 
-    /// What a ResendRequest(2) asks for. `None` if it is not answered: it asks for numbers that we
-    /// have not used yet, or the settings pass over one with PossDupFlag(43)=Y.
+    /// What a ResendRequest(2) asks for. `None` if it is not answered: it asks for all from our
+    /// next number on, or for numbers of before a reset, or the settings pass over one with
+    /// PossDupFlag(43)=Y.
+    ///
+    /// A request for other numbers that we have not used yet is rejected: the counterparty waits
+    /// for messages that never were, and somebody has to compare the numbers.
     pub(crate) fn resend_range(
         &mut self,
         message: &Received<'_, '_>,
@@ -67,8 +71,15 @@ impl Session {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO));
         }
         let end = if open { last } else { asked_end.min(last) };
-        if begin > end {
+        if begin > end && open && begin == self.next_num_out {
             return Ok(None);
+        }
+        // The counterparty may have sent it before it knew of a reset.
+        if begin > end && begin <= self.last_before_reset {
+            return Ok(None);
+        }
+        if begin > end {
+            return Err(Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO));
         }
         if policy.answered_max > 0 && end - begin >= u64::from(policy.answered_max) {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::END_SEQ_NO));

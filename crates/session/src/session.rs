@@ -72,6 +72,9 @@ pub struct Session {
     pub(crate) was_active: bool,
     /// Why the driver was told to close the link.
     pub(crate) ended: Option<Disconnect>,
+    /// The highest MsgSeqNum(34) that we have used in this connection before a reset of the
+    /// numbers; 0 for none.
+    pub(crate) last_before_reset: u64,
     /// BeginSeqNo(7) and EndSeqNo(16) of the counterparty's last ResendRequest(2), and how often it
     /// came in a row.
     pub(crate) asked: (u64, u64, u32),
@@ -133,6 +136,7 @@ impl Session {
             at_connection: (next_num_in, next_num_out),
             was_active: false,
             ended: None,
+            last_before_reset: 0,
             asked: (0, 0, 0),
             message_bytes_max: usize::MAX,
         }

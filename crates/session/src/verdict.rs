@@ -70,6 +70,12 @@ pub enum Remark {
         /// Why.
         reject: Reject,
     },
+    /// The answer to our Logon(A) has ResetSeqNumFlag(141)=Y, which we had not asked for: both
+    /// numbers have begun again, and what was sent before is not resent.
+    UnaskedReset,
+    /// A Logout(5) of the counterparty is not as the dictionary wants it. It ends the session all
+    /// the same.
+    FaultyLogout(Reject),
 }
 
 impl Remark {
@@ -81,6 +87,8 @@ impl Remark {
             Self::PassedOver(_) => 901,
             Self::FaultyReject(_) => 902,
             Self::Rejected { .. } => 903,
+            Self::UnaskedReset => 904,
+            Self::FaultyLogout(_) => 905,
         }
     }
 }
@@ -98,6 +106,13 @@ impl fmt::Display for Remark {
             }
             Self::Rejected { seq, reject } => {
                 write!(f, "rejected MsgSeqNum(34) {seq} of the counterparty: {reject}")
+            }
+            Self::UnaskedReset => f.write_str(
+                "the counterparty answered our Logon(A) with ResetSeqNumFlag(141)=Y, which was not \
+                 asked for: both numbers have begun again at 1",
+            ),
+            Self::FaultyLogout(reject) => {
+                write!(f, "a Logout(5) of the counterparty ends the session and is wrong: {reject}")
             }
         }
     }

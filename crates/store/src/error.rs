@@ -111,6 +111,8 @@ pub enum Damage {
     Numbers,
     /// A record is not what was written, and sound batches follow it.
     Record,
+    /// A record was changed while the store was open.
+    Changed,
 }
 
 impl Damage {
@@ -129,6 +131,7 @@ impl Damage {
             Self::Short => 608,
             Self::Numbers => 609,
             Self::Record => 610,
+            Self::Changed => 611,
         }
     }
 }
@@ -146,6 +149,7 @@ impl fmt::Display for Damage {
             Self::Short => "the file ends here, and was longer when it was made",
             Self::Numbers => "the numbers differ from those the segment before ended with",
             Self::Record => "unsound record with sound records after it",
+            Self::Changed => "this record is no longer what was written",
         })
     }
 }

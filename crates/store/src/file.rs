@@ -319,8 +319,8 @@ impl<D: Disk> FileStore<D> {
         let mut map = install(&self.disk, &self.dir, &self.options, &mut header, made)?;
         newest::write(&self.disk, &self.dir, &header)?;
         map[HEADER..HEADER + moved.len()].copy_from_slice(&moved);
-        self.segments.maps.push(map);
         (self.header, self.seal) = (header, header.seal());
+        self.segments.push(map, self.seal);
         self.forget_before(border);
         self.move_batch(start);
         self.reserve_index();
@@ -429,20 +429,24 @@ impl<D: Disk> FileStore<D> {
         }
         let Some(place) = place else { return Ok(None) };
         // A message that came out of turn may lie in a segment that is gone.
-        let at = u64::from(place.segment).checked_sub(self.segments.first);
-        let Some(at) = at else { return Ok(None) };
-        let map = &self.segments.maps[at as usize];
-        Ok(match format::read_record(&map[place.offset as usize..]) {
-            Some(framed) => message(seq, framed),
+        let Some((map, seal)) = self.segments.find(place.segment.into()) else { return Ok(None) };
+        // What was sound when it was written may have been changed since: what is read is checked.
+        match format::sound_record(map, place.offset as usize, seal) {
+            Some(framed) => Ok(message(seq, framed)),
             None => self.gathered_message(seq, place),
-        })
+        }
     }
 
     /// Apart from the way of all other messages, which is the shorter for it.
     #[cold]
     #[inline(never)]
-    fn gathered_message(&self, seq: u64, place: Place) -> Option<Stored<'_>> {
-        message(seq, self.gathered(place)?)
+    fn gathered_message(&self, seq: u64, place: Place) -> Result<Option<Stored<'_>>, StoreError> {
+        if let Some(framed) = self.gathered(place) {
+            return Ok(message(seq, framed));
+        }
+        let path = segment::path(&self.dir, place.segment.into());
+        let (offset, reason) = (place.offset.into(), Damage::Changed);
+        Err(StoreError::Damaged { path, offset, reason })
     }
 }
 
@@ -520,7 +524,7 @@ impl<D: Disk> FileStore<D> {
         let (segment, offset) = (u64::from(place.segment), place.offset as usize);
         let is_it = segment == self.segments.last_number() && offset == gathered.start;
         let map = self.segments.maps.last().filter(|_| is_it)?;
-        format::read_record_of(&map[offset..], gathered.first_len)
+        format::sound_record_of(map.get(offset..)?, offset, self.seal, gathered.first_len)
     }
 
     /// Takes note of a sync that is over, and begins the next one.
@@ -597,7 +601,8 @@ fn begin<D: Disk>(
     {
         sync_dir(disk, parent)?;
     }
-    let segments = Segments { first: 0, maps: vec![map] };
+    let mut segments = Segments::none(0);
+    segments.push(map, header.seal());
     Ok(recover::State {
         ledger: Ledger::new(numbers),
         segments,

@@ -132,10 +132,10 @@ impl Seal {
         u32_at(record, 4) ^ self.marks(0).1
     }
 
-    /// Whether the record at `at`, of which `size` bytes are there, is what was written there.
-    fn holds(self, record: &[u8], at: usize) -> bool {
-        u32_at(record, PLACE) == self.marks(at).0
-            && self.unkeyed(record) == record_crc(record, u32_at(record, 0))
+    /// Whether the whole record at `at`, whose length word is or will be `len`, is what was written
+    /// there.
+    fn holds(self, record: &[u8], at: usize, len: u32) -> bool {
+        u32_at(record, PLACE) == self.marks(at).0 && self.unkeyed(record) == record_crc(record, len)
     }
 }
 
@@ -206,9 +206,17 @@ pub(crate) fn read_record(file: &[u8]) -> Option<Framed<'_>> {
     framed(file, header, u32_at(header, 0))
 }
 
-/// The same with the length word that it will have.
-pub(crate) fn read_record_of(file: &[u8], len: u32) -> Option<Framed<'_>> {
-    framed(file, file.first_chunk()?, len)
+/// The record at `at` of a segment, if it is what was written there.
+pub(crate) fn sound_record(file: &[u8], at: usize, seal: Seal) -> Option<Framed<'_>> {
+    let place = file.get(at..)?;
+    sound_record_of(place, at, seal, u32_at(place.get(..RECORD_HEADER)?, 0))
+}
+
+/// The same for the record at the head of `place`, with the length word that it will have.
+#[inline(always)]
+pub(crate) fn sound_record_of(place: &[u8], at: usize, seal: Seal, len: u32) -> Option<Framed<'_>> {
+    let framed = framed(place, place.first_chunk()?, len)?;
+    seal.holds(&place[..framed.size], at, len).then_some(framed)
 }
 
 #[inline(always)]
@@ -249,10 +257,9 @@ const fn read_kind(byte: u8) -> Option<Kind> {
 pub(crate) fn batch_end(file: &[u8], start: usize, seal: Seal) -> Option<usize> {
     let mut at = start;
     loop {
-        let place = file.get(at..)?;
-        let framed = read_record(place)?;
+        let framed = sound_record(file, at, seal)?;
         let first = framed.flags & BEGIN != 0;
-        if first != (at == start) || !seal.holds(&place[..framed.size], at) {
+        if first != (at == start) {
             return None;
         }
         at += framed.size;

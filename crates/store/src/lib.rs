@@ -138,16 +138,18 @@ pub trait Store: Send {
     fn wake_by(&mut self, _wake: Wake) {}
 
     /// The outbound message with this number, or none. A store may read it into memory of its own,
-    /// which holds it until the next call.
+    /// which holds it until the next call. What is returned is what was put: a store whose medium
+    /// may change what it keeps checks that at each read.
     ///
     /// # Errors
-    /// [`StoreError::Poisoned`] after a failed write.
+    /// [`StoreError::Poisoned`] after a failed write, [`StoreError::Damaged`] if the message is no
+    /// longer what was put.
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError>;
 
     /// The inbound message with this number, or none.
     ///
     /// # Errors
-    /// [`StoreError::Poisoned`] after a failed write.
+    /// As [`Store::outbound`].
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError>;
 
     /// The message that waits to be sent under this ticket, or else under the next higher one: its
@@ -155,7 +157,7 @@ pub trait Store: Send {
     /// [`Record::Queued`] has none: then what waits is lost with the process.
     ///
     /// # Errors
-    /// [`StoreError::Poisoned`] after a failed write.
+    /// As [`Store::outbound`].
     fn queued(&mut self, _ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
         Ok(None)
     }

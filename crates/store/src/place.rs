@@ -2,6 +2,7 @@
 
 use std::ops::DerefMut;
 
+use crate::format::Seal;
 use crate::ledger::{Change, Ledger};
 use crate::record::Record;
 
@@ -18,6 +19,8 @@ pub(crate) struct Segments<M> {
     /// The number of `maps[0]`.
     pub(crate) first: u64,
     pub(crate) maps: Vec<M>,
+    /// The checks of the records of each.
+    seals: Vec<Seal>,
 }
 
 impl<M: DerefMut<Target = [u8]>> Segments<M> {
@@ -28,12 +31,31 @@ impl<M: DerefMut<Target = [u8]>> Segments<M> {
 }
 
 impl<M> Segments<M> {
+    /// None yet; the first one has this number.
+    pub(crate) const fn none(first: u64) -> Self {
+        Self { first, maps: Vec::new(), seals: Vec::new() }
+    }
+
+    /// One more behind the last, whose records have these checks.
+    pub(crate) fn push(&mut self, map: M, seal: Seal) {
+        self.maps.push(map);
+        self.seals.push(seal);
+    }
+
+    /// The segment with this number and the checks of its records. None if it is gone.
+    pub(crate) fn find(&self, number: u64) -> Option<(&M, Seal)> {
+        let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        Some((self.maps.get(at)?, *self.seals.get(at)?))
+    }
+
     pub(crate) fn last_number(&self) -> u64 {
         self.first + self.maps.len() as u64 - 1
     }
 
     pub(crate) fn drop_before(&mut self, first: u64) {
-        self.maps.drain(..(first - self.first) as usize);
+        let dropped = ..(first - self.first) as usize;
+        self.maps.drain(dropped);
+        self.seals.drain(dropped);
         self.first = first;
     }
 

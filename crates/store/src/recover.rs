@@ -81,7 +81,7 @@ pub(crate) fn recover<D: Disk>(
         }
     };
     let border = newest.reset_segment;
-    let segments = Segments { first: border, maps: Vec::new() };
+    let segments = Segments::none(border);
     let mut state = State {
         ledger: Ledger::new(numbers),
         segments,
@@ -111,7 +111,7 @@ pub(crate) fn recover<D: Disk>(
             }
         }
         state.tail = end;
-        state.segments.maps.push(map);
+        state.segments.push(map, header.seal());
     }
     let path = segment::path(dir, last);
     if let Some(map) = state.segments.maps.last_mut() {

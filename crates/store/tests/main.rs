@@ -2,6 +2,7 @@
 
 mod ahead;
 mod behind;
+mod changed;
 mod crash;
 mod foreign;
 mod golden;

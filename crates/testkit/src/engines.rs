@@ -12,6 +12,7 @@ mod io;
 mod ledger;
 mod machine;
 mod net;
+mod records;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -148,6 +149,8 @@ impl World {
             short_one_in: [0, 3][random.below(2)],
         };
         machine.state().net.weather = weather;
+        // Apart from what is drawn, so that the other worlds are as before.
+        machine.state().net.has_records = seed % 2 == 1;
         machine.say(|| format!("{sessions} sessions, {created} of a template, {weather:?}"));
         Self {
             actions: 5 + random.below(25),

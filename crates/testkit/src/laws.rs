@@ -4,4 +4,4 @@ mod store;
 mod stream;
 
 pub use store::{lasting_store_laws, store_laws};
-pub use stream::stream_laws;
+pub use stream::{LastWords, stream_end_laws, stream_laws};

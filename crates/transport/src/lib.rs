@@ -74,12 +74,20 @@ impl<'p> Registry<'p> {
 /// [`io::ErrorKind::WouldBlock`].
 pub trait Stream: Send {
     /// Reads what has arrived, at most `buf.len()` bytes, and says how many. Fewer than that: it
-    /// was all there is, and readiness is reported for what comes later. 0 for a `buf` that is not
-    /// empty: the counterparty closed its side.
+    /// was all there is, and readiness is reported for what comes later; the end of the connection
+    /// may have been reported together with these bytes. 0 for a `buf` that is not empty: the
+    /// counterparty closed its side.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if nothing has arrived; any other ends the stream.
+    /// [`io::ErrorKind::WouldBlock`] if nothing has arrived, and no end of the connection either;
+    /// any other ends the stream.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize>;
+
+    /// Whether the next read returns something for which no readiness is reported: the stream has
+    /// found an end or an error behind the bytes that it returned last.
+    fn has_more(&self) -> bool {
+        false
+    }
 
     /// Writes as much of `bytes` as there is room for, and says how many bytes.
     ///
@@ -140,6 +148,10 @@ pub trait Stream: Send {
 impl<S: Stream + ?Sized> Stream for Box<S> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         (**self).read(buf)
+    }
+
+    fn has_more(&self) -> bool {
+        (**self).has_more()
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

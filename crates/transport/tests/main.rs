@@ -1,6 +1,7 @@
 //! All tests of streams, in one program.
 
 mod alloc;
+mod ends;
 mod laws;
 mod tcp;
 mod tls;

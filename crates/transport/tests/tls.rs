@@ -16,15 +16,15 @@ use transfix_transport::tls::{
 use transfix_transport::{Stream, memory};
 
 /// The files of a test, and the options of two sides that understand each other.
-struct Firm {
+pub(crate) struct Firm {
     dir: TempDir,
     authority: Authority,
-    server: ServerOptions,
-    client: ClientOptions,
+    pub(crate) server: ServerOptions,
+    pub(crate) client: ClientOptions,
 }
 
 impl Firm {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = TempDir::new();
         let authority = Authority::new(dir.path(), "authority");
         let venue = authority.sign(&["venue.example", "10.0.0.1"], 1, Valid::Now);

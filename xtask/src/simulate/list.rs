@@ -366,7 +366,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "torn-batch-accepted",
         changes: &[(
             STORE,
-            "&& self.unkeyed(record) == record_crc(record, u32_at(record, 0))",
+            "&& self.unkeyed(record) == record_crc(record, len)",
             "&& self.unkeyed(record) != 1",
         )],
         kind: "crashes",

@@ -71,11 +71,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "rest-of-a-turn-forgotten",
-        changes: &[(
-            ENGINE,
-            "self.slots[i].up && (turn.again || ends)",
-            "self.slots[i].up && ends",
-        )],
+        changes: &[(ENGINE, "slot.up && (turn.again || ends)", "slot.up && ends")],
         kind: KIND,
         worlds: 400,
     },

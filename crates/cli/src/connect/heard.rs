@@ -200,6 +200,15 @@ fn msg_type(frame: &[u8]) -> Option<&[u8]> {
     frame.split(|byte| *byte == SOH).find_map(|field| field.strip_prefix(b"35="))
 }
 
+/// MsgSeqNum(34) of a Logout(5).
+pub(super) fn logout_number(frame: &[u8]) -> Option<u64> {
+    if msg_type(frame) != Some(b"5") {
+        return None;
+    }
+    let seq = frame.split(|byte| *byte == SOH).find_map(|field| field.strip_prefix(b"34="))?;
+    std::str::from_utf8(seq).ok()?.parse().ok()
+}
+
 /// For a look: a data field that holds SOH is cut into pieces.
 fn fields(frame: &[u8]) -> Fields {
     let fields = frame.split(|byte| *byte == SOH).filter_map(|field| {

@@ -55,13 +55,11 @@ impl<S> Filter<S> for Allowed {
         }
         let mut found = Found::default();
         event.record(&mut found);
-        let names = ["Reject(3) of our ", "BusinessMessageReject(j) of our "];
-        !names.iter().any(|name| found.message.starts_with(name))
+        found.code != Some(EventCode::RejectedByCounterparty)
     }
 }
 
-/// A line as `tracing` writes it, with the code of the event at its end.
-/// What a value of it says begins no new line.
+/// A line as `tracing` writes it. What a value of it says begins no new line.
 pub(super) struct Coded {
     format: Format<Full, SystemTime>,
     colored: bool,
@@ -86,19 +84,10 @@ where
     ) -> fmt::Result {
         let mut line = String::new();
         self.format.format_event(context, Writer::new(&mut line), event)?;
-        let line = match line.trim_end() {
+        match line.trim_end() {
             // Colours are control characters too.
-            line if self.colored => line.to_owned(),
-            line => one_line(line),
-        };
-        let mut found = Found::default();
-        event.record(&mut found);
-        match EventCode::of(&found.message) {
-            Some(EventCode { code, .. }) => {
-                writeln!(writer, "{line} event_code={code}")
-            }
-            // It has it among its fields, or is none of the engine.
-            None => writeln!(writer, "{line}"),
+            line if self.colored => writeln!(writer, "{line}"),
+            line => writeln!(writer, "{}", one_line(line)),
         }
     }
 }

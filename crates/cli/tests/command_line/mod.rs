@@ -3,6 +3,7 @@
 
 mod admin;
 mod client;
+mod client_ends;
 mod client_scripts;
 mod dynamic;
 mod events;

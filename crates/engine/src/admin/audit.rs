@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use transfix_codec::Timestamp;
 
 use crate::admin::audit_line::{Line, NO_HASH, chained, hash_of};
+use crate::observe::event_codes::event;
 
 /// The last lines are looked for in so many bytes.
 const TAIL: u64 = 2 << 20;
@@ -63,8 +64,7 @@ impl AuditFile {
         let torn = &tail[kept..];
         let mut chain = Chain { file, length: start + kept as u64, n, hash, is_torn: false };
         if !torn.is_empty() {
-            tracing::warn!(file = %path.display(), bytes = torn.len(),
-                "the last line of the audit file was not whole; it is in FILE.torn");
+            event!(warn, AuditLineTorn, file = %path.display(), bytes = torn.len());
             keep_apart(path, torn)?;
             chain.is_torn = true;
             let what = format!("{} bytes, SHA-256 {}", torn.len(), hash_of(torn));

@@ -17,6 +17,7 @@ use crate::api::handle::SessionHandle;
 use crate::api::status::SessionStatus;
 use crate::drive::registry::Registry;
 use crate::engine::Engine;
+use crate::observe::event_codes::event;
 use crate::observe::reasons::ReasonCounts;
 
 /// How long the program may take to do what only it can do.
@@ -301,8 +302,10 @@ impl Admin {
         match audit.append(&line) {
             Ok(written) => Ok(Some(written.n)),
             Err(error) => {
-                tracing::error!(session, who = actor.who, from = actor.from, what, %error,
-                    file = %audit.path().display(), "not operated: the audit file takes nothing");
+                event!(
+                    error, AuditTakesNothing, session, who = actor.who, from = actor.from, what,
+                    %error, file = %audit.path().display()
+                );
                 Err(AdminError::Audit(error))
             }
         }
@@ -335,14 +338,18 @@ impl Admin {
             match audit.append(&line) {
                 Ok(written) => audit_hash = written.hash,
                 // It is done, and the first line stands.
-                Err(error) => tracing::error!(session, who, what, %error,
-                    file = %audit.path().display(), "the audit file has no end of an action"),
+                Err(error) => {
+                    event!(
+                        error, AuditEndMissing, session, who, what, %error,
+                        file = %audit.path().display()
+                    )
+                }
             }
         }
         if done.is_ok() {
-            tracing::info!(session, who, from, what, result = said, audit_hash, "operated");
+            event!(info, Operated, session, who, from, what, result = said, audit_hash);
         } else {
-            tracing::warn!(session, who, from, what, code, why = said, audit_hash, "not operated");
+            event!(warn, NotOperated, session, who, from, what, code, why = said, audit_hash);
         }
     }
 }

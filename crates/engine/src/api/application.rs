@@ -35,7 +35,8 @@ pub trait Application: Send {
     /// and does not come again.
     ///
     /// # Errors
-    /// A [`BusinessReject`] is answered by BusinessMessageReject(j), or Reject(3) up to FIX 4.1.
+    /// A [`BusinessReject`] is answered by BusinessMessageReject(j), or Reject(3) up to FIX 4.1. A
+    /// [`Reject`](transfix_codec::Reject) of a getter, passed on by `?`, is answered by Reject(3).
     /// The message counts as received all the same.
     fn on_message(
         &mut self,

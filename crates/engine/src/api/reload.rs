@@ -9,6 +9,7 @@ use crate::api::application::Application;
 use crate::drive::outcome::SessionOutcome;
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::observe::event_codes::event;
 use crate::settings::{AdminSettings, EventSettings, SessionSettings, Settings};
 
 /// What leads from some settings to others.
@@ -168,7 +169,7 @@ impl Engine {
         }
         for id in changed.chain(&changes.added) {
             let Some(error) = self.begin(to, id, &mut application) else { continue };
-            tracing::error!(session = %id, %error, "not begun with its new settings");
+            event!(error, SessionNotBegun, session = %id, %error);
             failed.push((id.clone(), error));
             // As it was, if it was there.
             let old = from.sessions.iter().find(|session| session.id() == *id);

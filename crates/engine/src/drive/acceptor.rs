@@ -31,6 +31,7 @@ use crate::drive::template::{Creator, Maker};
 use crate::drive::waiting_room::{Newcomer, RoomLimits, WaitingRoom};
 use crate::io::{Io, Poll, Waker};
 use crate::link::failed_logons::{FailedLogons, Source};
+use crate::observe::event_codes::event;
 use crate::observe::repeats::tell;
 use crate::settings::SessionSettings;
 use crate::settings::allow_from::Subnet;
@@ -205,7 +206,7 @@ impl Acceptor {
             self.room.due(now).into_iter().for_each(|token| self.look_again(token));
             self.room.rested(now).into_iter().for_each(|token| self.read(token));
             for made in self.creator.look(now) {
-                tracing::info!(session = %made.id, "gone: without a connection for long");
+                event!(info, GoneWithoutConnection, session = %made.id);
                 self.forget_made(&made.bell);
                 self.creator.registry.remove(&made.id);
             }
@@ -236,8 +237,10 @@ impl Acceptor {
                         self.accept_at = Some(0);
                     }
                     Err(error) => {
-                        let why = "nobody can come in at a new address";
-                        tell!(self.lines, self.at(None), Ended, error, peer = NOBODY, %error, why);
+                        tell!(
+                            self.lines, self.at(None), Ended, error, NotWatched, peer = NOBODY,
+                            %error
+                        );
                     }
                 }
             }
@@ -281,7 +284,7 @@ impl Acceptor {
     /// Says how many lines about strangers were left out.
     fn tell_untold(&mut self) {
         for (what, left_out) in self.lines.take_untold() {
-            tracing::warn!(left_out, what, "lines about strangers were left out");
+            event!(warn, StrangerLinesLeftOut, left_out, what);
         }
     }
 }

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::io::{Io, System};
+use crate::observe::event_codes::event;
 
 const DAY_S: i64 = 24 * 60 * 60;
 /// Days before the end of a certificate at which the log says so.
@@ -130,15 +131,9 @@ impl OwnCertificates {
             let (whose, certificate) = (place.whose(), one.to_string());
             let file = one.file.display();
             if days < 0 {
-                tracing::error!(whose, certificate, %file, "our certificate has expired");
+                event!(error, CertificateExpired, whose, certificate, %file);
             } else {
-                tracing::warn!(
-                    whose,
-                    certificate,
-                    %file,
-                    days,
-                    "our certificate expires within so many days"
-                );
+                event!(warn, CertificateExpires, whose, certificate, %file, days);
             }
         }
     }

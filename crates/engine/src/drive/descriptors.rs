@@ -8,6 +8,7 @@ use transfix_session::Role;
 use transfix_store::FileLock;
 
 use crate::error::EngineError;
+use crate::observe::event_codes::event;
 use crate::settings::retention::RetentionSettings;
 use crate::settings::template::is_template;
 use crate::settings::{Durability, Mode, SessionSettings, Settings};
@@ -98,12 +99,7 @@ fn within(
     let left = room - reserved;
     if left < wanted {
         // Once: at the start.
-        tracing::warn!(
-            limit = files,
-            wanted,
-            left,
-            "too few open files: fewer connections may wait for their Logon(A) than are set"
-        );
+        event!(warn, FewFilesForLogons, limit = files, wanted, left);
     }
     Ok(usize::try_from(left.min(wanted).max(waiting_min)).unwrap_or(usize::MAX))
 }

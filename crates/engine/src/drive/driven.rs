@@ -12,6 +12,7 @@ use crate::drive::outcome::{Outcome, SessionOutcome};
 use crate::drive::reopening::Reopening;
 use crate::drive::shared::{NO_WISH, Shared};
 use crate::link::{Arrival, Down, INTEREST, Link, Turn};
+use crate::observe::event_codes::event;
 use crate::schedule::Interval;
 use crate::settings::{AfterPanic, Offline};
 
@@ -51,6 +52,8 @@ pub(crate) struct DrivenSession {
     pub(crate) up: bool,
     /// The counterparty sends nothing more: what has come is still to be read.
     pub(crate) read_closed: bool,
+    /// An event has said so, and no turn has had it as its reason yet.
+    pub(crate) end_is_due: bool,
     /// It is in the worker's list for the next round.
     pub(crate) due: bool,
     /// Other sessions of the thread have had turns since its last one.
@@ -103,6 +106,7 @@ impl DrivenSession {
             is_behind: false,
             reopening: Reopening::default(),
             read_closed: false,
+            end_is_due: false,
             due: false,
             was_away: false,
             given_way: 0,
@@ -146,7 +150,7 @@ impl DrivenSession {
             return Ok(());
         }
         // Once a window: outside of it no connection is taken.
-        tracing::info!(session = %self.shared.id, "logging out: the window has closed");
+        event!(info, WindowClosed, session = %self.shared.id);
         link.core.send_queued(now, &self.shared.queue);
         if link.logout(now, "the session is closed by its schedule")? {
             return Ok(());
@@ -326,7 +330,7 @@ impl DrivenSession {
         drop(link);
         self.logons = logons;
         self.up = true;
-        self.read_closed = false;
+        (self.read_closed, self.end_is_due) = (false, false);
         self.warned = 0;
         self.closing = false;
         self.look_at = self.look_at.map(|_| 0);

@@ -12,6 +12,7 @@ use std::time::Duration;
 use transfix_transport::Token;
 
 use crate::io::{Io, Job, Poll, Waker};
+use crate::observe::event_codes::event;
 use crate::observe::supervised::supervise;
 use crate::settings::EngineSettings;
 
@@ -184,7 +185,7 @@ impl Line {
         }
         let left = threads.iter().filter(|job| !job.is_finished()).count();
         if left > 0 {
-            tracing::warn!(left, "applications have not returned: their threads are left to them");
+            event!(warn, ApplicationsLeft, left);
         }
         threads.into_iter().filter(Job::is_finished).for_each(|job| _ = job.join());
     }

@@ -3,6 +3,7 @@
 //! Each segment of a store is one, its lock is another, and one that is synced or made ahead is cut
 //! in parts. Linux allows 65,530 unless it is told otherwise.
 
+use crate::observe::event_codes::event;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 
@@ -17,12 +18,7 @@ pub(crate) fn check(stores: usize) {
     // Where the system tells neither, it has no such limit.
     let (Some(used), Some(limit)) = (used(), limit()) else { return };
     if is_near(used, limit) {
-        tracing::warn!(
-            used,
-            limit,
-            "more than half of the memory mappings are used, and stores take more as they grow; \
-             raise the limit (sysctl vm.max_map_count)"
-        );
+        event!(warn, FewMappings, used, limit);
     }
 }
 

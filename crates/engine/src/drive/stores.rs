@@ -7,6 +7,7 @@ use transfix_store::{
 };
 
 use crate::drive::network;
+use crate::observe::event_codes::event;
 use crate::settings::retention::RetentionSettings;
 use crate::settings::{Durability, SessionSettings};
 
@@ -47,17 +48,17 @@ pub(crate) fn open(
     if let Some(why) = doubt {
         // Of a store that is open: a store that fails to open is tried again and again.
         let store = path.display();
-        tracing::warn!(%store, why, "the store may lie on a network file system");
+        event!(warn, StoreOnNetwork, %store, why);
     }
     store.help_by(helpers);
     // At most once a segment, which has some thousand messages where many come.
     store.report_to(|error| {
-        tracing::warn!(%error, "the next segment of a store cannot be made beforehand");
+        event!(warn, SegmentNotPrepared, %error);
     });
     if recovered.cut_bytes > 0 {
         // Once: it is cut now.
         let cut_bytes = recovered.cut_bytes;
-        tracing::warn!(path = %path.display(), cut_bytes, "an unfinished batch was cut");
+        event!(warn, BatchCut, path = %path.display(), cut_bytes);
     }
     if *keep != RetentionSettings::default() {
         let retention = Retention {
@@ -70,7 +71,7 @@ pub(crate) fn open(
         };
         // At most once a segment, as above.
         store.retain(retention, now_ns, |error| {
-            tracing::error!(%error, "old segments stay where they are");
+            event!(error, SegmentsStay, %error);
         });
     }
     Ok(Box::new(store))

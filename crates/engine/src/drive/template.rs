@@ -22,6 +22,7 @@ use crate::drive::shared::Shared;
 use crate::error::EngineError;
 use crate::link::callbacks::Callbacks;
 use crate::link::refusal::Refusal;
+use crate::observe::event_codes::event;
 use crate::settings::template::is_template;
 use crate::settings::{SessionSettings, check};
 
@@ -225,7 +226,7 @@ impl Creator {
         shared.belongs_to(worker.door(), UNDER_WAY);
         self.registry.add(&shared, true);
         // At most `created_sessions_max` times.
-        tracing::info!(session = %shared.id, "made from a template");
+        event!(info, MadeFromTemplate, session = %shared.id);
         let destination = Destination::of(&shared);
         if self.idle_ns > 0 {
             let (id, bell) = (shared.id.clone(), Arc::clone(&shared.bell));

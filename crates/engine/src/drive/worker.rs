@@ -27,6 +27,7 @@ use crate::drive::outcome::SessionOutcome;
 use crate::drive::worker::ending::{Leaving, Stop};
 use crate::io::{Io, Poll, Ready};
 use crate::link::{Arrival, Down, Turn};
+use crate::observe::event_codes::event;
 use crate::settings::Offline;
 
 const WAKE: Token = Token(usize::MAX);
@@ -250,6 +251,7 @@ impl Worker {
             // It may have left with what was reported.
             let Some(slot) = self.slots.get_mut(i) else { continue };
             slot.read_closed |= event.is_read_closed;
+            slot.end_is_due |= event.is_read_closed;
             self.call(i);
         }
         self.ready = events;
@@ -320,7 +322,7 @@ impl Worker {
             Ok(()) => {
                 self.mailbox.has_lost_one();
                 to.wake();
-                tracing::info!(session = %id, "given to a worker that has less to do");
+                event!(info, GivenToOtherWorker, session = %id);
             }
             // That one is to stop, and so is this one.
             Err(session) => self.take_in(*session),
@@ -382,8 +384,11 @@ impl Worker {
         if self.slots[i].up {
             let turn = self.turn(i, is_alone);
             // Edge-triggered: an end comes with the last bytes, and there is no other event for it.
-            let ends = turn.progress && self.slots[i].read_closed;
-            if self.slots[i].up && (turn.again || ends) {
+            // The last bytes may be of no use to the turn, such as part of a record of TLS.
+            let slot = &mut self.slots[i];
+            let is_due = std::mem::take(&mut slot.end_is_due);
+            let ends = slot.read_closed && (turn.progress || is_due);
+            if slot.up && (turn.again || ends) {
                 self.call(i);
             }
         } else {

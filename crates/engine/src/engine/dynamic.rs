@@ -12,7 +12,7 @@ use std::time::Duration;
 use transfix_session::{Role, SessionId};
 
 use super::{Engine, connector};
-use crate::affinity::{self, pin_to_cpu};
+use crate::affinity;
 use crate::assemble::{check_rules, open, tell_doubts};
 use crate::drive::acceptor::Change;
 use crate::drive::bell::{Release, UNDER_WAY};
@@ -27,7 +27,8 @@ use crate::error::{EngineError, io_error};
 use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
 use crate::link::core::ENDING_NS_MAX;
-use crate::observe::supervised::supervise;
+use crate::observe::event_codes::event;
+use crate::observe::supervised::{pin_to, supervise};
 use crate::settings::template::is_template;
 use crate::settings::{Mode, SessionSettings, Settings, check};
 
@@ -66,7 +67,7 @@ impl Engine {
         if self.watching.is_none() {
             match super::watching(self.all.thread_lost, &self.registry) {
                 Ok(watching) => self.watching = watching,
-                Err(error) => tracing::error!(%error, "nobody watches over the certificates"),
+                Err(error) => event!(error, CertificatesUnwatched, %error),
             }
         }
     }
@@ -157,7 +158,7 @@ impl Engine {
             if let Some(key) = self.ways.key(&session.id) {
                 changes.push(Change::Add(key, Destination::of(&session)));
             }
-            tracing::info!(session = %session.id, "added");
+            event!(info, SessionAdded, session = %session.id);
             self.sessions.push(Arc::clone(&session));
             shared = Some(session);
         }
@@ -216,11 +217,7 @@ impl Engine {
         let name = format!("tfx-{}", shared.id.target_comp_id);
         let (what, of_thread) = (format!("thread {name}"), Arc::clone(&io));
         let job = Job::spawn(&*io, name, move || {
-            if let Some(cpu) = cpu
-                && let Err(error) = pin_to_cpu(cpu)
-            {
-                tracing::error!(cpu, %error, "thread cannot be pinned");
-            }
+            pin_to(cpu);
             supervise(lost, &*of_thread, || worker.run())
         });
         self.threads.push((mailbox, job.map_err(io_error(what))?));
@@ -326,7 +323,7 @@ impl Engine {
             SessionOutcome { id, outcome, next_num_in, next_num_out }
         });
         shared.removed.store(true, Ordering::Release);
-        tracing::info!(session = %shared.id, outcome = %outcome.outcome, "removed");
+        event!(info, SessionRemoved, session = %shared.id, outcome = %outcome.outcome);
         outcome
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use transfix_codec::{Reject, RejectReason};
 use transfix_session::SendError;
 
 /// Why the application does not let the counterparty log on.
@@ -50,6 +51,8 @@ pub struct BusinessReject {
     pub text: Cow<'static, str>,
     /// For the log of this side alone: why no answer could be sent.
     pub(crate) cause: Option<SendError>,
+    /// What is wrong with a field of the message: it is answered by Reject(3).
+    pub(crate) fault: Option<Reject>,
 }
 
 impl BusinessReject {
@@ -57,7 +60,7 @@ impl BusinessReject {
     /// and this Text(58).
     #[must_use]
     pub fn new(reason: u16, text: impl Into<Cow<'static, str>>) -> Self {
-        Self { reason, text: text.into(), cause: None }
+        Self { reason, text: text.into(), cause: None, fault: None }
     }
 
     /// The value of BusinessRejectReason(380).
@@ -69,14 +72,16 @@ impl BusinessReject {
     /// Reason 3: the application does not take this MsgType(35).
     #[must_use]
     pub const fn unsupported() -> Self {
-        Self { reason: 3, text: Cow::Borrowed("Unsupported message type"), cause: None }
+        let text = Cow::Borrowed("Unsupported message type");
+        Self { reason: 3, text, cause: None, fault: None }
     }
 
     /// Reason 4: what the application needs is not available. By the settings the message is
     /// offered again, rejected, or passed over.
     #[must_use]
     pub const fn not_available() -> Self {
-        Self { reason: 4, text: Cow::Borrowed("Application not available"), cause: None }
+        let text = Cow::Borrowed("Application not available");
+        Self { reason: 4, text, cause: None, fault: None }
     }
 
     /// Whether nothing is sent for it: the answer failed for a reason that is not the program's.
@@ -105,12 +110,16 @@ impl BusinessReject {
     }
 }
 
-/// A message that lacks a field, or has a wrong value, for what the application wants of it.
-impl From<transfix_codec::Reject> for BusinessReject {
-    fn from(reject: transfix_codec::Reject) -> Self {
-        let missing = reject.reason == transfix_codec::RejectReason::RequiredTagMissing;
+/// A message that lacks a field, or has a wrong value in it: a typed getter says so. The message is
+/// answered by Reject(3) with RefTagID(371) and SessionRejectReason(373). A Reject(3) must name the
+/// message by its number: if the numbers have begun again since it came, it is answered by
+/// BusinessMessageReject(j) with this reason.
+impl From<Reject> for BusinessReject {
+    fn from(fault: Reject) -> Self {
+        let missing = fault.reason == RejectReason::RequiredTagMissing;
         // BusinessRejectReason(380): 5 is "conditionally required field missing".
-        Self::new(if missing { 5 } else { 0 }, reject.to_string())
+        let reject = Self::new(if missing { 5 } else { 0 }, fault.to_string());
+        Self { fault: Some(fault), ..reject }
     }
 }
 
@@ -123,7 +132,7 @@ impl From<transfix_codec::Reject> for BusinessReject {
 impl From<SendError> for BusinessReject {
     fn from(error: SendError) -> Self {
         let text = Cow::Borrowed("The answer could not be sent");
-        Self { reason: 0, text, cause: Some(error) }
+        Self { reason: 0, text, cause: Some(error), fault: None }
     }
 }
 

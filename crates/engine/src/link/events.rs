@@ -12,16 +12,23 @@ use transfix_session::{Now, Remark, SendError, SessionId};
 use transfix_store::StoreError;
 
 use crate::link::told::{Disconnection, Rejected, Undone};
-use crate::observe::event_codes::{REJECTED, REMARK, UNDONE};
+use crate::observe::event_codes::event;
 use crate::observe::repeats::{Repeats, tell};
 
 /// A line about the session, unless there were too many of its cause.
 macro_rules! line {
-    ($events:ident, $now:expr, $cause:ident, $level:ident, $($fields:tt)*) => {
+    ($events:ident, $now:expr, $cause:ident, $level:ident, $code:ident; $words:expr) => {
         let now_ns = $now.monotonic_ns;
         tell!(
-            $events.repeats, now_ns, $cause, $level,
-            session = display(&$events.id), $($fields)*
+            $events.repeats, now_ns, $cause, $level, $code,
+            session = display(&$events.id); $words
+        );
+    };
+    ($events:ident, $now:expr, $cause:ident, $level:ident, $code:ident $(, $($fields:tt)+)?) => {
+        let now_ns = $now.monotonic_ns;
+        tell!(
+            $events.repeats, now_ns, $cause, $level, $code,
+            session = display(&$events.id) $(, $($fields)+)?
         );
     };
 }
@@ -58,195 +65,206 @@ impl Events {
     }
 
     pub(super) fn window_opened(&mut self, now: Now) {
-        line!(self, now, Numbers, info, "numbers start again: a window has opened");
+        line!(self, now, Numbers, info, WindowOpened);
     }
 
     pub(super) fn numbers_begin_again(&mut self, now: Now) {
-        line!(self, now, Numbers, info, "the numbers begin again at 1");
+        line!(self, now, Numbers, info, NumbersBeginAgain);
     }
 
     pub(super) fn numbers_taken(&mut self, now: Now, (next_in, next_out): (u64, u64)) {
-        line!(self, now, Numbers, info, next_in, next_out, "numbers of the store taken");
+        line!(self, now, Numbers, info, NumbersTaken, next_in, next_out);
     }
 
     pub(super) fn judging_panicked(&mut self, now: Now) {
-        line!(self, now, Refused, error, "judging a Logon(A) panicked: it is refused");
+        line!(self, now, Refused, error, JudgingPanicked);
     }
 
     pub(super) fn logon_refused(&mut self, now: Now, why: &str) {
-        line!(self, now, Refused, warn, why = %why, "Logon(A) refused");
+        line!(self, now, Refused, warn, LogonRefused, why = %why);
     }
 
     pub(super) fn logon_unanswered(&mut self, now: Now) {
-        line!(self, now, Refused, error, "the application has not judged a Logon(A) in time");
+        line!(self, now, Refused, error, LogonUnanswered);
     }
 
     /// Another connection of this session was closed.
     pub(super) fn connection_refused(&mut self, now: Now, why: &str) {
-        line!(self, now, Refused, warn, why, "refused a connection");
+        line!(self, now, Refused, warn, ConnectionRefused, why);
     }
 
     pub(super) fn logon_fields_left_out(&mut self, now: Now, error: Misuse) {
-        line!(self, now, Logon, error, %error, "fields of the Logon(A) are left out");
+        line!(self, now, Logon, error, LogonFieldsLeftOut, %error);
     }
 
     pub(super) fn no_rules(&mut self, now: Now, error: &str) {
-        line!(self, now, Logon, error, error, "no validation");
+        line!(self, now, Logon, error, NoValidation, error);
     }
 
     pub(super) fn logged_on(&mut self, now: Now) {
         let (peer, destination) = (self.peer.map(display), self.destination.as_deref());
-        line!(self, now, LoggedOn, info, peer, destination, "logged on");
+        line!(self, now, LoggedOn, info, LoggedOn, peer, destination);
     }
 
     pub(super) fn resending(&mut self, now: Now, begin: u64, end: u64) {
-        line!(self, now, Resend, info, begin, end, "resending");
+        line!(self, now, Resend, info, Resending, begin, end);
     }
 
     pub(super) fn asked_again(&mut self, now: Now, times: u32) {
-        line!(self, now, ResendLoop, warn, times, "the same ResendRequest(2) again");
+        line!(self, now, ResendLoop, warn, AskedAgain, times);
     }
 
     pub(super) fn not_stored(&mut self, now: Now, missing: u64) {
-        line!(self, now, Resend, warn, missing, "not in the store, filled as a gap");
+        line!(self, now, Resend, warn, NotStored, missing);
     }
 
     pub(super) fn skipped(&mut self, now: Now, reason: Garbled, bytes: usize) {
-        line!(self, now, Garbled, warn, bytes, %reason, "skipped");
+        line!(self, now, Garbled, warn, Skipped, bytes, %reason);
     }
 
     /// What has come is an alert of TLS, and the connection is not encrypted.
     pub(super) fn speaks_tls(&mut self, now: Now) {
-        let why = "the counterparty speaks TLS, and the settings of the session have no tls";
-        line!(self, now, Ended, error, why);
+        line!(self, now, Ended, error, SpeaksTls);
     }
 
     pub(super) fn remark(&mut self, now: Now, remark: Remark) {
-        line!(self, now, Remark, warn, event_code = REMARK, "{remark}");
+        match remark {
+            Remark::Rejected { .. } => {
+                line!(self, now, Remark, warn, MessageRejected; remark);
+            }
+            Remark::FaultyReject(_) => {
+                line!(self, now, Remark, warn, FaultyReject; remark);
+            }
+            Remark::FaultyLogout(_) => {
+                line!(self, now, Remark, warn, FaultyLogout; remark);
+            }
+            Remark::UnaskedReset => {
+                line!(self, now, Numbers, warn, UnaskedReset);
+            }
+            // Whatever else it is, messages are not delivered that had come.
+            _ => {
+                line!(self, now, Remark, warn, NotDelivered; remark);
+            }
+        }
     }
 
     pub(super) fn rejected(&mut self, now: Now, rejected: &Rejected<'_>) {
-        line!(self, now, Rejected, warn, event_code = REJECTED, "{rejected}");
+        line!(self, now, Rejected, warn, RejectedByCounterparty; rejected);
     }
 
     pub(super) fn not_routed(&mut self, now: Now, why: &str) {
-        line!(self, now, NotRouted, warn, why, "a message could not be passed on");
+        line!(self, now, NotRouted, warn, NotRouted, why);
     }
 
     /// A message that waited in the queue goes back to the application.
     pub(super) fn given_back(&mut self, now: Now, why: SendError) {
-        line!(self, now, NotSent, warn, %why, "not sent, and given back");
+        line!(self, now, NotSent, warn, GivenBack, %why);
     }
 
     /// So many messages and bytes wait for the application, and nothing more is read.
     pub(super) fn application_full(&mut self, now: Now, (messages, bytes): (usize, usize)) {
-        line!(self, now, Full, warn, messages, bytes, "as much waits for the application as may");
+        line!(self, now, Full, warn, ApplicationFull, messages, bytes);
     }
 
     /// So many still do, and reading goes on.
     pub(super) fn application_has_room(&mut self, now: Now, (messages, bytes): (usize, usize)) {
-        line!(self, now, Full, info, messages, bytes, "there is room before the application");
+        line!(self, now, Full, info, ApplicationHasRoom, messages, bytes);
     }
 
     /// More has waited to be written than may, for too long; or no more.
     pub(super) fn slow_consumer(&mut self, now: Now, is_slow: bool, bytes: usize) {
         if is_slow {
-            line!(self, now, Slow, warn, bytes, "the counterparty takes its messages slowly");
+            line!(self, now, Slow, warn, SlowConsumer, bytes);
         } else {
-            line!(self, now, Slow, info, bytes, "the counterparty has caught up");
+            line!(self, now, Slow, info, CaughtUp, bytes);
         }
     }
 
     /// A message of the counterparty is rejected, since its answer could not be sent.
     pub(super) fn not_answered(&mut self, now: Now, seq: u64, why: SendError) {
-        line!(self, now, NotSent, warn, seq, %why, "rejected, as the answer could not be sent");
+        line!(self, now, NotSent, warn, NotAnswered, seq, %why);
     }
 
     /// The store has failed, and may have these messages: they stay in the queue.
     pub(super) fn not_given_back(&mut self, now: Now, count: usize) {
-        line!(self, now, NotSent, error, count, "not given back: they wait again");
+        line!(self, now, NotSent, error, NotGivenBack, count);
     }
 
     /// Whether so many bytes of messages are in the store is known when it is open again.
     pub(super) fn sent_in_doubt(&mut self, now: Now, bytes: usize) {
-        let why = "sent as the store failed: comes back when it is open again";
-        line!(self, now, NotSent, error, bytes, why);
+        line!(self, now, NotSent, error, SentInDoubt, bytes);
     }
 
     /// The engine ends, and only the store can tell whether it has so many bytes of messages.
     pub(super) fn left_in_doubt(&mut self, now: Now, bytes: usize) {
-        let why = "in doubt: only the store can tell whether it has them";
-        line!(self, now, NotSent, error, bytes, why);
+        line!(self, now, NotSent, error, LeftInDoubt, bytes);
     }
 
     pub(super) fn queue_stays(&mut self, now: Now) {
-        let why = "messages wait in the store, and are not sent without offline = \"queue\"";
-        line!(self, now, NotSent, warn, why);
+        line!(self, now, NotSent, warn, QueueStays);
     }
 
     pub(super) fn queue_damaged(&mut self, now: Now, damaged: u64) {
-        line!(self, now, Store, error, damaged, "what waits in the store is no message");
+        line!(self, now, Store, error, QueueDamaged, damaged);
     }
 
     pub(super) fn store_not_read(&mut self, now: Now, error: &StoreError) {
-        line!(self, now, Store, error, %error, "the store cannot be read again");
+        line!(self, now, Store, error, StoreNotRead, %error);
     }
 
     /// The store was to be opened again, and could not be.
     pub(crate) fn store_not_opened(&mut self, now: Now, error: &StoreError) {
-        line!(self, now, Store, error, %error, "the store does not open again");
+        line!(self, now, Store, error, StoreNotOpened, %error);
     }
 
     pub(super) fn ready_again(&mut self, now: Now) {
-        line!(self, now, Store, info, "the session is ready again");
+        line!(self, now, Store, info, ReadyAgain);
     }
 
     pub(super) fn undone(&mut self, now: Now, undone: &Undone) {
-        line!(self, now, Store, warn, event_code = UNDONE, "{undone}");
+        line!(self, now, Store, warn, Undone; undone);
     }
 
     /// A turn has panicked at the message with this MsgSeqNum(34).
     pub(crate) fn panicked(&mut self, now: Now, seq: u64) {
-        let why = "panicked: the connection ends; the last message counts, and is not repeated";
-        line!(self, now, Panicked, error, seq, why);
+        line!(self, now, Panicked, error, Panicked, seq);
     }
 
     /// Opening the store again has panicked.
     pub(crate) fn reopening_panicked(&mut self, now: Now) {
-        line!(self, now, Panicked, error, "panicked while it was brought back");
+        line!(self, now, Panicked, error, ReopeningPanicked);
     }
 
     /// The connection broke: what follows is told as its end.
     pub(crate) fn broke(&mut self, now: Now, error: &io::Error) {
         let destination = self.destination.as_deref();
-        line!(self, now, Ended, warn, destination, %error, "the connection broke");
+        line!(self, now, Ended, warn, ConnectionBroke, destination, %error);
     }
 
     /// No connection could be made.
     pub(crate) fn not_connected(&mut self, now: Now, error: &io::Error) {
         let destination = self.destination.as_deref();
-        line!(self, now, Ended, warn, destination, %error, "connection failed");
+        line!(self, now, Ended, warn, ConnectionFailed, destination, %error);
     }
 
     /// It was tried often enough, as the settings say.
     pub(crate) fn given_up(&mut self, now: Now, attempts: u32) {
-        line!(self, now, Ended, error, attempts, "no further attempt to connect");
+        line!(self, now, Ended, error, AttemptsGivenUp, attempts);
     }
 
     /// The connection has ended: by a fault of either side it is a warning.
     pub(super) fn ended(&mut self, now: Now, end: &Disconnection<'_>) {
         let destination = self.destination.as_deref();
         if end.reason.is_error() {
-            line!(self, now, Ended, warn, destination, reason = %end, "disconnected");
+            line!(self, now, Ended, warn, Disconnected, destination, reason = %end);
         } else {
-            line!(self, now, Ended, info, destination, reason = %end, "disconnected");
+            line!(self, now, Ended, info, Disconnected, destination, reason = %end);
         }
     }
 
     /// Tells what was left out since the last line of its kind.
     pub(crate) fn tell_untold(&mut self, now: Now) {
-        let untold = self.repeats.take_untold(now.monotonic_ns);
-        self.tell_counts(untold);
+        lines_left_out(&self.id, self.repeats.take_untold(now.monotonic_ns));
     }
 
     /// When [`Events::tell_untold`] has something to tell, on the monotonic clock.
@@ -256,13 +274,13 @@ impl Events {
 
     /// The engine ends: tells all that was left out.
     pub(crate) fn tell_rest(&mut self) {
-        let rest = self.repeats.take_rest();
-        self.tell_counts(rest);
+        lines_left_out(&self.id, self.repeats.take_rest());
     }
+}
 
-    fn tell_counts(&self, counts: Vec<(&'static str, u64)>) {
-        for (what, left_out) in counts {
-            tracing::warn!(session = %self.id, left_out, what, "lines were left out");
-        }
+/// Tells how many lines of each kind about a session were left out.
+pub(crate) fn lines_left_out(id: &SessionId, counts: Vec<(&'static str, u64)>) {
+    for (what, left_out) in counts {
+        event!(warn, LinesLeftOut, session = %id, left_out, what);
     }
 }

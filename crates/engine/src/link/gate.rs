@@ -17,6 +17,8 @@ use transfix_session::{Agreed, ApplVerId, RuleSet, SendError, Session, SessionId
 
 use crate::io::Io;
 use crate::link::before_send::{BeforeSend, OutgoingMessage, Veto};
+use crate::link::events::lines_left_out;
+use crate::observe::event_codes::event;
 use crate::observe::repeats::{Cause, Repeats};
 use crate::settings::{SessionSettings, ValidateOut};
 
@@ -287,19 +289,14 @@ impl Gate {
         let told = lock(&self.lines).tell(now_ns, Cause::Invalid);
         if let Some(left_out) = told {
             let left_out = (left_out > 0).then_some(left_out);
-            tracing::warn!(
-                session = %self.id, left_out, %msg_type, %reject,
-                "the counterparty would reject it"
-            );
+            event!(warn, WouldBeRejected, session = %self.id, left_out, %msg_type, %reject);
         }
     }
 }
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        for (what, left_out) in lock(&self.lines).take_rest() {
-            tracing::warn!(session = %self.id, left_out, what, "lines were left out");
-        }
+        lines_left_out(&self.id, lock(&self.lines).take_rest());
     }
 }
 

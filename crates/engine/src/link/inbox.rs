@@ -105,7 +105,7 @@ impl Inbox {
         self.end += n;
         self.received += n;
         self.is_short = self.end == self.buffer.len();
-        Ok((n, self.is_short))
+        Ok((n, self.is_short || stream.has_more()))
     }
 
     /// Makes room for `n` bytes behind the window: a partial message moves to the front, and a

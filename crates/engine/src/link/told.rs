@@ -13,7 +13,8 @@ use transfix_session::{Disconnect, SendError};
 pub struct Disconnection<'a> {
     /// Why, as this end sees it.
     pub reason: Disconnect,
-    /// Text(58) of the counterparty's Logout(5), if it has sent one with a text.
+    /// Text(58) of the counterparty's Logout(5), or of its Reject(3) or BusinessMessageReject(j)
+    /// that answered our Logon(A), if it has sent one with a text.
     pub text: Option<&'a [u8]>,
 }
 

@@ -3,6 +3,7 @@
 //! Invariants: an application that is called pays for two stores and reads no clock; each call that
 //! takes too long is told once, and once more when it has returned.
 
+use crate::observe::event_codes::event;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -142,10 +143,10 @@ impl Watch {
         for slow in self.find(now_ns) {
             let Slow { id, callback, ms, has_returned } = slow;
             if has_returned {
-                tracing::warn!(session = %id, callback, ms, "a slow callback has returned");
+                event!(warn, CallbackReturned, session = %id, callback, ms);
                 held_up(&id, None);
             } else {
-                tracing::warn!(session = %id, callback, ms, "a callback has not returned");
+                event!(warn, CallbackHangs, session = %id, callback, ms);
                 held_up(&id, Some(callback));
             }
         }

@@ -24,6 +24,7 @@ use transfix_store::Helpers;
 
 use crate::affinity::pin_to_cpu;
 use crate::io::System;
+use crate::observe::event_codes::event;
 use crate::observe::supervised::supervise;
 use crate::settings::ThreadLost;
 use crate::settings::log::LogSettings;
@@ -159,7 +160,7 @@ impl ProtocolLogs {
                     None => helpers.begin(),
                     Some((_, Ok(()))) => {}
                     Some((cpu, Err(error))) => {
-                        tracing::error!(cpu, %error, "the log's thread cannot be pinned");
+                        event!(error, LogThreadNotPinned, cpu, %error);
                     }
                 }
                 let mut logs = Vec::new();
@@ -199,7 +200,7 @@ impl ProtocolLogs {
         self.door.orders.lock().unwrap_or_else(PoisonError::into_inner).ends = true;
         self.door.bell.notify_one();
         if thread.join().is_err() {
-            tracing::error!("the log's thread panicked; its last lines are lost");
+            event!(error, LogThreadPanicked);
         }
     }
 }

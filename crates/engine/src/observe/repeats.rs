@@ -13,17 +13,30 @@ const ONE_MORE_NS: u64 = 10_000_000_000;
 /// Writes a line about something that can repeat itself, unless there were too many.
 ///
 /// Arguments: what counts the lines ([`Repeats`] or the acceptor's `Lines`), the time or address
-/// that it wants to know, the cause, the level, the field that names the source, further fields and
-/// the text. The line says how many were left out before it. `display` is known to the macros of
-/// `tracing`, without an import.
+/// that it wants to know, the cause, the level, the code, the field that names the source, and
+/// further fields, or the words of an event that has other words each time. The line says how many
+/// were left out before it. `display` is known to the macros of `tracing`, without an import.
 macro_rules! tell {
     (
-        $lines:expr, $at:expr, $cause:ident, $level:ident,
-        $who:ident = $name:expr, $($fields:tt)*
+        $lines:expr, $at:expr, $cause:ident, $level:ident, $code:ident,
+        $who:ident = $name:expr; $words:expr
     ) => {
         if let Some(left_out) = $lines.tell($at, $crate::observe::repeats::Cause::$cause) {
             let left_out = (left_out > 0).then_some(left_out);
-            tracing::$level!($who = $name, left_out, $($fields)*);
+            $crate::observe::event_codes::event!(
+                $level, $code, $who = $name, left_out; $words
+            );
+        }
+    };
+    (
+        $lines:expr, $at:expr, $cause:ident, $level:ident, $code:ident,
+        $who:ident = $name:expr $(, $($fields:tt)+)?
+    ) => {
+        if let Some(left_out) = $lines.tell($at, $crate::observe::repeats::Cause::$cause) {
+            let left_out = (left_out > 0).then_some(left_out);
+            $crate::observe::event_codes::event!(
+                $level, $code, $who = $name, left_out $(, $($fields)+)?
+            );
         }
     };
 }

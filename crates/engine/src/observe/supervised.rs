@@ -5,12 +5,28 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
+use crate::affinity::pin_to_cpu;
 use crate::io::Io;
+use crate::observe::event_codes::event;
 use crate::observe::repeats::{Cause, Repeats};
 use crate::settings::ThreadLost;
 
 /// Pause before a thread that has failed goes on: one that fails every time must not use up a CPU.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Pins the calling thread to this CPU, if there is one.
+pub(crate) fn pin_to(cpu: Option<usize>) {
+    if let Some(cpu) = cpu
+        && let Err(error) = pin_to_cpu(cpu)
+    {
+        event!(error, ThreadNotPinned, cpu, %error);
+    }
+}
+
+/// A thread that helps the stores runs where it was started.
+pub(crate) fn helper_not_pinned(error: &io::Error) {
+    event!(error, HelperCpusRefused, %error);
+}
 
 /// Runs what a thread is for. `run` goes on after a panic, or an error of the system, from what it
 /// finds: it must leave nothing half done behind that the rest relies on.
@@ -25,7 +41,7 @@ pub(crate) fn supervise<T>(
             Ok(Ok(done)) => {
                 for (_, left_out) in lines.take_rest() {
                     let name = thread::current().name().unwrap_or("?").to_owned();
-                    tracing::warn!(name, left_out, "lines about lost threads were left out");
+                    event!(warn, ThreadLinesLeftOut, name, left_out);
                 }
                 return done;
             }
@@ -49,21 +65,16 @@ fn tell(lost: ThreadLost, (error, now_ns): (Option<&io::Error>, u64), lines: &mu
         let name = current.name().unwrap_or("?");
         match (lost, error) {
             (ThreadLost::Restart, None) => {
-                tracing::error!(name, left_out, "a thread of the engine has panicked, and goes on")
+                event!(error, ThreadPanicked, name, left_out)
             }
             (ThreadLost::Restart, Some(error)) => {
-                tracing::error!(
-                    name,
-                    left_out,
-                    %error,
-                    "a thread of the engine has failed, and goes on"
-                )
+                event!(error, ThreadFailed, name, left_out, %error)
             }
             (ThreadLost::Abort, None) => {
-                tracing::error!(name, "a thread of the engine has panicked: the process ends")
+                event!(error, ThreadPanickedForGood, name)
             }
             (ThreadLost::Abort, Some(error)) => {
-                tracing::error!(name, %error, "a thread of the engine has failed: the process ends")
+                event!(error, ThreadFailedForGood, name, %error)
             }
         }
     }));

@@ -15,18 +15,22 @@ const PAGE: &str = "book/src/what-happened.md";
 const BEGIN: &str = "<!-- events: written by `cargo xtask docs` -->\n";
 const END: &str = "<!-- end of events -->\n";
 
-/// The levels, the gravest first.
-const LEVELS: [&str; 3] = ["error", "warn", "info"];
+/// A place in the code that writes an event.
+#[derive(Debug)]
+struct Site {
+    file: String,
+    level: String,
+    /// The name of its code.
+    code: String,
+    fields: String,
+}
 
-/// An event: its place among the levels, its text, its fields.
-type Event = (usize, String, String);
-
-fn rust_files(dir: &Path, all: &mut Vec<String>) {
+fn rust_files(dir: &Path, all: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() {
             rust_files(&entry, all);
         } else if entry.extension().is_some_and(|end| end == "rs") {
-            all.push(fs::read_to_string(entry).unwrap());
+            all.push((entry.display().to_string(), fs::read_to_string(entry).unwrap()));
         }
     }
 }
@@ -48,24 +52,6 @@ fn arguments(text: &str) -> &str {
     &text[..end.unwrap()]
 }
 
-/// The last literal, on one line.
-fn literal(text: &str) -> Option<String> {
-    let (mut found, mut open, mut chars) = (None, None::<String>, text.chars().peekable());
-    while let Some(c) = chars.next() {
-        match (c, &mut open) {
-            ('"', None) => open = Some(String::new()),
-            ('"', Some(_)) => found = open.take(),
-            ('\\', Some(literal)) => match chars.next() {
-                Some('\n') => while chars.next_if(|c| *c == ' ').is_some() {},
-                escaped => literal.extend(escaped),
-            },
-            (c, Some(literal)) => literal.push(c),
-            (_, None) => {}
-        }
-    }
-    found
-}
-
 /// The names of the fields: `session = %id`, `%error`, `why`.
 fn names(arguments: &str) -> Vec<&str> {
     let fields = arguments.split(',').map(str::trim);
@@ -75,85 +61,99 @@ fn names(arguments: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Begins an event that can repeat itself: after the source of the repetition, the time or address,
-/// the cause and the level stand the fields and the text.
-const TELL: &str = "tell!(";
-/// The same about a session, which the macro names as the first field.
-const LINE: &str = "line!(";
+/// The macros that write events: what stands before the level, and the fields that they add
+/// themselves.
+const MACROS: [(&str, usize, &str); 3] =
+    [("event!(", 0, ""), ("tell!(", 3, "left_out"), ("line!(", 3, "session, left_out")];
 
-/// Where the fields of such an event begin, if it has this level.
-fn told(file: &str, at: usize, level: &str) -> Option<(usize, usize)> {
-    let begin = at + TELL.len().max(LINE.len());
-    let commas = file[begin..].match_indices(',').map(|(comma, _)| begin + comma);
-    let ends: Vec<usize> = commas.take(4).collect();
-    let [_, _, third, fourth] = ends[..] else { return None };
-    (file[third + 1..fourth].trim() == level).then_some((at, fourth + 1))
-}
-
-fn events() -> BTreeSet<Event> {
+fn sites() -> Vec<Site> {
     let mut files = Vec::new();
     rust_files(&root().join("crates/engine/src"), &mut files);
-    let mut events = BTreeSet::new();
-    for (n, level) in LEVELS.iter().enumerate() {
-        let call = format!("tracing::{level}!(");
-        for file in &files {
-            let direct = file.match_indices(&call).map(|(at, _)| (at, at + call.len()));
-            let repeated = file.match_indices(TELL).chain(file.match_indices(LINE));
-            let told = repeated.filter_map(|(at, _)| told(file, at, level));
-            for (at, begin) in direct.chain(told) {
-                let arguments = arguments(&file[begin..]);
-                let mut names = names(arguments);
-                if file[at..].starts_with(TELL) {
-                    // What the macro adds behind the name of the source.
-                    names.insert(1, "left_out");
-                } else if file[at..].starts_with(LINE) {
-                    names.splice(0..0, ["session", "left_out"]);
-                }
-                let text = literal(arguments).unwrap_or_else(|| {
-                    // The text has a name, and was given it just before.
-                    names.retain(|name| *name != "why");
-                    let line = file[..at].trim_end().rfind('\n').unwrap();
-                    literal(&file[line..at]).unwrap()
-                });
-                let text = match &*text {
-                    "{remark}" => "what is odd about the counterparty's message, in words",
-                    "{rejected}" => "which message of ours the counterparty has rejected, and why",
-                    "{undone}" => "what comes again and what never left, in words",
-                    text => text,
-                };
-                events.insert((n, text.to_owned(), names.join(", ")));
+    let mut sites = Vec::new();
+    for (file, text) in &files {
+        for (name, before, added) in MACROS {
+            for (at, _) in text.match_indices(name) {
+                sites.extend(site(file, arguments(&text[at + name.len()..]), before, added));
             }
         }
     }
-    events
+    sites
+}
+
+/// `None` for a macro that passes on what it was given.
+fn site(file: &str, arguments: &str, before: usize, added: &str) -> Option<Site> {
+    if arguments.contains('$') {
+        return None;
+    }
+    let mut parts = arguments.splitn(before + 3, ',').skip(before);
+    let level = parts.next()?.trim().to_owned();
+    let code = parts.next()?;
+    // Words of its own stand behind a semicolon.
+    let code = code.split(';').next()?.trim().to_owned();
+    let rest = parts.next().unwrap_or_default();
+    let mut fields = names(rest.split(';').next()?);
+    match added {
+        // Behind the name of the source.
+        "left_out" => fields.insert(1, added),
+        "" => {}
+        _ => fields.insert(0, added),
+    }
+    Some(Site { file: file.to_owned(), level, code, fields: fields.join(", ") })
 }
 
 fn table() -> String {
     let mut table =
         "| code | level | text | says more in | what to do |\n|---|---|---|---|---|\n".to_owned();
-    let mut rows = Vec::new();
-    for (n, text, fields) in events() {
-        let level = LEVELS[n].to_uppercase();
-        let EventCode { code, remedy, .. } =
-            EventCode::of(&text).unwrap_or_else(|| panic!("`{text}` has no code"));
-        let row = format!("| {code} | {level} | {text} | {fields} | {remedy} |\n");
-        rows.push((*code, row));
-    }
-    rows.sort();
+    let known = |name: &str| EventCode::ALL.iter().find(|code| code.name() == name).copied();
+    let rows = sites().into_iter().map(|Site { level, code, fields, .. }| {
+        let code = known(&code).unwrap_or_else(|| panic!("there is no event {code}"));
+        let (number, level) = (code.as_u16(), level.to_uppercase());
+        let (text, remedy) = (code.text(), code.remedy());
+        (number, format!("| {number} | {level} | {text} | {fields} | {remedy} |\n"))
+    });
+    let rows: BTreeSet<_> = rows.collect();
     rows.iter().for_each(|(_, row)| table.push_str(row));
     table
 }
 
+/// One code, one meaning. An event that is worse in some cases is written at two levels, side by
+/// side.
 #[test]
-fn each_event_has_a_code_of_its_own_and_no_code_is_left_over() {
-    let texts: BTreeSet<_> = events().into_iter().map(|(_, text, _)| text).collect();
-    let known = EventCode::ALL;
-    assert!(known.is_sorted_by(|a, b| a.code < b.code), "in order, and no code twice");
-    for event in known {
-        assert!(texts.contains(event.text), "{}: no event says `{}`", event.code, event.text);
-        assert!(event.remedy.ends_with(['.', '"']), "{}", event.code);
+fn no_two_places_write_the_same_code_and_no_code_is_left_over() {
+    let sites = sites();
+    for code in EventCode::ALL {
+        let places: Vec<_> = sites.iter().filter(|site| site.code == code.name()).collect();
+        let levels: BTreeSet<_> = places.iter().map(|site| &site.level).collect();
+        let files: BTreeSet<_> = places.iter().map(|site| &site.file).collect();
+        assert!(!places.is_empty(), "{code:?}: nothing writes it");
+        assert!(files.len() == 1 && levels.len() == places.len(), "{code:?}: {places:#?}");
     }
-    assert_eq!(texts.len(), known.len());
+}
+
+#[test]
+fn codes_are_in_order_and_each_has_a_text_and_a_remedy_of_its_own() {
+    let known = EventCode::ALL;
+    assert!(known.is_sorted_by(|a, b| a.as_u16() < b.as_u16()), "in order, and no code twice");
+    let texts: BTreeSet<_> = known.iter().map(|code| code.text()).collect();
+    assert_eq!(texts.len(), known.len(), "two codes have the same text");
+    for code in known {
+        assert!(code.remedy().ends_with(['.', '"']), "{code:?}");
+        assert_eq!(EventCode::from_u16(code.as_u16()), Some(*code));
+    }
+    assert_eq!(EventCode::from_u16(2000), None);
+}
+
+/// An event without a code would be one that nobody can look up.
+#[test]
+fn events_are_written_with_their_codes() {
+    let mut files = Vec::new();
+    rust_files(&root().join("crates/engine/src"), &mut files);
+    for (file, text) in &files {
+        for level in ["error", "warn", "info"] {
+            let call = format!("tracing::{level}!(");
+            assert!(!text.contains(&call), "{file}: write `event!({level}, …)` in place of {call}");
+        }
+    }
 }
 
 #[test]
@@ -166,13 +166,12 @@ fn the_book_lists_all_events_of_the_engine() {
     if std::env::var_os("TRANSFIX_WRITE_DOCS").is_some() {
         fs::write(&path, &wanted).unwrap();
     }
-    let events = events();
     let (_, troubles) = before.split_once("## Usual troubles\n").unwrap();
     for row in troubles.lines().filter(|line| line.starts_with("| ")).skip(1) {
         // What is seen is named by the event's text, if there is one.
         let seen = row.split('|').nth(1).unwrap();
         if let Some(named) = seen.split('`').nth(1) {
-            assert!(events.iter().any(|(_, text, _)| text == named), "there is no event {named}");
+            assert!(EventCode::ALL.iter().any(|code| code.text() == named), "no event {named}");
         }
     }
     let found = fs::read_to_string(&path).unwrap();
@@ -181,23 +180,13 @@ fn the_book_lists_all_events_of_the_engine() {
 
 #[test]
 fn events_are_read_out_of_code() {
-    for (code, text, fields) in [
-        (
-            r#"session = %self.id(), why, "refused (again)")"#,
-            Some("refused (again)"),
-            "session, why",
-        ),
-        (
-            r#"%error, "a \
-            b")"#,
-            Some("a b"),
-            "error",
-        ),
-        (r#"let why = "a \"b\"";)"#, Some("a \"b\""), ""),
-        ("session = %id, why)", None, "session, why"),
+    for (code, before, added, expected) in [
+        ("warn, Skipped, session = %self.id(), why)", 0, "", ("Skipped", "session, why")),
+        ("info, LogThreadPanicked)", 0, "", ("LogThreadPanicked", "")),
+        ("a.b(), at, Held, warn, X, peer = peer, %c)", 3, "left_out", ("X", "peer, left_out, c")),
+        ("self, now, Held, info, Y; words)", 3, "session, left_out", ("Y", "session, left_out")),
     ] {
-        let arguments = arguments(code);
-        assert_eq!(literal(arguments).as_deref(), text, "{code}");
-        assert_eq!(names(arguments).join(", "), fields, "{code}");
+        let site = site("a.rs", arguments(code), before, added).unwrap();
+        assert_eq!((&*site.code, &*site.fields), expected, "{code}");
     }
 }

@@ -8,6 +8,7 @@ mod application_threads;
 mod batches;
 mod before_send;
 mod counting;
+mod damaged;
 mod delivery;
 mod dynamic;
 mod failing;
@@ -47,7 +48,7 @@ use wire::Wire;
 /// that long unless it fails.
 const LONG: Duration = Duration::from_secs(8);
 
-/// Sends each message back.
+/// Sends each message back, but for one that is to be refused.
 struct Echo;
 
 impl Application for Echo {
@@ -57,6 +58,9 @@ impl Application for Echo {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         let id = message.text(tag::CL_ORD_ID)?;
+        if id == "refuse" {
+            return Err(BusinessReject::other("as you wish"));
+        }
         let _ = session.send("D", |order| _ = order.str(tag::CL_ORD_ID, id));
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What an application is told besides messages, and how a session comes back from a failure.
 
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -7,12 +8,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
     AfterPanic, Application, BeginString, BusinessReject, Direction, Disconnect, Disconnection,
-    Engine, Message, Rejected, RejectedBy, SessionHandle, SessionRef, SessionSettings, Settings,
-    Undone, tag,
+    Engine, LogonFault, Message, Rejected, RejectedBy, Role, SessionHandle, SessionRef,
+    SessionSettings, Settings, Undone, tag,
 };
 
 use crate::switches::wire::Wire;
-use crate::switches::{LONG, logged_on, venue};
+use crate::switches::{Echo, LONG, logged_on, venue};
 
 #[derive(Debug, PartialEq, Eq)]
 enum Event {
@@ -181,6 +182,48 @@ fn the_counterpartys_words_reach_the_application() {
     let wire = hall.come_back(6);
     drop(wire);
     assert_eq!(hall.next(), Event::Ended(Disconnect::LinkLost, String::new()), "of this one");
+}
+
+#[test]
+fn a_reject_that_answers_our_logon_is_told_with_its_text() {
+    for (answer, by) in [
+        ("35=3|34=1|45=1|371=98|372=A|373=1|58=who are you?", RejectedBy::Session),
+        ("35=j|34=1|45=1|372=A|380=4|58=who are you?", RejectedBy::Application),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let hall = Hall::start(venue(|s| {
+            s.role = Role::Initiator;
+            s.address = listener.local_addr().unwrap().to_string();
+        }));
+        let mut wire = Wire::of(listener.accept().unwrap().0, BeginString::Fix44);
+        assert!(wire.next().starts_with("35=A|34=1|"));
+        wire.send(answer);
+        let text = "who are you?".to_owned();
+        assert_eq!(hall.next(), Event::Rejected(by, 1, "A".to_owned(), text.clone()));
+        let why = Disconnect::LogonRefused(LogonFault::AnsweredByReject);
+        assert_eq!(hall.next(), Event::Ended(why, text));
+        assert_eq!(wire.next(), "");
+    }
+}
+
+/// The message itself is wrong, and the application has only found it out.
+#[test]
+fn what_a_getter_refuses_is_answered_by_reject() {
+    for application_threads in [0, 2] {
+        let mut settings = Settings::of(venue(|_| ()));
+        settings.engine.application_threads = application_threads;
+        let engine = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
+        let mut wire = logged_on(engine.listening()[0]);
+        for (order, answer) in [
+            ("35=D|34=2|55=EU", "35=3|34=2|45=2|371=11|372=D|373=1|58="),
+            ("35=D|34=3|11=|55=EU", "35=3|34=3|45=3|371=11|372=D|373=4|58="),
+            ("35=D|34=4|11=a", "35=D|34=4|11=a"),
+        ] {
+            wire.send(order);
+            let said = wire.next();
+            assert!(said.starts_with(answer), "{order}: {said}");
+        }
+    }
 }
 
 /// What is missing before it is given up: it is new all the same.

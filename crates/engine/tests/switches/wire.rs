@@ -17,7 +17,11 @@ pub(crate) struct Wire {
 
 impl Wire {
     pub(crate) fn connect(to: SocketAddr, begin_string: BeginString) -> Self {
-        let socket = TcpStream::connect(to).unwrap();
+        Self::of(TcpStream::connect(to).unwrap(), begin_string)
+    }
+
+    /// A connection that the engine has begun.
+    pub(crate) fn of(socket: TcpStream, begin_string: BeginString) -> Self {
         socket.set_nodelay(true).unwrap();
         socket.set_read_timeout(Some(LONG)).unwrap();
         Self { socket, begin_string, read: Vec::new() }

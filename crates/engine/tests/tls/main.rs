@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 #![allow(clippy::disallowed_methods, reason = "a wait that fails ends")]
 
+mod ends;
 #[allow(dead_code, reason = "a listener that panics is of no use here")]
 #[path = "../strangers/events.rs"]
 mod events;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use transfix_codec::{Tag, tag};
 use transfix_session::{
-    BeginString, Config, Disconnect, LogonConfig, LogonFault, Role, Secret, SendError, SubIds,
-    TooLowAtLogon, Verdict,
+    BeginString, Config, Disconnect, LogonConfig, LogonFault, Remark, Role, Secret, SendError,
+    SubIds, TooLowAtLogon, Verdict,
 };
 
 use crate::cases::counterparty::World;
@@ -264,4 +264,22 @@ fn a_logon_with_number_0_is_refused() {
         assert_eq!(w.receive("35=A|34=0|98=0|108=30|789=1"), Verdict::Disconnect(low));
         assert_eq!(w.session.next_num_in(), 1);
     }
+}
+
+#[test]
+fn a_reset_in_the_answer_that_was_not_asked_for_is_told() {
+    for asks in [false, true] {
+        let mut w = World::new(Role::Initiator, BeginString::Fix44, |config| {
+            config.protocol.reset_on.logon = asks;
+        });
+        w.sent();
+        assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
+        let told = (!asks).then_some(Remark::UnaskedReset);
+        assert_eq!(w.session.take_remark(), told);
+        assert_eq!((w.session.next_num_in(), w.session.next_num_out()), (2, 2));
+    }
+    // An initiator may ask for one.
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
+    assert_eq!(w.session.take_remark(), None);
 }

@@ -82,4 +82,7 @@ fn what_only_the_settings_refuse() {
     check((Role::Initiator, FIX44), same, (answer, Why::HeartBtIntChanged, true));
     let logout = "35=5|34=1|58=who are you?";
     check((Role::Initiator, FIX44), |_| (), (logout, Why::AnsweredByLogout, false));
+    for reject in ["35=3|34=1|45=1|58=who are you?", "35=j|34=1|45=1|372=A|380=4"] {
+        check((Role::Initiator, FIX44), |_| (), (reject, Why::AnsweredByReject, false));
+    }
 }

@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Reject, RejectReason, Rules, Switches};
+use transfix_codec::{
+    CheckSumPolicy, FieldIndex, Message, Reject, RejectReason, Rules, Switches, tag,
+};
 use transfix_session::{
-    ApplVerId, BeginString, Checks, Disconnect, ResetPolicy, Role, SendError, StandardRules, State,
-    Verdict,
+    ApplVerId, BeginString, Checks, Disconnect, Remark, ResetPolicy, Role, SendError,
+    StandardRules, State, Verdict,
 };
 
 use crate::cases::counterparty::{SECOND, World, all_versions};
@@ -192,7 +194,7 @@ fn resend_requests() {
     let mut w = World::active(BeginString::Fix44);
     for id in ["a", "b"] {
         let fill = |body: &mut transfix_codec::Body<'_>| {
-            _ = body.str(transfix_codec::tag::CL_ORD_ID, id);
+            _ = body.str(tag::CL_ORD_ID, id);
         };
         w.session.send(w.now, b"D", &mut w.out, fill).unwrap();
     }
@@ -201,10 +203,9 @@ fn resend_requests() {
     let ask = |w: &mut World, n: u64, range: &str| w.receive(&format!("35=2|34={n}|{range}"));
     assert_eq!(ask(&mut w, 2, "7=1|16=0"), Verdict::Resend { begin: 1, end: 3 });
     assert_eq!(ask(&mut w, 3, "7=2|16=2"), Verdict::Resend { begin: 2, end: 2 });
-    assert_eq!(ask(&mut w, 4, "7=9|16=0"), Verdict::Handled);
     // Above a gap it is answered at once, and ours goes out too.
     assert_eq!(ask(&mut w, 8, "7=1|16=0"), Verdict::Resend { begin: 1, end: 4 });
-    assert_eq!(w.sent(), ["35=2|34=4|7=5|16=0"]);
+    assert_eq!(w.sent(), ["35=2|34=4|7=4|16=0"]);
     w.session.gap_fill(w.now, 1, 2, &mut w.out);
     let mut index = FieldIndex::default();
     let transfix_codec::Frame::Whole(end) =
@@ -223,6 +224,61 @@ fn resend_requests() {
         ]
     );
     assert_eq!(w.session.next_num_out(), 5);
+}
+
+/// The counterparty waits for messages that never were: it is told so, and the operator too.
+#[test]
+fn resend_requests_for_numbers_never_sent() {
+    let fault = Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO);
+    all_versions(|mut w| {
+        assert_eq!(w.receive("35=2|34=2|7=2|16=0"), Verdict::Handled, "all that follows: nothing");
+        assert_eq!((w.sent(), w.session.take_remark()), (vec![], None));
+    });
+    for (begin, end) in [(2, 2), (3, 0), (3, 999_999), (9, 12)] {
+        all_versions(|mut w| {
+            assert_eq!(w.receive(&format!("35=2|34=2|7={begin}|16={end}")), Verdict::Handled);
+            let sent = w.sent();
+            assert!(sent.len() == 1 && sent[0].starts_with("35=3|34=2|45=2"), "{sent:?}");
+            assert_eq!(w.session.take_remark(), Some(Remark::Rejected { seq: 2, reject: fault }));
+            assert_eq!(w.session.next_num_in(), 3, "its number counts");
+        });
+    }
+    // Above a gap its turn comes later.
+    let mut w = World::active(BeginString::Fix44);
+    assert_eq!(w.receive("35=2|34=3|7=9|16=0"), Verdict::Held);
+    assert_eq!(w.sent(), ["35=2|34=2|7=2|16=0"]);
+    assert_eq!(w.receive("35=0|34=2"), Verdict::Handled);
+    assert_eq!(w.receive_held(), Some(Verdict::Handled));
+    assert_eq!(w.session.take_remark(), Some(Remark::Rejected { seq: 3, reject: fault }));
+    assert!(w.sent()[0].starts_with("35=3|34=3|45=3|371=7|372=2|373=5"));
+}
+
+/// SessionStatus(1409) is a field of FIX 5.0: FIX 4.4 knows no such tag.
+#[test]
+fn a_logout_ends_the_session_whatever_the_dictionary_has_against_it() {
+    let dictionary = transfix_dictionary::standard("FIX44").unwrap();
+    let rules = Arc::new(Rules::new(&dictionary, &dictionary));
+    for answers in [false, true] {
+        let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());
+        w.session.set_rules(Some(Arc::clone(&rules)), Checks::default());
+        let logon = w.logon(1);
+        assert_eq!(w.receive(&logon), Verdict::LoggedOn);
+        if answers {
+            assert!(w.session.logout(w.now, "", &mut w.out));
+        }
+        w.sent();
+        let ended = Verdict::Disconnect(Disconnect::LoggedOut);
+        assert_eq!(w.receive("35=5|34=2|58=bye|1409=4"), ended);
+        let sent = w.sent();
+        assert!(if answers { sent.is_empty() } else { sent == ["35=5|34=2"] }, "{sent:?}");
+        let remark = w.session.take_remark();
+        assert!(matches!(remark, Some(Remark::FaultyLogout(_))), "{remark:?}");
+        assert_eq!(w.session.next_num_in(), 3, "its number counts");
+    }
+    // Who has sent it matters all the same.
+    let mut w = World::active(BeginString::Fix44);
+    assert_eq!(w.receive("35=5|34=2|49=WHO"), Verdict::Handled);
+    assert!(w.sent()[0].starts_with("35=3|34=2|45=2|371=49|372=5|373=9"));
 }
 
 #[test]
@@ -571,4 +627,19 @@ fn rules_of_a_standard_version_are_asked_for_when_a_message_names_it() {
         w.sent();
     }
     assert_eq!(*asked.lock().unwrap(), [4, 5], "once each, and none that is listed or no version");
+}
+
+/// Our numbers have begun again, and the counterparty did not know so yet.
+#[test]
+fn a_resend_request_of_before_a_reset_is_no_fault() {
+    let mut w = World::active(BeginString::Fix44);
+    for id in ["a", "b", "c"] {
+        w.send(id).unwrap();
+    }
+    w.session.reset_in_session(w.now, &mut w.out).unwrap();
+    w.sent();
+    assert_eq!(w.receive("35=2|34=2|7=4|16=5"), Verdict::Handled);
+    assert_eq!((w.sent(), w.session.take_remark()), (vec![], None));
+    assert_eq!(w.receive("35=2|34=3|7=5|16=5"), Verdict::Handled);
+    assert!(matches!(w.session.take_remark(), Some(Remark::Rejected { .. })));
 }

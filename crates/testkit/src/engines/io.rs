@@ -10,6 +10,7 @@ use transfix::{Now, Timestamp};
 use transfix_transport::{Interest, Registry, SocketOptions, Stream, Token};
 
 use super::machine::{MS, Machine};
+use super::records::Records;
 
 /// The wall clock at the start: a Tuesday, shortly before noon.
 pub(super) const START_UTC_NS: i64 = 1_795_000_000_000_000_000;
@@ -111,8 +112,7 @@ impl Listener for SimListener {
     fn accept(&self) -> io::Result<Option<Box<dyn Stream>>> {
         self.process.machine.pass();
         let end = self.process.machine.state().net.accept(self.process.number, self.address);
-        let stream = |end| Box::new(SimStream { process: self.process.clone(), end }) as _;
-        Ok(end.map(stream))
+        Ok(end.map(|end| SimStream { process: self.process.clone(), end }.shown()))
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -153,7 +153,7 @@ impl Connecting for SimConnecting {
         let Some(stream) = &self.0 else { return Err(io::ErrorKind::NotConnected.into()) };
         stream.process.machine.pass();
         let is_up = stream.process.machine.state().net.is_up(stream.end)?;
-        Ok(if is_up { self.0.take().map(|stream| Box::new(stream) as _) } else { None })
+        Ok(if is_up { self.0.take().map(SimStream::shown) } else { None })
     }
 }
 
@@ -161,6 +161,14 @@ impl Connecting for SimConnecting {
 pub(super) struct SimStream {
     process: Process,
     end: usize,
+}
+
+impl SimStream {
+    /// As the engine gets it.
+    fn shown(self) -> Box<dyn Stream> {
+        let has_records = self.process.machine.state().net.has_records;
+        if has_records { Box::new(Records::new(self)) } else { Box::new(self) }
+    }
 }
 
 impl Stream for SimStream {

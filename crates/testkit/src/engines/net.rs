@@ -75,6 +75,8 @@ pub(super) struct Weather {
 pub(super) struct Net {
     random: Random,
     pub(super) weather: Weather,
+    /// Bytes come in records, as over TLS.
+    pub(super) has_records: bool,
     ends: Vec<End>,
     listeners: BTreeMap<SocketAddr, Listening>,
     events: BinaryHeap<Reverse<(u64, u64)>>,
@@ -95,6 +97,7 @@ impl Net {
         Self {
             random,
             weather,
+            has_records: false,
             ends: Vec::new(),
             listeners: BTreeMap::new(),
             events: BinaryHeap::new(),

@@ -3,6 +3,7 @@
 use std::io;
 
 use transfix_transport::Stream;
+use transfix_transport::memory::MemoryStream;
 
 use crate::random::Random;
 
@@ -18,6 +19,92 @@ pub fn stream_laws(mut connect: impl FnMut() -> Pair) {
     a_full_stream_would_block(connect());
     shutdown_ends_one_direction(connect());
     dropping_ends_both_directions(connect());
+}
+
+/// A connection whose far end has said its last words, which are still on the wire.
+pub struct LastWords {
+    /// The stream under test.
+    pub stream: Box<dyn Stream>,
+    /// What is written here arrives below the stream.
+    pub wire: MemoryStream,
+    /// The bytes that are to arrive.
+    pub raw: Vec<u8>,
+    /// What a reader of the stream gets of them.
+    pub text: Vec<u8>,
+    /// The bytes end the connection by themselves, as an alert of TLS does.
+    pub are_end: bool,
+}
+
+/// Whether a report of readiness says that nothing follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Report {
+    Bytes,
+    Closed,
+}
+
+/// Checks that a reader who acts once on each report of readiness misses no end of a connection:
+/// the last words arrive cut at every byte, with the end in the same report as their first part, in
+/// the same report as their second part, or with no other end than the one in them.
+///
+/// # Panics
+/// If an end is missed, or a byte before it.
+pub fn stream_end_laws(mut connect: impl FnMut() -> LastWords) {
+    let mut cut = 0;
+    loop {
+        let LastWords { mut stream, mut wire, raw, text, .. } = connect();
+        let at = cut.min(raw.len());
+        write_all(&mut wire, &raw[..at]);
+        wire.shutdown().expect("shutdown");
+        let (got, ended) = act_on(&mut *stream, Report::Closed);
+        assert!(ended, "{at} of {} bytes and the end in one report: the end is missed", raw.len());
+        assert!(text.starts_with(&got), "{at} of {} bytes", raw.len());
+
+        let LastWords { mut stream, mut wire, raw, text, are_end } = connect();
+        let at = cut.min(raw.len());
+        write_all(&mut wire, &raw[..at]);
+        let (mut got, mut ended) = act_on(&mut *stream, Report::Bytes);
+        write_all(&mut wire, &raw[at..]);
+        let report = if are_end { Report::Bytes } else { Report::Closed };
+        if report == Report::Closed {
+            wire.shutdown().expect("shutdown");
+        }
+        if !ended {
+            let (more, is_over) = act_on(&mut *stream, report);
+            got.extend(more);
+            ended = is_over;
+        }
+        assert!(ended, "cut at {at} of {}: the end is missed ({report:?})", raw.len());
+        assert_eq!(got, text, "cut at {at} of {}", raw.len());
+        if cut >= raw.len() {
+            return;
+        }
+        cut += 1;
+    }
+}
+
+/// What a worker does for one report of readiness. Returns the bytes read, and whether the
+/// connection has ended.
+fn act_on(stream: &mut dyn Stream, report: Report) -> (Vec<u8>, bool) {
+    let (mut got, mut buf) = (Vec::new(), [0; 64]);
+    loop {
+        match stream.read(&mut buf) {
+            Ok(0) => return (got, true),
+            Ok(n) => {
+                got.extend_from_slice(&buf[..n]);
+                if n < buf.len() && !stream.has_more() && report == Report::Bytes {
+                    return (got, false);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (got, error.kind() != io::ErrorKind::WouldBlock),
+        }
+    }
+}
+
+fn write_all(wire: &mut MemoryStream, bytes: &[u8]) {
+    if !bytes.is_empty() {
+        assert_eq!(wire.write(bytes).expect("write"), bytes.len(), "the wire has room");
+    }
 }
 
 /// Reads until something comes; loopback delivers in the kernel, without a network to wait for.

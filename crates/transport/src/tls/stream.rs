@@ -16,6 +16,10 @@ const CHUNK: usize = 64 << 10;
 /// Reads of the socket in a row that bring no byte of the application: as many as the longest
 /// handshake has, and then some. Who sends more of them is no counterparty.
 const EMPTY_READS: usize = 64;
+/// Reads of the socket that bring all there is and no byte of the application, in one read of the
+/// stream. The second one finds an end of the connection that came with the bytes of the first one:
+/// no further event reports that end. Anything else came later, with an event of its own.
+const SHORT_READS: usize = 2;
 
 const ENDLESS: &str = "TLS records without a byte in them, one after the other";
 
@@ -31,6 +35,8 @@ pub struct TlsStream {
     first: Option<u8>,
     /// The counterparty sends nothing more.
     is_read_closed: bool,
+    /// The last read has found an end or an error behind what it returned.
+    has_more: bool,
     is_shut: bool,
     /// What has ended it.
     fault: Option<String>,
@@ -46,8 +52,17 @@ impl TlsStream {
     pub(super) fn new(inner: Box<dyn Stream>, mut tls: Connection, clock: Clock) -> Self {
         // What waits is bounded by `CHUNK` here.
         tls.set_buffer_limit(None);
-        let (owed, first, is_read_closed, is_shut, fault) = (0, None, false, false, None);
-        Self { inner, tls, clock, owed, first, is_read_closed, is_shut, fault }
+        Self {
+            inner,
+            tls,
+            clock,
+            owed: 0,
+            first: None,
+            is_read_closed: false,
+            has_more: false,
+            is_shut: false,
+            fault: None,
+        }
     }
 
     /// Whether the handshake is under way.
@@ -141,8 +156,8 @@ impl TlsStream {
         Ok(!is_short && !self.is_read_closed)
     }
 
-    /// Ends it for both sides (RFC 8446 section 6.2). An error behind good bytes is told by the
-    /// next read, and the counterparty's own end of the connection makes that read come.
+    /// Ends it for both sides (RFC 8446 section 6.2). An error behind good bytes is returned by the
+    /// next read.
     fn fail(&mut self, text: String) -> io::Error {
         // One that has gone needs no end.
         let _ = self.inner.shutdown();
@@ -171,28 +186,44 @@ impl TlsStream {
             Err(error) => Err(error),
         }
     }
+
+    /// Bytes of the records that came before the one which has ended the stream.
+    fn decrypted_before_error(&mut self, buf: &mut [u8]) -> usize {
+        self.decrypted(buf).ok().flatten().unwrap_or(0)
+    }
 }
 
 impl Stream for TlsStream {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.check()?;
-        let (mut done, mut more, mut empty) = (0, true, 0);
+        if self.fault.is_some() {
+            let done = self.decrypted_before_error(buf);
+            self.has_more = done > 0;
+            return if self.has_more { Ok(done) } else { self.check().map(|()| 0) };
+        }
+        let (mut done, mut empty, mut short) = (0, 0, 0);
+        self.has_more = false;
         // A handshake goes on from here, and so does what the socket had no room for. Where nothing
         // can be sent any more, what has come is read all the same; a write says why.
         let _ = self.flush();
         while done < buf.len() {
             match self.decrypted(&mut buf[done..])? {
-                None => return Ok(done),
-                Some(0) if !more => break,
+                None => {
+                    self.has_more = done > 0;
+                    return Ok(done);
+                }
+                Some(0) if short == SHORT_READS || (short > 0 && done > 0) => break,
                 Some(0) if empty == EMPTY_READS => {
                     return Err(self.fail(ENDLESS.to_owned()));
                 }
                 Some(0) => match self.take() {
-                    Ok(again) => (more, empty) = (again, empty + 1),
+                    Ok(more) => (short, empty) = (short + usize::from(!more), empty + 1),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    // What came before it counts; the next read says it again.
-                    Err(_) if done > 0 => break,
-                    Err(error) => return Err(error),
+                    Err(error) => {
+                        // What came before it counts; the next read returns the error again.
+                        done += self.decrypted_before_error(&mut buf[done..]);
+                        self.has_more = done > 0;
+                        return if self.has_more { Ok(done) } else { Err(error) };
+                    }
                 },
                 Some(n) => (done, empty) = (done + n, 0),
             }
@@ -202,6 +233,10 @@ impl Stream for TlsStream {
             0 if !buf.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
             _ => Ok(done),
         }
+    }
+
+    fn has_more(&self) -> bool {
+        self.has_more
     }
 
     /// After [`io::ErrorKind::WouldBlock`] the same bytes must be offered again, more may follow

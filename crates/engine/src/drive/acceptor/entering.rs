@@ -72,8 +72,7 @@ impl Acceptor {
         let (group, address) = (waiting.group, waiting.address);
         if !self.may_come(group, address) {
             let peer = address.map(display);
-            let why = "closed: no session here has its address in allow_from";
-            tell!(self.lines, self.at(address), Refused, warn, peer = peer, why);
+            tell!(self.lines, self.at(address), Refused, warn, ClosedForStranger, peer = peer);
             return None;
         }
         // The entrance may have been closed while a proxy was silent.
@@ -98,8 +97,7 @@ impl Acceptor {
     }
 
     fn tell_not_accepted(&mut self, error: &io::Error) {
-        let why = "a connection could not be accepted";
-        tell!(self.lines, self.at(None), Ended, error, peer = NOBODY, %error, why);
+        tell!(self.lines, self.at(None), Ended, error, NotAccepted, peer = NOBODY, %error);
     }
 
     /// Has what comes from there reported.
@@ -111,8 +109,7 @@ impl Acceptor {
     fn make_room_for(&mut self, token: usize, waiting: Newcomer) {
         if let Some(gone) = self.room.add(token, waiting) {
             let (at, peer) = (self.at(gone.address), gone.address.map(display));
-            let why = "closed: too many connections without a Logon(A), and this one is old";
-            tell!(self.lines, at, Refused, warn, peer = peer, why);
+            tell!(self.lines, at, Refused, warn, ClosedForRoom, peer = peer);
         }
     }
 
@@ -173,8 +170,9 @@ impl Acceptor {
                 // Not by the network: by what the counterparty says, or who it is.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
-                    let why = "closed: no TLS connection came about";
-                    tell!(self.lines, at, Garbled, warn, peer = peer, reason = %error, why);
+                    tell!(
+                        self.lines, at, Garbled, warn, ClosedForTls, peer = peer, reason = %error
+                    );
                     return;
                 }
                 Err(_) => return,
@@ -196,11 +194,9 @@ impl Acceptor {
     fn refuse_first(&mut self, waiting: &Newcomer, reason: Garbled) {
         let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
         if waiting.read.first() == Some(&TLS_HANDSHAKE) {
-            let why = "closed: the counterparty speaks TLS, this port none";
-            tell!(self.lines, at, Garbled, warn, peer = peer, %reason, why);
+            tell!(self.lines, at, Garbled, warn, ClosedForPlainPort, peer = peer, %reason);
         } else {
-            let why = "closed: the first bytes are no message";
-            tell!(self.lines, at, Garbled, warn, peer = peer, %reason, why);
+            tell!(self.lines, at, Garbled, warn, ClosedForGarbage, peer = peer, %reason);
         }
     }
 
@@ -218,8 +214,9 @@ impl Acceptor {
             Ok(Some(source)) => waiting.address = source,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
-                let why = "closed: a proxy of proxy_protocol_from has to say for whom it connects";
-                tell!(self.lines, at, Garbled, warn, peer = peer, reason = %error, why);
+                tell!(
+                    self.lines, at, Garbled, warn, ProxyHeaderMissing, peer = peer, reason = %error
+                );
                 return None;
             }
             // Nobody was there behind it.

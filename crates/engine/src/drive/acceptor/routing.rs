@@ -119,8 +119,7 @@ impl Acceptor {
             // The clock has gone on since the moment was found.
             let wait_ms = at_ns.saturating_sub(now_ns).div_ceil(1_000_000);
             let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
-            let why = "a Logon(A) waits, as many have failed";
-            tell!(self.lines, at, Held, warn, peer = peer, asked, wait_ms, why);
+            tell!(self.lines, at, Held, warn, LogonWaits, peer = peer, asked, wait_ms);
             // It has said what it had to say in time, and the wait is ours.
             waiting.until_ns = waiting.until_ns.max(at_ns + ANSWER_MARGIN_NS);
         }
@@ -149,8 +148,7 @@ impl Acceptor {
 
     /// When it comes again, there may be one.
     fn tell_no_thread(&mut self, error: &io::Error) {
-        let why = "closed: no thread to judge a Logon(A)";
-        tell!(self.lines, self.at(None), Remark, error, peer = NOBODY, %error, why);
+        tell!(self.lines, self.at(None), Remark, error, ClosedForThread, peer = NOBODY, %error);
     }
 
     /// A password was checked; the connection may have gone meanwhile.
@@ -200,20 +198,25 @@ impl Acceptor {
         let (at, peer) = (self.at(address), address.map(display));
         match found {
             Found::Busy => {
-                let why = "closed: there is one already, which has not been looked at yet";
-                tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
+                tell!(self.lines, at, Refused, warn, ClosedForOther, peer = peer, asked);
             }
             Found::Judged => {
-                let why = "closed: its first Logon(A) is still being judged";
-                tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
+                tell!(self.lines, at, Refused, warn, ClosedBeingJudged, peer = peer, asked);
             }
             Found::Elsewhere => {
-                let why = "closed: its address is not one of those of this session (allow_from)";
-                tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
+                tell!(self.lines, at, Refused, warn, ClosedForAddress, peer = peer, asked);
             }
             Found::Another(certificate) => {
-                let why = "closed: its certificate is none of those of this session (tls.peer)";
-                tell!(self.lines, at, Refused, warn, peer = peer, asked, certificate, why);
+                tell!(
+                    self.lines,
+                    at,
+                    Refused,
+                    warn,
+                    ClosedForCertificate,
+                    peer = peer,
+                    asked,
+                    certificate
+                );
             }
             Found::Nobody
             | Found::Session(..)
@@ -222,8 +225,7 @@ impl Acceptor {
             | Found::InLine
             | Found::Told
             | Found::Candidate(..) => {
-                let why = "closed: no Logon(A) of a session of these settings";
-                tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
+                tell!(self.lines, at, Refused, warn, ClosedForNobody, peer = peer, asked);
             }
         }
     }
@@ -316,8 +318,15 @@ impl Acceptor {
             Err(is_full) => {
                 if is_full {
                     let max = self.creator.created_max;
-                    let why = "no further session is made";
-                    tell!(self.lines, self.at(None), NotRouted, warn, peer = NOBODY, max, why);
+                    tell!(
+                        self.lines,
+                        self.at(None),
+                        NotRouted,
+                        warn,
+                        NoFurtherSession,
+                        peer = NOBODY,
+                        max
+                    );
                 }
                 Found::Nobody
             }
@@ -358,10 +367,9 @@ impl Acceptor {
                 self.creator.forget();
                 let theirs = key.map(|(.., theirs)| theirs).unwrap_or_default();
                 let theirs = Shown::new(theirs.as_bytes());
-                let why = "judging a Logon(A) took longer than its connection may wait";
                 tell!(
-                    self.lines, self.at(None),
-                    Refused, warn, peer = NOBODY, counterparty = %theirs, why
+                    self.lines, self.at(None), Refused, warn, JudgingTooLong, peer = NOBODY,
+                    counterparty = %theirs
                 );
             }
         }
@@ -372,10 +380,9 @@ impl Acceptor {
         say_last(&mut *waiting.stream, &refusal.answer);
         // It may have the CompIDs in it, and what the application says.
         let reason = Shown::cut(refusal.why.as_bytes(), REASON_BYTES_MAX);
-        let why = "closed: its Logon(A) was refused";
         tell!(
-            self.lines, self.at(waiting.address), Refused, warn,
-            peer = waiting.address.map(display), asked, %reason, why
+            self.lines, self.at(waiting.address), Refused, warn, ClosedLogonRefused,
+            peer = waiting.address.map(display), asked, %reason
         );
     }
 }

@@ -19,6 +19,7 @@ use crate::clock;
 use crate::drive::certificates::{OwnCertificates, Place, Shown, to_tell};
 use crate::drive::tls::Doubt;
 use crate::error::EngineError;
+use crate::observe::event_codes::event;
 use crate::settings::SessionSettings;
 use crate::settings::tls::{ClientCertificate, TlsSettings, TlsVersion};
 
@@ -91,11 +92,11 @@ impl Place for Showing {
         match renewed {
             Ok(()) => {
                 *self.last() = (shown(&*self.side), None);
-                tracing::info!(whose, "certificates were read again: a file has changed");
+                event!(info, CertificatesRenewed, whose);
             }
             Err(error) => {
                 self.last().1 = Some(error.to_string());
-                tracing::error!(whose, %error, "changed certificates are of no use: the old stay");
+                event!(error, CertificatesUnusable, whose, %error);
             }
         }
     }

@@ -7,7 +7,7 @@ use std::hint::cold_path;
 use std::sync::Arc;
 
 use transfix_codec::{Body, CheckSumPolicy, Message, MsgType, Tag, tag};
-use transfix_session::{BeginString, Disconnect, Now, State, Verdict};
+use transfix_session::{BeginString, Disconnect, LogonFault, Now, State, Verdict};
 
 use super::Core;
 use crate::link::answers::BusinessReject;
@@ -311,7 +311,14 @@ impl Core {
         // While a reset is only awaited, the number is still what the counterparty knows.
         let holds = numbers == Numbers::Hold || self.session.awaits_reset();
         let seq = message.msg_seq_num().ok().filter(|_| holds);
-        self.session.business_reject(now, (message, seq), why, &mut self.out);
+        match reject.fault {
+            // A reject is never rejected.
+            Some(fault) if seq.is_some() && message.msg_type() != b"j" => {
+                self.session.reject(now, message, fault, &mut self.out);
+                self.note_remarks(now);
+            }
+            _ => self.session.business_reject(now, (message, seq), why, &mut self.out),
+        }
     }
 
     #[cold]
@@ -337,16 +344,21 @@ impl Core {
     /// Takes the words of the counterparty out of a Reject(3), BusinessMessageReject(j) or
     /// Logout(5), and passes them on.
     pub(super) fn heed(&mut self, now: Now, message: &Message<'_>, verdict: &Verdict) {
-        if message.msg_type() == b"5" {
+        let refuses_logon =
+            *verdict == Verdict::Disconnect(Disconnect::LogonRefused(LogonFault::AnsweredByReject));
+        if message.msg_type() == b"5" || refuses_logon {
             let text = message.raw(tag::TEXT).filter(|text| !text.is_empty());
             self.logout_text = text.map(|text| text[..text.len().min(TEXT_BYTES_MAX)].to_vec());
-            return;
+            if !refuses_logon {
+                return;
+            }
         }
         // A duplicate has been told before.
         let next = self.session.next_num_in();
         let seq = message.msg_seq_num();
         let is_new = seq.is_ok_and(|seq| self.expected <= seq && seq < next);
-        if !is_new || !matches!(verdict, Verdict::Handled | Verdict::Deliver) {
+        let counts = is_new && matches!(verdict, Verdict::Handled | Verdict::Deliver);
+        if !counts && !refuses_logon {
             return;
         }
         let counters = &self.published.counters;

@@ -3,6 +3,7 @@
 //!
 //! Invariant: the error that made it fail is logged, once; what follows from it is not.
 
+use crate::observe::event_codes::event;
 use std::io;
 
 use transfix_session::{Disconnect, SessionId};
@@ -19,20 +20,40 @@ pub(super) struct Failure {
 
 pub(super) struct WatchedStore {
     store: Box<dyn Store>,
+    watch: Watch,
+    /// It was given back.
+    is_retired: bool,
+}
+
+/// What is known of a store apart from what is in it.
+struct Watch {
     id: SessionId,
     failure: Option<Failure>,
     /// The numbers of the last batch that is safe, while a later one is not.
     safe_numbers: Option<Numbers>,
     /// Why it has failed, in words.
     cause: String,
-    /// It was given back.
-    is_retired: bool,
+}
+
+impl Watch {
+    #[cold]
+    fn fail_after(&mut self, numbers: Numbers, error: &StoreError) {
+        if self.failure.is_none() {
+            let numbers = self.safe_numbers.unwrap_or(numbers);
+            // Bounded by time: the store fails again only once it was opened again, which is tried
+            // at most once a second.
+            event!(error, StoreFailed, session = %self.id, %error);
+            let is_too_large = matches!(error, StoreError::TooLarge { .. });
+            self.failure = Some(Failure { numbers, is_too_large });
+            self.cause = error.to_string();
+        }
+    }
 }
 
 impl WatchedStore {
     pub(super) const fn new(store: Box<dyn Store>, id: SessionId) -> Self {
-        let (failure, safe_numbers) = (None, None);
-        Self { store, id, failure, safe_numbers, cause: String::new(), is_retired: false }
+        let watch = Watch { id, failure: None, safe_numbers: None, cause: String::new() };
+        Self { store, watch, is_retired: false }
     }
 
     /// The store as it lies in memory.
@@ -42,11 +63,11 @@ impl WatchedStore {
 
     /// Why it takes nothing now.
     pub(super) fn cause(&self) -> Option<&str> {
-        self.failure.map(|_| &*self.cause)
+        self.watch.failure.map(|_| &*self.watch.cause)
     }
 
     pub(super) const fn failure(&self) -> Option<Failure> {
-        self.failure
+        self.watch.failure
     }
 
     /// It cannot go on.
@@ -57,10 +78,10 @@ impl WatchedStore {
 
     /// Nothing more is put before the store is open again, though it has not failed itself.
     pub(super) fn abandon(&mut self) {
-        if self.failure.is_none() {
-            let numbers = self.safe_numbers.unwrap_or(self.store.numbers());
-            self.failure = Some(Failure { numbers, is_too_large: false });
-            self.cause = Disconnect::Panicked.to_string();
+        if self.watch.failure.is_none() {
+            let numbers = self.watch.safe_numbers.unwrap_or(self.store.numbers());
+            self.watch.failure = Some(Failure { numbers, is_too_large: false });
+            self.watch.cause = Disconnect::Panicked.to_string();
         }
     }
 
@@ -79,37 +100,28 @@ impl WatchedStore {
         std::mem::replace(&mut self.store, Box::new(MemoryStore::new(1, 0)))
     }
 
-    #[cold]
     fn fail_after(&mut self, numbers: Numbers, error: &StoreError) {
-        if self.failure.is_none() {
-            let numbers = self.safe_numbers.unwrap_or(numbers);
-            // Bounded by time: the store fails again only once it was opened again, which is tried
-            // at most once a second.
-            tracing::error!(session = %self.id, %error, "store failed");
-            let is_too_large = matches!(error, StoreError::TooLarge { .. });
-            self.failure = Some(Failure { numbers, is_too_large });
-            self.cause = error.to_string();
-        }
+        self.watch.fail_after(numbers, error);
     }
 
     /// It is open again.
     pub(super) const fn go_on(&mut self) {
-        self.failure = None;
-        self.safe_numbers = None;
+        self.watch.failure = None;
+        self.watch.safe_numbers = None;
     }
 
     /// The batches up to the one with these numbers are safe; a later one is not.
     pub(super) const fn safe_up_to(&mut self, numbers: Numbers) {
-        self.safe_numbers = Some(numbers);
+        self.watch.safe_numbers = Some(numbers);
     }
 
     /// All batches are safe.
     pub(super) const fn all_is_safe(&mut self) {
-        self.safe_numbers = None;
+        self.watch.safe_numbers = None;
     }
 
     const fn check(&self) -> Result<(), StoreError> {
-        match self.failure {
+        match self.watch.failure {
             None if !self.is_retired => Ok(()),
             _ => Err(StoreError::Poisoned),
         }
@@ -132,8 +144,8 @@ impl Store for WatchedStore {
         let numbers = self.store.numbers();
         let committed = self.store.commit().inspect_err(|error| self.fail_after(numbers, error))?;
         match committed {
-            Committed::Now => self.safe_numbers = None,
-            Committed::Pending(_) => _ = self.safe_numbers.get_or_insert(numbers),
+            Committed::Now => self.watch.safe_numbers = None,
+            Committed::Pending(_) => _ = self.watch.safe_numbers.get_or_insert(numbers),
         }
         Ok(committed)
     }
@@ -153,15 +165,24 @@ impl Store for WatchedStore {
     }
 
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.store.outbound(seq)
+        let numbers = self.store.numbers();
+        // A store that cannot read what it keeps has failed: not every caller can say so.
+        let read = self.store.outbound(seq);
+        read.inspect_err(|error| self.watch.fail_after(numbers, error))
     }
 
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.store.inbound(seq)
+        let numbers = self.store.numbers();
+        // A store that cannot read what it keeps has failed: not every caller can say so.
+        let read = self.store.inbound(seq);
+        read.inspect_err(|error| self.watch.fail_after(numbers, error))
     }
 
     fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.store.queued(ticket)
+        let numbers = self.store.numbers();
+        // A store that cannot read what it keeps has failed: not every caller can say so.
+        let read = self.store.queued(ticket);
+        read.inspect_err(|error| self.watch.fail_after(numbers, error))
     }
 
     fn reopen(&mut self) -> Result<(), StoreError> {

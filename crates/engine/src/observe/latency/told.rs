@@ -4,6 +4,7 @@
 //! Invariants: of a stage that comes and goes there are at most two lines and a sum in
 //! [`TOLD_AGAIN`] windows; whatever was told to have become unusual is told to have ended.
 
+use crate::observe::event_codes::event;
 use transfix_session::SessionId;
 
 use super::LatencyStage;
@@ -84,23 +85,19 @@ impl Line {
     pub(super) fn tell(self, id: &SessionId, stage: LatencyStage) {
         match self {
             Self::Changed(Change::Left { p99_ns, usual_ns }) => {
-                tracing::warn!(session = %id, %stage, p99_ns, usual_ns, "a latency is unusual");
+                event!(warn, LatencyUnusual, session = %id, %stage, p99_ns, usual_ns);
             }
             Self::Changed(Change::Returned { p99_ns, usual_ns }) => {
-                tracing::info!(session = %id, %stage, p99_ns, usual_ns,
-                    "a latency is usual again");
+                event!(info, LatencyUsual, session = %id, %stage, p99_ns, usual_ns);
             }
             Self::Changed(Change::Rests { usual_ns }) => {
-                tracing::info!(session = %id, %stage, usual_ns,
-                    "too few messages to call a latency unusual any longer");
+                event!(info, LatencyNotJudged, session = %id, %stage, usual_ns);
             }
             Self::Changed(Change::Adopted { p99_ns }) => {
-                tracing::warn!(session = %id, %stage, p99_ns,
-                    "an unusual latency is the usual one now");
+                event!(warn, LatencyUsualNow, session = %id, %stage, p99_ns);
             }
             Self::Again { times, windows, is_unusual } => {
-                tracing::warn!(session = %id, %stage, times, windows, is_unusual,
-                    "a latency is unusual again and again");
+                event!(warn, LatencyChanges, session = %id, %stage, times, windows, is_unusual);
             }
         }
     }

@@ -14,6 +14,7 @@ use transfix_codec::Timestamp;
 use transfix_store::{compress, lines};
 
 use crate::clock;
+use crate::observe::event_codes::event;
 use crate::observe::repeats::{Repeats, tell};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
@@ -106,10 +107,7 @@ impl LogFile {
             if let Err(error) = self.roll() {
                 // It grows on; the next line tries again.
                 let (file, now_ns) = (display(self.base.display()), clock::monotonic_ns());
-                tell!(
-                    self.repeats, now_ns, NotRolled, error,
-                    file = file, %error, "log is not rolled"
-                );
+                tell!(self.repeats, now_ns, NotRolled, error, LogNotRolled, file = file, %error);
             }
         }
         self.period = period;
@@ -161,8 +159,7 @@ impl LogFile {
                 if !std::mem::replace(&mut self.ails, true) {
                     let (file, now_ns) = (display(self.base.display()), clock::monotonic_ns());
                     tell!(
-                        self.repeats, now_ns, NotLogged, error,
-                        file = file, %error, "lines of the log are lost"
+                        self.repeats, now_ns, NotLogged, error, LogLinesLost, file = file, %error
                     );
                 }
             }
@@ -211,8 +208,8 @@ impl LogFile {
             if let Ok(Err((path, error))) = thread.join() {
                 let (file, now_ns) = (display(path.display()), clock::monotonic_ns());
                 tell!(
-                    self.repeats, now_ns, NotCompressed, error,
-                    file = file, %error, "log is not compressed"
+                    self.repeats, now_ns, NotCompressed, error, LogNotCompressed, file = file,
+                    %error
                 );
             }
         }
@@ -221,7 +218,7 @@ impl LogFile {
     fn tell_counts(&self, counts: Vec<(&'static str, u64)>) {
         for (what, left_out) in counts {
             let file = self.base.display();
-            tracing::warn!(%file, left_out, what, "lines about the log were left out");
+            event!(warn, LogLinesLeftOut, %file, left_out, what);
         }
     }
 

@@ -1,0 +1,267 @@
+//! A connection over TLS that ends in the middle of a record, behind tickets or with an alert is
+//! closed at once, in each mode and in each role: no timer is needed to find the end.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+use socket2::SockRef;
+use transfix::codec::{Frame, FrameWriter, Limits, frame};
+use transfix::{Precision, clock};
+use transfix_transport::Stream as _;
+use transfix_transport::memory::{MemoryStream, pipe};
+use transfix_transport::tls::{
+    Client, ClientOptions, Clients, Server, ServerOptions, TlsFiles, TlsStream,
+};
+
+use super::*;
+
+const MODES: [Mode; 4] = [Mode::Pool, Mode::Dedicated, Mode::Spin, Mode::Polled];
+/// No timer of a session ends a connection within a test.
+const NEVER_MS: u32 = 3_600_000;
+
+/// How the counterparty ends the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Half of what it has to say, and the end of TCP, in one packet.
+    Half,
+    /// All of it, and the end of TCP, in one packet.
+    Whole,
+    /// All of it and `close_notify`; TCP stays open.
+    CloseNotify,
+    /// All of it and a fatal alert; TCP stays open.
+    Alert,
+}
+
+const ENDS: [End; 4] = [End::Half, End::Whole, End::CloseNotify, End::Alert];
+
+/// A counterparty whose TLS is apart from its socket: the test decides what goes out when.
+struct Far {
+    tls: TlsStream,
+    tap: MemoryStream,
+    socket: TcpStream,
+    read: Vec<u8>,
+    seq: u64,
+    ids: &'static str,
+    is_closed: bool,
+}
+
+impl Far {
+    fn connect(firms: &Firms, to: SocketAddr) -> Self {
+        let options = ClientOptions {
+            files: files(firms, &firms.client),
+            server_name: "venue.example".to_owned(),
+            checks_name: true,
+            ..ClientOptions::default()
+        };
+        let (near, tap) = pipe(1 << 16);
+        let tls = Client::new(options).unwrap().connect(Box::new(near)).unwrap();
+        Self::new((tls, tap), TcpStream::connect(to).unwrap(), "49=CLIENT\x0156=VENUE\x01")
+    }
+
+    fn accept(firms: &Firms, listener: &TcpListener, engine: &mut Engine) -> Self {
+        let options = ServerOptions {
+            files: files(firms, &firms.venue),
+            clients: Clients::MustShow,
+            ..ServerOptions::default()
+        };
+        let (near, tap) = pipe(1 << 16);
+        let tls = Server::new(options).unwrap().accept(Box::new(near)).unwrap();
+        let socket = until(engine, |_| listener.accept().ok().map(|(socket, _)| socket));
+        Self::new((tls, tap), socket, "49=VENUE\x0156=CLIENT\x01")
+    }
+
+    fn new((tls, tap): (TlsStream, MemoryStream), socket: TcpStream, ids: &'static str) -> Self {
+        socket.set_nonblocking(true).unwrap();
+        Self { tls, tap, socket, read: Vec::new(), seq: 1, ids, is_closed: false }
+    }
+
+    /// Takes what the engine has sent, and lets the TLS of this side see it.
+    fn take(&mut self) {
+        let mut bytes = [0; 4096];
+        match self.socket.read(&mut bytes) {
+            Ok(0) => self.is_closed = true,
+            Ok(n) => assert_eq!(self.tap.write(&bytes[..n]).unwrap(), n),
+            Err(error) => self.is_closed |= error.kind() != std::io::ErrorKind::WouldBlock,
+        }
+        if let Ok(n) = self.tls.read(&mut bytes) {
+            self.read.extend_from_slice(&bytes[..n]);
+        }
+    }
+
+    /// What this side has to send.
+    fn unsent(&mut self) -> Vec<u8> {
+        let mut bytes = vec![0; 1 << 16];
+        let n = self.tap.read(&mut bytes).unwrap_or(0);
+        bytes.truncate(n);
+        bytes
+    }
+
+    /// The next message of the engine, as long as everything goes out.
+    fn next(&mut self, engine: &mut Engine) -> String {
+        until(engine, |_| {
+            self.take();
+            let bytes = self.unsent();
+            self.socket.write_all(&bytes).unwrap();
+            self.whole()
+        })
+    }
+
+    /// The next message of the engine; what this side has to send from here on stays in the tap.
+    fn next_alone(&mut self, engine: &mut Engine) -> String {
+        until(engine, |_| {
+            if self.tls.is_handshaking() {
+                let bytes = self.unsent();
+                self.socket.write_all(&bytes).unwrap();
+            }
+            self.take();
+            self.whole()
+        })
+    }
+
+    fn whole(&mut self) -> Option<String> {
+        match frame::split(&self.read, Limits::default()) {
+            Frame::Whole(end) => Some(String::from_utf8(self.read.drain(..end).collect()).unwrap()),
+            _ => None,
+        }
+    }
+
+    fn say(&mut self, msg_type: &str, rest: &str) {
+        let mut out = Vec::new();
+        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
+        frame.raw(self.ids.as_bytes());
+        frame.header_uint(tag::MSG_SEQ_NUM, self.seq);
+        frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
+        frame.raw(rest.as_bytes());
+        frame.finish().unwrap();
+        self.seq += 1;
+        assert_eq!(self.tls.write(&out).unwrap(), out.len());
+    }
+
+    /// Ends the connection behind what this side has to say, and waits until the engine has closed
+    /// its end.
+    fn end(&mut self, engine: &mut Engine, how: End) {
+        match how {
+            End::CloseNotify => self.tls.shutdown().unwrap(),
+            End::Alert => {
+                // No record of TLS.
+                self.tap.write(b"8=FIX.4.4\x01").unwrap();
+                self.tls.read(&mut [0; 1]).unwrap_err();
+            }
+            End::Half | End::Whole => {}
+        }
+        let mut bytes = self.unsent();
+        assert!(!bytes.is_empty(), "this side has something to say");
+        if how == End::Half {
+            bytes.truncate(bytes.len() / 2);
+        }
+        // The end goes out in the packet of the last bytes: one event tells of both.
+        SockRef::from(&self.socket).set_tcp_cork(true).unwrap();
+        self.socket.write_all(&bytes).unwrap();
+        match how {
+            End::Half | End::Whole => self.socket.shutdown(Shutdown::Write).unwrap(),
+            End::CloseNotify | End::Alert => {
+                SockRef::from(&self.socket).set_tcp_cork(false).unwrap();
+            }
+        }
+        until(engine, |_| {
+            self.take();
+            self.is_closed.then_some(())
+        });
+    }
+}
+
+fn files(firms: &Firms, own: &Signed) -> TlsFiles {
+    TlsFiles {
+        certificates: vec![(own.certificate.clone(), own.key.clone())],
+        ca: vec![firms.authority.ca.clone()],
+        crl: Vec::new(),
+    }
+}
+
+/// Waits for something, and drives the sessions of mode `polled` meanwhile.
+fn until<T>(engine: &mut Engine, mut look: impl FnMut(&mut Engine) -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        engine.poll();
+        if let Some(found) = look(engine) {
+            return found;
+        }
+        assert!(begin.elapsed() < LONG, "it did not come");
+        std::thread::yield_now();
+    }
+}
+
+fn patient(mut settings: SessionSettings, mode: Mode) -> SessionSettings {
+    settings.threads.mode = mode;
+    settings.protocol.logon_timeout_ms = NEVER_MS;
+    settings.protocol.heart_bt_int_s = 3_600;
+    settings.protocol.reset_on.logon = true;
+    settings
+}
+
+#[test]
+fn of_an_acceptor_before_and_after_the_logon() {
+    let _alone = alone();
+    let firms = Firms::new();
+    for mode in MODES {
+        let mut venue = Side::start(patient(firms.acceptor("CLIENT"), mode));
+        let to = venue.address();
+        for end in ENDS {
+            println!("{mode:?} {end:?}");
+            let logon = "98=0\x01108=3600\x01141=Y\x01";
+            // Half of a Logon(A): the connection belongs to no session yet.
+            let mut far = Far::connect(&firms, to);
+            while far.tls.is_handshaking() {
+                far.take();
+                let bytes = far.unsent();
+                far.socket.write_all(&bytes).unwrap();
+            }
+            if end == End::Half {
+                far.say("A", logon);
+                far.end(&mut venue.engine, end);
+                far = Far::connect(&firms, to);
+                while far.tls.is_handshaking() {
+                    far.take();
+                    let bytes = far.unsent();
+                    far.socket.write_all(&bytes).unwrap();
+                }
+            }
+            far.say("A", logon);
+            // It is not refused because of the connection before.
+            assert!(far.next(&mut venue.engine).contains("\x0135=A\x01"), "{mode:?} {end:?}");
+            far.say("0", "");
+            far.end(&mut venue.engine, end);
+        }
+    }
+}
+
+#[test]
+fn of_an_initiator_before_and_after_the_logon() {
+    let _alone = alone();
+    let firms = Firms::new();
+    for mode in MODES {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let mut settings = patient(firms.initiator(listener.local_addr().unwrap()), mode);
+        settings.socket.reconnect_interval_max_ms = 10;
+        let mut client = Side::start(settings);
+        for end in ENDS {
+            println!("{mode:?} {end:?}");
+            // The tickets behind the handshake are all that comes.
+            let mut far = Far::accept(&firms, &listener, &mut client.engine);
+            assert!(far.next_alone(&mut client.engine).contains("\x0135=A\x01"));
+            events::take();
+            far.end(&mut client.engine, end);
+            let lines = events::take().join("\n");
+            assert!(!lines.contains("in time"), "{mode:?} {end:?}: {lines}");
+
+            let mut far = Far::accept(&firms, &listener, &mut client.engine);
+            assert!(far.next(&mut client.engine).contains("\x0135=A\x01"));
+            far.say("A", "98=0\x01108=3600\x01141=Y\x01");
+            far.say("1", "112=are you there\x01");
+            assert!(far.next(&mut client.engine).contains("\x0135=0\x01"));
+            far.say("0", "");
+            far.end(&mut client.engine, end);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! A stream of records over a connection of the world, as TLS is one over a socket: what arrives
+//! may be part of a record, a record without a byte for the reader, or the end in words.
+//!
+//! Invariant: it keeps the laws of every stream; nothing is encrypted, so that a seed repeats its
+//! world.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+
+use transfix_transport::{Interest, Registry, Stream, Token};
+
+/// Bytes of a record before what it holds: its kind and its length.
+const HEAD: usize = 3;
+const BYTES: u8 = 1;
+/// For the other end's own use, as a ticket of TLS is.
+const TICKET: u8 = 2;
+/// The other end sends nothing more.
+const END: u8 = 3;
+/// Bytes of the application in one record.
+const RECORD_BYTES: usize = 120;
+/// Reads that bring all there is: see `TlsStream`.
+const SHORT_READS: usize = 2;
+
+/// Records over another stream.
+pub(super) struct Records<S> {
+    inner: S,
+    /// What has come and is no whole record yet.
+    raw: VecDeque<u8>,
+    /// What the reader has not had yet.
+    plain: VecDeque<u8>,
+    /// What the connection has not taken yet.
+    out: Vec<u8>,
+    /// Bytes that are in a record and that the caller was not told of.
+    owed: usize,
+    has_ended: bool,
+    has_more: bool,
+    is_shut: bool,
+}
+
+impl<S: Stream> Records<S> {
+    /// Begins with a ticket.
+    pub(super) fn new(inner: S) -> Self {
+        let mut stream = Self {
+            inner,
+            raw: VecDeque::new(),
+            plain: VecDeque::new(),
+            out: Vec::new(),
+            owed: 0,
+            has_ended: false,
+            has_more: false,
+            is_shut: false,
+        };
+        stream.record(TICKET, &[0; 40]);
+        // The first read or write goes on with it.
+        let _ = stream.flush();
+        stream
+    }
+
+    fn record(&mut self, kind: u8, bytes: &[u8]) {
+        self.out.push(kind);
+        self.out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
+        self.out.extend_from_slice(bytes);
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        while !self.out.is_empty() {
+            let written = self.inner.write(&self.out)?;
+            self.out.drain(..written);
+        }
+        Ok(())
+    }
+
+    /// Reads once. Returns whether there may be more.
+    fn take(&mut self) -> io::Result<bool> {
+        let mut bytes = [0; 512];
+        let read = self.inner.read(&mut bytes)?;
+        self.raw.extend(&bytes[..read]);
+        self.has_ended |= read == 0;
+        while let Some(&kind) = self.raw.front()
+            && let (Some(&high), Some(&low)) = (self.raw.get(1), self.raw.get(2))
+        {
+            let end = HEAD + usize::from(u16::from_be_bytes([high, low]));
+            if !(BYTES..=END).contains(&kind) {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "no record"));
+            }
+            if self.raw.len() < end {
+                break;
+            }
+            let record = self.raw.drain(..end).skip(HEAD);
+            match kind {
+                BYTES => self.plain.extend(record),
+                _ => drop(record),
+            }
+            self.has_ended |= kind == END;
+        }
+        Ok(read == bytes.len())
+    }
+}
+
+impl<S: Stream> Stream for Records<S> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let (mut done, mut short) = (0, 0);
+        self.has_more = false;
+        let _ = self.flush();
+        while done < buf.len() {
+            if let Some(byte) = self.plain.pop_front() {
+                buf[done] = byte;
+                done += 1;
+            } else if self.has_ended {
+                self.has_more = done > 0;
+                return Ok(done);
+            } else if short == SHORT_READS || (short > 0 && done > 0) {
+                break;
+            } else {
+                match self.take() {
+                    Ok(more) => short += usize::from(!more),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if done == 0 => return Err(error),
+                    Err(_) => {
+                        self.has_more = true;
+                        break;
+                    }
+                }
+            }
+        }
+        match done {
+            0 if !buf.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
+            _ => Ok(done),
+        }
+    }
+
+    fn has_more(&self) -> bool {
+        self.has_more
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_shut {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.flush()?;
+        if self.owed == 0 {
+            self.owed = bytes.len().min(RECORD_BYTES);
+            self.record(BYTES, &bytes[..self.owed]);
+            self.flush()?;
+        }
+        let written = self.owed.min(bytes.len());
+        self.owed -= written;
+        Ok(written)
+    }
+
+    fn register(
+        &mut self,
+        registry: Registry<'_>,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.inner.register(registry, token, interest)
+    }
+
+    fn reregister(
+        &mut self,
+        registry: Registry<'_>,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.inner.reregister(registry, token, interest)
+    }
+
+    fn deregister(&mut self, registry: Registry<'_>) -> io::Result<()> {
+        self.inner.deregister(registry)
+    }
+
+    fn peer_addr(&self) -> Option<SocketAddr> {
+        self.inner.peer_addr()
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        if !std::mem::replace(&mut self.is_shut, true) {
+            self.record(END, &[]);
+            // Where there is no room, the end of the connection says it alone.
+            let _ = self.flush();
+        }
+        self.inner.shutdown()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use transfix_transport::memory::pipe;
+
+    use super::*;
+    use crate::laws::{LastWords, stream_end_laws, stream_laws};
+
+    #[test]
+    fn laws() {
+        for capacity in [64, 1_000, 1 << 16] {
+            stream_laws(|| {
+                let (a, b) = pipe(capacity);
+                (Box::new(Records::new(a)), Box::new(Records::new(b)))
+            });
+        }
+    }
+
+    #[test]
+    fn ends() {
+        for are_end in [false, true] {
+            stream_end_laws(|| {
+                let (near, wire) = pipe(1 << 12);
+                let (far, mut tap) = pipe(1 << 12);
+                let mut far = Records::new(far);
+                far.write(b"8=FIX.4.4\x019=5\x0135=5\x0110=160\x01").expect("room");
+                if are_end {
+                    far.shutdown().expect("open");
+                }
+                let mut raw = vec![0; 1 << 12];
+                let n = tap.read(&mut raw).expect("the last words");
+                raw.truncate(n);
+                let text = b"8=FIX.4.4\x019=5\x0135=5\x0110=160\x01".to_vec();
+                LastWords { stream: Box::new(Records::new(near)), wire, raw, text, are_end }
+            });
+        }
+    }
+}
