@@ -432,6 +432,12 @@ const ALL: &[EventCode] = &[
         "Nothing: so many lines of one cause were not told.",
     ),
     event(
+        2507,
+        "the log cannot be opened yet",
+        "`error` says why. The session runs, its lines wait in memory, and the files are opened \
+            as soon as they can be.",
+    ),
+    event(
         2601,
         "our certificate has expired",
         "Counterparties refuse it: have a new one signed, and put it in the place of the \
@@ -480,6 +486,12 @@ const ALL: &[EventCode] = &[
         2708,
         "the last line of the audit file was not whole; it is in FILE.torn",
         "Nothing: a crash has left it, and the chain says so.",
+    ),
+    event(
+        2709,
+        "not begun again",
+        "A session could not begin with its new settings, nor with its old ones: `error` says why. \
+            Mend the cause, and reload.",
     ),
     event(2801, "latency", "Nothing: `latency_at_stop` wants it."),
     event(
