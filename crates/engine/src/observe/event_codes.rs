@@ -359,6 +359,24 @@ const ALL: &[EventCode] = &[
         "Mend the callback; the session is tried again.",
     ),
     event(
+        2214,
+        "the lock file of a store was damaged",
+        "It is written anew. Something else than an engine has changed it: compare the numbers with \
+            the counterparty's, since segments at the end may be gone too.",
+    ),
+    event(
+        2215,
+        "an older copy of a store is in its place",
+        "It ends at `next_in` and `next_out`, and was closed with `had_next_in` and `had_next_out`. \
+            Stop the engine and put the newer copy back; if it is lost, compare the numbers with \
+            the counterparty's before you trade.",
+    ),
+    event(
+        2216,
+        "the numbers of a store cannot be kept beside it",
+        "`error` says why. An older copy of the store would not be noticed at the next start.",
+    ),
+    event(
         2301,
         "a callback has not returned",
         "The named callback waits for something: look where it stands (a debugger, `perf`).",
