@@ -511,6 +511,7 @@ const ALL: &[EventCode] = &[
         "A session could not begin with its new settings, nor with its old ones: `error` says why. \
             Mend the cause, and reload.",
     ),
+    event(2710, "not in the audit: its file takes nothing", "Make room: nobody logs in meanwhile."),
     event(2801, "latency", "Nothing: `latency_at_stop` wants it."),
     event(
         2802,
