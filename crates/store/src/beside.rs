@@ -1,8 +1,9 @@
-//! The numbers of a store, kept in a file beside its directory: if an older copy of the directory is
-//! put into its place, that shows when the store is opened.
+//! The numbers of a store, kept in a file beside its directory: if an older copy of the directory
+//! is put into its place, that shows when the store is opened.
 //!
-//! **Invariant:** the file never has higher numbers than the store has committed. It is written when
-//! the store is opened, with each new segment, and when the store is closed; so it may be older.
+//! **Invariant:** the file never has higher numbers than the store has committed. It is written
+//! when the store is opened, with each new segment, and when the store is closed; so it may be
+//! older.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};

@@ -48,7 +48,7 @@ impl From<Missed> for BusinessReject {
     fn from(missed: Missed) -> Self {
         match missed {
             Missed::NotHandedOver(reject) | Missed::Final(reject) => reject,
-            Missed::Held => BusinessReject::not_available(),
+            Missed::Held => Self::not_available(),
         }
     }
 }
@@ -190,7 +190,8 @@ impl Passing<'_, '_, '_> {
             Ok(choices)
         });
         kept.map_err(|error| {
-            tracing::error!(session = %self.id, %error, "a message is not passed on: the choice of its target is not kept");
+            let session = self.id;
+            tracing::error!(%session, %error, "the choice of a target is not kept: not passed on");
             if self.is_somewhere() { Missed::Held } else { not_there() }
         })
     }
@@ -430,7 +431,8 @@ impl Passing<'_, '_, '_> {
                 // It never takes it, and others have it: nobody can take that back.
                 Err(Missed::Final(reject)) if self.is_somewhere() => {
                     let (to, why) = (target.to_string(), &*reject.text);
-                    tracing::error!(session = %self.id, to, why, "one of several targets does not take a message");
+                    let session = self.id;
+                    tracing::error!(%session, to, why, "one of several targets takes no message");
                 }
                 Err(missed) => return Err(missed),
             }
@@ -512,7 +514,8 @@ impl Application for Bridge {
                 let hold = passing.hold(from);
                 let answer = passing.take_answer().ok_or_else(BusinessReject::not_available)?;
                 let seq = incoming.seq;
-                tracing::warn!(session = %id, seq, "a message is held: a target has it, or may have it");
+                let why = "a target has it, or may have it";
+                tracing::warn!(session = %id, seq, why, "a message is held");
                 hold(answer);
                 Ok(())
             }

@@ -1,8 +1,8 @@
 //! Sessions that come and go while the engine runs.
 //!
 //! Invariant: a session that cannot be added leaves nothing behind: no listener, no store that is
-//! open, no thread. One that ran before and cannot begin with other settings runs again with its old
-//! ones.
+//! open, no thread. One that ran before and cannot begin with other settings runs again with its
+//! old ones.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -361,15 +361,15 @@ const ALL: &[EventCode] = &[
     event(
         2214,
         "the lock file of a store was damaged",
-        "It is written anew. Something else than an engine has changed it: compare the numbers with \
-            the counterparty's, since segments at the end may be gone too.",
+        "It is written anew. Something else than an engine has changed it: compare the numbers \
+            with the counterparty's, since segments at the end may be gone too.",
     ),
     event(
         2215,
         "an older copy of a store is in its place",
         "It ends at `next_in` and `next_out`, and was closed with `had_next_in` and `had_next_out`. \
-            Stop the engine and put the newer copy back; if it is lost, compare the numbers with \
-            the counterparty's before you trade.",
+            Stop the engine and put the newer copy back; if it is lost, compare the numbers \
+            with the counterparty's before you trade.",
     ),
     event(
         2216,

@@ -167,7 +167,7 @@ impl Files {
     fn base(&self) -> Table {
         let dir = shown(self.dir.path());
         let Signed { certificate, key, .. } = &self.own;
-        let (certificate, key, ca) = (shown(certificate), shown(key), &self.ca);
+        let (certificate, key) = (shown(certificate), shown(key));
         let text = format!(
             r#"
             [engine]
@@ -196,6 +196,26 @@ impl Files {
             ]
             log = {{ dir = "{dir}/log", mask = [58], write_every_ms = 60000 }}
             retention = {{ archive_dir = "{dir}/archive", rotate_every_h = 1 }}
+            "#
+        );
+        let mut base: Table = toml::from_str(&(text + &self.sessions())).unwrap();
+        // Each session has all keys: a default that is a table would be merged with a new one.
+        let defaults = base.remove("defaults").unwrap();
+        for session in base["session"].as_array_mut().unwrap() {
+            let session = session.as_table_mut().unwrap();
+            for (key, value) in defaults.as_table().unwrap() {
+                session.entry(key.clone()).or_insert(value.clone());
+            }
+        }
+        base
+    }
+
+    /// One of each kind.
+    fn sessions(&self) -> String {
+        let Signed { certificate, key, .. } = &self.own;
+        let (certificate, key, ca) = (shown(certificate), shown(key), &self.ca);
+        format!(
+            r#"
             [[session]]
             role = "acceptor"
             target_comp_id = "CLIENT"
@@ -206,15 +226,23 @@ impl Files {
             target_comp_id = "SECURE"
             address = "{SECURE}"
             mode = "dedicated"
-            tls = {{ certificate = "{certificate}", key = "{key}", ca = ["{ca}"], client_certificate = "optional" }}
-            schedule = {{ zone = "UTC", numbers = "keep", windows = [{{ open = "1 0 * * SUN", close = "58 23 * * SAT" }}] }}
+            [session.tls]
+            certificate = "{certificate}"
+            key = "{key}"
+            ca = ["{ca}"]
+            client_certificate = "optional"
+            [session.schedule]
+            zone = "UTC"
+            numbers = "keep"
+            windows = [{{ open = "1 0 * * SUN", close = "58 23 * * SAT" }}]
             [[session]]
             role = "initiator"
             target_comp_id = "NORTH"
             address = "127.77.3.1:1"
             tls = {{ ca = ["{ca}"], server_name = "localhost" }}
             proxy = {{ kind = "http", address = "127.77.3.1:2", username = "u", password = "p" }}
-            schedule = {{ zone = "UTC", windows = [{{ days = "mon-sun", from = "00:01", to = "23:57" }}] }}
+            schedule.zone = "UTC"
+            schedule.windows = [{{ days = "mon-sun", from = "00:01", to = "23:57" }}]
             offline = "store"
             reset_on = []
             failover = {{ addresses = ["127.77.3.1:3"], own_store = true }}
@@ -234,17 +262,7 @@ impl Files {
             target_comp_id = "*"
             address = "{TEMPLATE}"
             "#
-        );
-        let mut base: Table = toml::from_str(&text).unwrap();
-        // Each session has all keys: a default that is a table would be merged with a new one.
-        let defaults = base.remove("defaults").unwrap();
-        for session in base["session"].as_array_mut().unwrap() {
-            let session = session.as_table_mut().unwrap();
-            for (key, value) in defaults.as_table().unwrap() {
-                session.entry(key.clone()).or_insert(value.clone());
-            }
-        }
-        base
+        )
     }
 }
 
