@@ -243,8 +243,8 @@ impl Admin {
         done
     }
 
-    /// Writes into the audit what somebody did that is no action on the engine, such as a log-in, or
-    /// what was refused to somebody. `outcome` is what came of it, or why it was refused.
+    /// Writes into the audit what somebody did that is no action on the engine, such as a log-in,
+    /// or what was refused to somebody. `outcome` is what came of it, or why it was refused.
     ///
     /// # Errors
     /// [`AdminError::Audit`] if the audit does not take it.

@@ -367,8 +367,8 @@ const ALL: &[EventCode] = &[
     event(
         2215,
         "an older copy of a store is in its place",
-        "It ends at `next_in` and `next_out`, and was closed with `had_next_in` and `had_next_out`. \
-            Stop the engine and put the newer copy back; if it is lost, compare the numbers \
+        "It ends at `next_in` and `next_out`; it was closed with `had_next_in` and \
+            `had_next_out`. Stop the engine and put the newer copy back; if it is lost, compare the numbers \
             with the counterparty's before you trade.",
     ),
     event(
