@@ -368,8 +368,8 @@ const ALL: &[EventCode] = &[
         2215,
         "an older copy of a store is in its place",
         "It ends at `next_in` and `next_out`; it was closed with `had_next_in` and \
-            `had_next_out`. Stop the engine and put the newer copy back; if it is lost, compare the numbers \
-            with the counterparty's before you trade.",
+            `had_next_out`. Stop the engine and put the newer copy back; if it is lost, compare \
+            the numbers with the counterparty's before you trade.",
     ),
     event(
         2216,
