@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use transfix::{Actor, clock};
+use transfix::{Actor, Admin, clock};
 
 use crate::answer::Refusal;
 use crate::app::App;
@@ -18,7 +18,7 @@ pub(crate) const COOKIE: &str = "transfix_login";
 pub(crate) const CSRF: &str = "x-csrf-token";
 
 /// Somebody who is known, and may look.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Access {
     pub(crate) name: String,
     pub(crate) role: Role,
@@ -29,6 +29,10 @@ pub(crate) struct Access {
     /// The cookie, for who logs out.
     pub(crate) cookie: Option<String>,
     brought: Option<String>,
+    /// What is asked for, such as `POST /api/engine/reload`.
+    asked: String,
+    /// For the audit of what is refused.
+    admin: Admin,
 }
 
 impl Access {
@@ -38,13 +42,22 @@ impl Access {
 
     /// Whether it may do what needs this role.
     pub(crate) fn must_be(&self, role: Role) -> Result<(), Refusal> {
+        let may = self.check(role);
+        if let Err(why) = &may {
+            let (admin, actor, what) = (self.admin.clone(), self.actor(), self.asked.clone());
+            let why = why.clone();
+            // Nobody waits for the disk: nothing is done. The log tells if the audit fails.
+            drop(tokio::task::spawn_blocking(move || admin.note(&actor, &what, Err(&why))));
+        }
+        may.map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))
+    }
+
+    fn check(&self, role: Role) -> Result<(), String> {
         if self.csrf != self.brought && self.csrf.is_some() {
-            let why = format!("the header {CSRF} is missing or old; load the page again");
-            return Err(Refusal::new(StatusCode::FORBIDDEN, why));
+            return Err(format!("the header {CSRF} is missing or old; load the page again"));
         }
         if self.role < role {
-            let why = format!("{} may not do that: it needs the role {role}", self.name);
-            return Err(Refusal::new(StatusCode::FORBIDDEN, why));
+            return Err(format!("{} may not do that: it needs the role {role}", self.name));
         }
         Ok(())
     }
@@ -70,11 +83,13 @@ pub(crate) fn from(parts: &Parts) -> SocketAddr {
 
 fn find(parts: &Parts, app: &App) -> Option<Access> {
     let (from, users) = (from(parts), app.users.now());
+    let (asked, admin) = (format!("{} {}", parts.method, parts.uri.path()), app.admin.clone());
     if let Some(token) = bearer(&parts.headers) {
         let hash = sha256_hex(token);
         let token = users.tokens.iter().find(|one| one.sha256.eq_ignore_ascii_case(&hash))?;
         let (name, role) = (token.name.clone(), token.role);
-        return Some(Access { name, role, from, csrf: None, cookie: None, brought: None });
+        let (csrf, cookie, brought) = (None, None, None);
+        return Some(Access { name, role, from, csrf, cookie, brought, asked, admin });
     }
     let cookie = cookie(&parts.headers)?;
     let login = app.logins.find(cookie, clock::monotonic_ns())?;
@@ -91,6 +106,8 @@ fn find(parts: &Parts, app: &App) -> Option<Access> {
         csrf: Some(login.csrf),
         cookie: Some(cookie.to_owned()),
         brought,
+        asked,
+        admin,
     })
 }
 

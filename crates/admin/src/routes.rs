@@ -16,7 +16,7 @@ use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::wrappers::errors::BroadcastStreamRecvError;
 use tokio_stream::{Stream, StreamExt as _};
 use transfix::{
-    Action, EngineAction, EventLevels, EventLevelsError, LatencyStage, ShownSettings, clock,
+    Action, Actor, EngineAction, EventLevels, EventLevelsError, LatencyStage, ShownSettings, clock,
 };
 
 use crate::access::{Access, COOKIE, from};
@@ -120,7 +120,8 @@ struct Credentials {
 
 async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
-    let source = from(&parts).ip();
+    let peer = from(&parts);
+    let source = peer.ip();
     let request = Request::from_parts(parts, body);
     let input = <Input<Credentials> as axum::extract::FromRequest<_>>::from_request(request, &app);
     let Input(Credentials { name, password }) = input.await?;
@@ -147,6 +148,9 @@ async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusa
         return Err(Refusal::new(StatusCode::UNAUTHORIZED, "the name or the password is wrong"));
     };
     app.throttle.succeeded(source);
+    let (admin, actor) = (app.admin.clone(), Actor::new(&*user.name, peer.to_string()));
+    let noted = blocking(move || admin.note(&actor, "log in", Ok(""))).await?;
+    noted.map_err(|error| Refusal::failed(error.to_string()))?;
     let now_ns = clock::monotonic_ns();
     let begun = app.logins.begin(&user.name, &user.password_hash, now_ns);
     let (cookie, login) = begun.map_err(|error| Refusal::failed(error.to_string()))?;

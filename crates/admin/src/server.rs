@@ -123,7 +123,7 @@ impl AdminServer {
         let listener = std::net::TcpListener::bind(address).map_err(wrong)?;
         listener.set_nonblocking(true).map_err(wrong)?;
         let address = listener.local_addr().map_err(wrong)?;
-        let users = Arc::new(UsersFile::open(&settings.users_file)?);
+        let users = Arc::new(UsersFile::open(&settings.users_file, admin)?);
         let throttle = Arc::new(Throttle::default());
         let limits = Arc::<Limits>::default();
         let desk = Desk {

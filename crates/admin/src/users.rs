@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use transfix::Subnet;
+use transfix::{Actor, Admin, Subnet};
 
 /// What a user or a program may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
@@ -178,6 +178,22 @@ impl Users {
         Ok(())
     }
 
+    /// Each user and token: its name, the hash of its secret, and what it may do.
+    fn described(&self) -> impl Iterator<Item = (&str, String, String)> {
+        let users = self.users.iter().map(|user| {
+            let mut from = user.allow_from.join(" ");
+            if !from.is_empty() {
+                from.insert_str(0, " from ");
+            }
+            (&*user.name, user.password_hash.clone(), format!("user, {}{from}", user.role))
+        });
+        let tokens = self
+            .tokens
+            .iter()
+            .map(|token| (&*token.name, token.sha256.clone(), format!("token, {}", token.role)));
+        users.chain(tokens)
+    }
+
     /// Adds a token, and returns it: it stands nowhere else.
     ///
     /// # Errors
@@ -238,6 +254,8 @@ fn hex(bytes: &[u8]) -> String {
 pub(crate) struct UsersFile {
     path: PathBuf,
     read: Mutex<Read>,
+    /// Whose audit has each change of the file.
+    admin: Option<Admin>,
 }
 
 struct Read {
@@ -250,23 +268,37 @@ struct Read {
 struct Stamp(i64, i64, u64, u64);
 
 impl UsersFile {
-    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+    pub(crate) fn open(path: &Path, admin: &Admin) -> Result<Self, String> {
         let stamp = stamp(path).map_err(|error| {
             let path = path.display();
             format!("{path}: {error}; `transfix admin user add --file {path} NAME` makes it")
         })?;
         let users = Arc::new(Users::load(path)?);
-        Ok(Self { path: path.to_owned(), read: Mutex::new(Read { stamp, users }) })
+        let read = Mutex::new(Read { stamp, users: Arc::clone(&users) });
+        let file = Self { path: path.to_owned(), read, admin: Some(admin.clone()) };
+        // What was changed while nobody looked shows beside the line of the start before.
+        let all: Vec<_> =
+            users.described().map(|(name, _, what)| format!("{name}: {what}")).collect();
+        file.note("users at the start", &all.join(", "))?;
+        Ok(file)
+    }
+
+    /// Writes into the audit what has become of the file.
+    fn note(&self, what: &str, said: &str) -> Result<(), String> {
+        let Some(admin) = &self.admin else { return Ok(()) };
+        let actor = Actor::new("file of users", self.path.display().to_string());
+        admin.note(&actor, what, Ok(said)).map_err(|error| error.to_string())
     }
 
     /// None that is on a disk.
     #[cfg(feature = "rig")]
     pub(crate) fn of_nobody() -> Self {
         let read = Read { stamp: Stamp(0, 0, 0, 0), users: Arc::default() };
-        Self { path: PathBuf::new(), read: Mutex::new(read) }
+        Self { path: PathBuf::new(), read: Mutex::new(read), admin: None }
     }
 
-    /// Who is in it now. A file that cannot be read lets nobody in.
+    /// Who is in it now. A file that cannot be read, or whose change the audit does not take, lets
+    /// nobody in.
     pub(crate) fn now(&self) -> Arc<Users> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let now = stamp(&self.path).unwrap_or(Stamp(0, 0, 0, 0));
@@ -275,10 +307,38 @@ impl UsersFile {
                 tracing::error!(why, "nobody may use the administration: its users are unreadable");
                 Users::default()
             });
+            let changes = changes(&read.users, &users).join(", ");
+            if !changes.is_empty() && self.note("users changed", &changes).is_err() {
+                // The next look tries again.
+                return Arc::default();
+            }
             *read = Read { stamp: now, users: Arc::new(users) };
         }
         Arc::clone(&read.users)
     }
+}
+
+/// What leads from some users to others.
+fn changes(from: &Users, to: &Users) -> Vec<String> {
+    let before: Vec<_> = from.described().collect();
+    let after: Vec<_> = to.described().collect();
+    let find = |all: &[(&str, String, String)], name: &str| {
+        all.iter()
+            .find(|(other, ..)| *other == name)
+            .map(|(_, key, what)| (key.clone(), what.clone()))
+    };
+    let mut changes = Vec::new();
+    for (name, key, what) in &after {
+        match find(&before, name) {
+            None => changes.push(format!("{name} added: {what}")),
+            Some(old) if old.1 != *what => changes.push(format!("{name} changed: {what}")),
+            Some(old) if old.0 != *key => changes.push(format!("{name} has another secret")),
+            Some(_) => {}
+        }
+    }
+    let gone = before.iter().filter(|(name, ..)| find(&after, name).is_none());
+    changes.extend(gone.map(|(name, ..)| format!("{name} removed")));
+    changes
 }
 
 fn stamp(path: &Path) -> io::Result<Stamp> {

@@ -4,8 +4,10 @@
 
 mod asked;
 mod bridge;
+mod choices;
 mod copy;
 mod files;
+mod held;
 mod line;
 mod mark;
 mod origins;
@@ -13,14 +15,16 @@ mod port;
 mod program;
 mod routes;
 mod sending;
+mod stored;
 mod told;
 mod written;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use transfix::{Admin, Application, Engine, SessionSettings, Settings};
+use transfix::{Admin, Application, Engine, SessionSettings, Settings, Tag};
 
 use crate::events;
 use crate::input::failed;
@@ -28,7 +32,9 @@ use crate::not_started::NotStarted;
 use crate::serve::{Asked, LOGOUT_MS, say_where, steer, tell};
 use crate::show::say;
 use bridge::Bridge;
+use choices::Choices;
 use files::{Drains, Sources};
+use held::Held;
 use origins::Origins;
 use port::Ports;
 use routes::Routes;
@@ -81,6 +87,12 @@ struct Gateway {
     ports: Ports,
     drains: Drains,
     origins: Origins,
+    /// For whom messages are.
+    choices: Choices,
+    /// Fields that sessions add to what they send.
+    added: Arc<BTreeSet<Tag>>,
+    /// Messages that can neither be passed on nor be refused.
+    held: Held,
     told: Told,
     /// As soon as the engine runs.
     admin: Arc<OnceLock<Admin>>,
@@ -88,12 +100,16 @@ struct Gateway {
 
 impl Gateway {
     /// Opens the sockets and files.
-    fn open(routes: Routes) -> Result<Self, String> {
+    fn open(routes: Routes, settings: &Settings) -> Result<Self, String> {
+        // Before the engine opens the stores: nothing of this start is among what they have.
+        let (choices, held) = (Choices::read(settings)?, Held::begin()?);
+        let added = Arc::new(stored::added_tags(settings));
         let (origins, told) = (Origins::default(), Told::begin()?);
         let drains = Drains::open(&routes.files)?;
         let ports = Ports::open(&routes.sockets, &origins, &told)?;
         let routes = Arc::new(RwLock::new(Arc::new(routes)));
-        Ok(Self { routes, ports, drains, origins, told, admin: Arc::default() })
+        let admin = Arc::default();
+        Ok(Self { routes, ports, drains, origins, choices, added, held, told, admin })
     }
 
     fn routes(&self) -> Arc<Routes> {
@@ -145,7 +161,7 @@ fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotSta
     let asked = Asked::listen()?;
     events::open(settings.events.as_ref())?;
     say(&routes.to_string());
-    let gateway = Gateway::open(routes)?;
+    let gateway = Gateway::open(routes, &settings)?;
     let admitted = gateway.clone();
     let engine = Engine::builder(&settings)
         .admit(move |_| Some(admitted.bridge()))
@@ -162,6 +178,7 @@ fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotSta
     };
     let orderly = steer(&args.settings, (engine, settings), asked, go_over, added);
     drop(sources);
+    gateway.held.end();
     orderly
 }
 

@@ -27,9 +27,11 @@ impl Precision {
     }
 }
 
-/// Nanoseconds of nothing, or of a point and digits; what is finer is cut off.
-///
-/// FIX datatypes: 3, 6, 9 or 12 digits, or another number as the parties agree.
+/// The most digits of a fraction. FIX datatypes: 3, 6, 9 or 12 digits, or another number as the
+/// parties agree; nothing is finer than a picosecond.
+pub(crate) const DIGITS_MAX: usize = 12;
+
+/// Nanoseconds of nothing, or of a point and up to [`DIGITS_MAX`] digits; picoseconds are cut off.
 #[inline]
 pub(crate) fn fraction(text: &[u8]) -> Option<u32> {
     let Some((point, digits)) = text.split_first() else { return Some(0) };
@@ -47,5 +49,8 @@ pub(crate) fn fraction(text: &[u8]) -> Option<u32> {
 #[cold]
 fn long_fraction(digits: &[u8]) -> Option<u32> {
     let (kept, rest) = digits.split_at_checked(9)?;
+    if digits.len() > DIGITS_MAX {
+        return None;
+    }
     u32::try_from(value::uint(kept)?).ok().filter(|_| rest.iter().all(u8::is_ascii_digit))
 }

@@ -663,7 +663,9 @@ fn numbers_have_as_many_digits_as_they_like() {
         if version != "FIX42" {
             bad(version, &format!("35=3|{HEADER}45=-{MANY}|"), IncorrectDataFormat, 45);
         }
-        good(version, &order("").replace("28:25|38", "28:25.12345678901234|38"));
+        good(version, &order("").replace("28:25|38", "28:25.123456789012|38"));
+        let longer = order("").replace("28:25|38", "28:25.1234567890123|38");
+        bad(version, &longer, IncorrectDataFormat, 60);
         // No message has so many entries.
         let list = format!("35=V|{HEADER}262=1|263=0|264=0|267={MANY}|269=0|146=1|55=IBM|");
         bad(version, &list, IncorrectNumInGroup, 267);

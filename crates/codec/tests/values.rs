@@ -162,7 +162,8 @@ fn plain_timestamp(text: &str) -> Option<Timestamp> {
     let [hour, minute, second]: [i64; 3] = [hour, minute, second].map(|part| part.parse().unwrap());
     let leap = (hour, minute, second) == (23, 59, 60);
     let digits = fraction.bytes().all(|b| b.is_ascii_digit()) && !fraction.is_empty();
-    if hour > 23 || minute > 59 || second > 59 && !leap || !digits {
+    // Picoseconds are the finest that there are.
+    if hour > 23 || minute > 59 || second > 59 && !leap || !digits || fraction.len() > 12 {
         return None;
     }
     let nanos: i64 = format!("{fraction:0<9}")[..9].parse().ok()?;

@@ -40,6 +40,7 @@ use crate::link::{Link, REST_AFTER_NS};
 use crate::observe::event_codes::event;
 use crate::observe::protocol_log::Tap;
 use crate::schedule::{Hours, Schedule};
+use crate::settings::log::LogSettings;
 use crate::settings::template::is_template;
 use crate::settings::{Durability, Mode, SessionSettings};
 
@@ -64,7 +65,32 @@ pub(crate) fn open(
 ) -> Result<Shared, EngineError> {
     let is_at_backup = Arc::default();
     let store = open_store(settings, registry, &is_at_backup)?;
-    open_with((store, is_at_backup), settings, application, registry)
+    let log = open_log(settings, registry)?;
+    open_with((store, is_at_backup), log, settings, (application, registry))
+}
+
+/// As [`open`], for a session that ran with these settings before: a store or a log that cannot be
+/// opened now is opened later.
+pub(crate) fn open_again(
+    settings: &SessionSettings,
+    application: Box<dyn Callbacks>,
+    registry: &Arc<Registry>,
+) -> Result<Shared, EngineError> {
+    let log = settings.log.as_ref().map(|log| {
+        let (tap, why) = registry
+            .logs
+            .open_or_defer(log, settings.folder().as_ref())
+            .map_err(log_failed(settings, log))?;
+        if let Some(error) = why {
+            // Once a reload.
+            let (session, dir) = (settings.id(), log.dir.display());
+            event!(error, LogNotOpened, %session, %dir, %error);
+        }
+        Ok(tap)
+    });
+    let found = opened(settings, registry);
+    defer_store(settings, found, log.transpose()?, (application, registry))
+        .map(|(shared, _)| shared)
 }
 
 /// The stores of these sessions, if there are many: opened by as many threads as there are CPUs,
@@ -107,11 +133,22 @@ pub(crate) fn open_or_defer(
     application: Box<dyn Callbacks>,
     registry: &Arc<Registry>,
 ) -> Result<(Shared, Option<EngineError>), EngineError> {
-    let (store, is_at_backup) = store.unwrap_or_else(|| opened(settings, registry));
+    let found = store.unwrap_or_else(|| opened(settings, registry));
+    let log = open_log(settings, registry)?;
+    defer_store(settings, found, log, (application, registry))
+}
+
+/// A session over this store, or over one that is opened later.
+fn defer_store(
+    settings: &SessionSettings,
+    (store, is_at_backup): Opened,
+    log: Option<Tap>,
+    (application, registry): (Box<dyn Callbacks>, &Arc<Registry>),
+) -> Result<(Shared, Option<EngineError>), EngineError> {
     let why = match store {
         Ok(store) => {
             let store = (store, is_at_backup);
-            return Ok((open_with(store, settings, application, registry)?, None));
+            return Ok((open_with(store, log, settings, (application, registry))?, None));
         }
         Err(EngineError::Store { source, .. }) => source,
         Err(error) => return Err(error),
@@ -124,16 +161,16 @@ pub(crate) fn open_or_defer(
             error => StoreError::Own(io::Error::other(error.to_string())),
         })
     })));
-    let shared = open_with((store, is_at_backup), settings, application, registry)?;
+    let shared = open_with((store, is_at_backup), log, settings, (application, registry))?;
     shared.with_core(|core| core.journal.fail(&why));
     Ok((shared, Some(EngineError::Store { id: settings.id(), source: why })))
 }
 
 fn open_with(
     (store, is_at_backup): (Box<dyn Store>, Arc<AtomicBool>),
+    log: Option<Tap>,
     settings: &SessionSettings,
-    application: Box<dyn Callbacks>,
-    registry: &Arc<Registry>,
+    (application, registry): (Box<dyn Callbacks>, &Arc<Registry>),
 ) -> Result<Shared, EngineError> {
     let id = settings.id();
     let data_fields = check_rules(settings, &registry.rule_book)?;
@@ -142,7 +179,6 @@ fn open_with(
     let windows = schedule.iter().flat_map(|schedule| schedule.intervals(registry.io.now().utc));
     let windows: Vec<_> = windows.take(WINDOWS_TOLD).collect();
     let hours = schedule.map(Hours::new);
-    let log = open_log(settings, registry)?;
     let config = settings.config();
     let parts = Parts { config, data_fields, hours, store, is_at_backup, log, application };
     let shared = assemble(settings, parts, registry);
@@ -422,9 +458,15 @@ pub(crate) fn tell_doubts(settings: &SessionSettings, registry: &Registry) {
 
 fn open_log(settings: &SessionSettings, registry: &Registry) -> Result<Option<Tap>, EngineError> {
     let Some(log) = &settings.log else { return Ok(None) };
-    let (name, dir) = (settings.folder(), log.dir.display());
-    let tap = registry.logs.open(log, name.as_ref());
-    tap.map(Some).map_err(io_error(format!("the protocol log {name} in {dir}")))
+    let tap = registry.logs.open(log, settings.folder().as_ref());
+    tap.map(Some).map_err(log_failed(settings, log))
+}
+
+fn log_failed(
+    settings: &SessionSettings,
+    log: &LogSettings,
+) -> impl FnOnce(io::Error) -> EngineError {
+    io_error(format!("the protocol log {} in {}", settings.folder(), log.dir.display()))
 }
 
 /// Lets a session layer and the application judge a Logon(A), with nothing else yet: a stranger

@@ -1,8 +1,11 @@
 //! Closed files, compressed with zstd. Only with the cargo feature of that name.
 
+#[cfg(feature = "zstd")]
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+
+use crate::owner_only::open_regular;
 
 /// Whether this build can.
 pub const AVAILABLE: bool = cfg!(feature = "zstd");
@@ -20,7 +23,7 @@ pub fn compress(path: &Path) -> io::Result<()> {
     let mut options = crate::owner_only::for_owner();
     let to = options.write(true).create(true).truncate(true).open(&unfinished)?;
     // Level 0 stands for the library's default.
-    zstd::stream::copy_encode(fs::File::open(path)?, &to, 0)?;
+    zstd::stream::copy_encode(open_regular(path)?, &to, 0)?;
     to.sync_all()?;
     fs::rename(unfinished, &finished)?;
     // Its name comes before the file goes.
@@ -48,7 +51,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     if path.extension().is_some_and(|ending| ending == ENDING) {
         return decompress(path);
     }
-    match fs::read(path) {
+    match read_plain(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let compressed = with(path, ENDING);
             if compressed.exists() { decompress(&compressed) } else { Err(error) }
@@ -57,10 +60,17 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
+/// Reads a file that is there as such.
+fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// The first `len` bytes of what [`read`] gives, or all if there are less.
 pub(crate) fn read_head(path: &Path, len: usize) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(len);
-    match fs::File::open(path) {
+    match open_regular(path) {
         Ok(file) => _ = file.take(len as u64).read_to_end(&mut head)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // Few, and read whole soon.
@@ -74,7 +84,7 @@ pub(crate) fn read_head(path: &Path, len: usize) -> io::Result<Vec<u8>> {
 
 #[cfg(feature = "zstd")]
 fn decompress(path: &Path) -> io::Result<Vec<u8>> {
-    zstd::stream::decode_all(fs::File::open(path)?)
+    zstd::stream::decode_all(open_regular(path)?)
 }
 
 #[cfg(not(feature = "zstd"))]

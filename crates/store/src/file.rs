@@ -42,6 +42,10 @@ enum Limit {
 /// A batch holds at most this many bytes: 256 MiB, far within the 32 bits of an offset.
 const BATCH_MAX: usize = 256 << 20;
 
+/// How often it is looked whether the store is in its place: what is committed meanwhile into a
+/// store that was removed is lost.
+const LOOK_NS: u64 = 1_000_000_000;
+
 /// The smallest page of memory that a system has.
 const PAGE_BYTES: usize = 4096;
 
@@ -88,6 +92,10 @@ pub struct FileStore<D: Disk = Files> {
     behind: Option<Behind<D::Map>>,
     pub(crate) ahead: Ahead<D>,
     poisoned: bool,
+    /// When it was last looked whether the store is in its place.
+    looked_ns: u64,
+    /// Where its numbers are kept beside it.
+    pub(crate) beside: Option<PathBuf>,
     /// Of the last segment.
     header: SegmentHeader,
     seal: Seal,
@@ -189,6 +197,7 @@ impl<D: Disk> FileStore<D> {
         let (lock, owner) = (lock(&disk, dir)?, Owner::of(session));
         let wanted = Wanted { owner: &owner, store: None };
         remove_unfinished(&disk, dir)?;
+        let note_damaged = newest::is_damaged(&disk, dir);
         let (state, found) = match recover::recover(&disk, dir, wanted, options.durability)? {
             Some(found) => found,
             None => (begin(&disk, dir, owner, &options, now_ns)?, Recovered::default()),
@@ -210,6 +219,8 @@ impl<D: Disk> FileStore<D> {
             behind: syncs_behind.then(Behind::new),
             ahead: Ahead::new(Arc::default()),
             poisoned: false,
+            looked_ns: now_ns,
+            beside: None,
             header,
             seal: header.seal(),
             owner,
@@ -222,7 +233,7 @@ impl<D: Disk> FileStore<D> {
             // From here on nobody else can have written what is read.
             store.roll(0, Limit::Ends)?;
         }
-        Ok((store, found))
+        Ok((store, Recovered { note_damaged, ..found }))
     }
 
     /// Errors of what happens in threads of the store's own are told to `report`, at once: that the
@@ -321,6 +332,7 @@ impl<D: Disk> FileStore<D> {
         map[HEADER..HEADER + moved.len()].copy_from_slice(&moved);
         (self.header, self.seal) = (header, header.seal());
         self.segments.push(map, self.seal);
+        self.keep_beside();
         self.forget_before(border);
         self.move_batch(start);
         self.reserve_index();
@@ -377,6 +389,30 @@ impl<D: Disk> FileStore<D> {
             path.set_file_name(&name);
             is_there = self.disk.is_at(map, &path);
         }
+    }
+
+    /// As [`FileStore::check_places`], of the lock and the last segment: for each second in which
+    /// something is put. A clock that is set back makes it look at once.
+    #[cold]
+    fn look_at_place(&mut self, now_ns: u64) -> Result<(), StoreError> {
+        self.looked_ns = now_ns;
+        let held = self.lock.as_ref().ok_or(StoreError::Poisoned)?;
+        let lock = self.dir.join(LOCK);
+        let last = segment::path(&self.dir, self.segments.last_number());
+        let is_last =
+            |disk: &D| self.segments.maps.last().map_or(Ok(true), |map| disk.is_at(map, &last));
+        let found = [(self.disk.is_locked_at(held, &lock), &lock), (is_last(&self.disk), &last)];
+        for (is_there, path) in found {
+            let path = path.clone();
+            let error = match is_there {
+                Ok(true) => continue,
+                Ok(false) => StoreError::Damaged { path, offset: 0, reason: Damage::Replaced },
+                Err(source) => io_error(&path, source),
+            };
+            self.poisoned = true;
+            return Err(error);
+        }
+        Ok(())
     }
 
     /// Sets flags, checksum and, but for the first record, length of the batch's last record.
@@ -575,6 +611,7 @@ impl<D: Disk> Drop for FileStore<D> {
     fn drop(&mut self) {
         if !self.poisoned {
             drop(self.settle_behind());
+            self.keep_beside();
         }
     }
 }
@@ -630,6 +667,9 @@ impl<D: Disk> Store for FileStore<D> {
         record.assert_valid();
         if self.poisoned {
             return Err(StoreError::Poisoned);
+        }
+        if now_ns.wrapping_sub(self.looked_ns) >= LOOK_NS {
+            self.look_at_place(now_ns)?;
         }
         let size = format::record_size(format::message(&record).len());
         if size > RECORD_MAX {

@@ -12,7 +12,7 @@ use crate::compress;
 use crate::disk::Disk;
 use crate::map::{FileId, FileMap, no_mapping};
 use crate::options::Durability;
-use crate::owner_only::{create_dir, for_owner};
+use crate::owner_only::{create_dir, for_owner, open_regular, open_regular_with};
 use crate::threads;
 
 /// So many bytes get their pages one by one, when they are written: some 16 faults of 1 to 2 µs.
@@ -36,8 +36,8 @@ impl Disk for Files {
 
     fn lock(&self, path: &Path) -> Result<FileLock, TryLockError> {
         let mut options = for_owner();
-        let file = options.read(true).write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(TryLockError::Error)?;
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let file = open_regular_with(options, path).map_err(TryLockError::Error)?;
         file.try_lock()?;
         FileLock::of(file).map_err(TryLockError::Error)
     }
@@ -91,14 +91,15 @@ impl Disk for Files {
 
     fn make_over(&self, path: &Path, bytes: usize) -> io::Result<FileMap> {
         let mut options = for_owner();
-        let mut file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let mut file = open_regular_with(options, path)?;
         write_zeros(&mut file, 0, bytes as u64)?;
         file.set_len(bytes as u64)?;
         FileMap::of(&file)
     }
 
     fn open(&self, path: &Path) -> io::Result<FileMap> {
-        FileMap::of(&OpenOptions::new().read(true).write(true).open(path)?)
+        FileMap::of(&open_regular_with(OpenOptions::new().read(true).write(true), path)?)
     }
 
     fn clear(
@@ -108,7 +109,7 @@ impl Disk for Files {
         start: usize,
         durability: Durability,
     ) -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).open(path)?;
+        let mut file = open_regular_with(OpenOptions::new().write(true), path)?;
         write_zeros(&mut file, start as u64, map.len() as u64)?;
         if durability == Durability::Power {
             file.sync_all()?;
@@ -154,7 +155,7 @@ fn touch(map: &mut FileMap, start: usize) {
 fn copy_to(from: &Path, to: &Path) -> io::Result<()> {
     let unfinished = compress::with(to, "new");
     let mut options = for_owner();
-    let mut original = File::open(from)?;
+    let mut original = open_regular(from)?;
     let mut copy = options.write(true).create(true).truncate(true).open(&unfinished)?;
     let copied = io::copy(&mut original, &mut copy).and_then(|_| copy.sync_all());
     if let Err(error) = copied.and_then(|()| fs::rename(&unfinished, to)) {

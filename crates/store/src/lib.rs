@@ -23,6 +23,7 @@
 mod ahead;
 mod batch;
 mod behind;
+mod beside;
 pub mod compress;
 mod disk;
 mod error;

@@ -4,7 +4,6 @@
 //! **Invariant:** it is written only when that segment is in its place, and on the device with
 //! power durability. What can't be read says nothing.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -12,6 +11,7 @@ use crate::disk::{Disk, Map as _};
 use crate::error::{Damage, StoreError};
 use crate::format::u64_at;
 use crate::header::SegmentHeader;
+use crate::owner_only::open_regular;
 use crate::segment::{self, io_error};
 
 /// The file that is locked.
@@ -89,10 +89,20 @@ pub(crate) fn read<D: Disk>(disk: &D, dir: &Path) -> Option<Newest> {
     Newest::decode(&disk.open(&path).ok()?)
 }
 
+/// Whether something else is noted than a store writes: then nobody knows whether its last segments
+/// are there. A process that was killed before its first note leaves zeros, or nothing.
+pub(crate) fn is_damaged<D: Disk>(disk: &D, dir: &Path) -> bool {
+    let path = dir.join(LOCK);
+    let has_bytes = disk.len(&path).is_ok_and(|len| len > 0);
+    let noted = disk.open(&path).ok().filter(|_| has_bytes);
+    noted
+        .is_some_and(|noted| noted.iter().any(|byte| *byte > 0) && Newest::decode(&noted).is_none())
+}
+
 /// The same without the right to write there.
 pub(crate) fn peek(dir: &Path) -> Option<Newest> {
     let mut bytes = Vec::new();
-    let file = File::open(dir.join(LOCK)).ok()?;
+    let file = open_regular(&dir.join(LOCK)).ok()?;
     file.take(BYTES as u64 + 1).read_to_end(&mut bytes).ok()?;
     Newest::decode(&bytes)
 }

@@ -10,6 +10,7 @@ use crate::error::StoreError;
 use crate::header::{HEADER, SegmentHeader};
 use crate::newest::{self, LOCK};
 use crate::options::Options;
+use crate::owner_only::open_regular;
 use crate::segment::{self, io_error};
 
 pub(crate) fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, StoreError> {
@@ -41,7 +42,7 @@ impl Drop for Held {
 /// Keeps others from opening the store; a store without lock file is nobody's.
 pub(crate) fn hold(dir: &Path) -> Result<Option<Held>, StoreError> {
     let path = dir.join(LOCK);
-    let file = match File::open(&path) {
+    let file = match open_regular(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(io_error(&path, source)),

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use transfix_store::{
-    Damage, Durability, FileStore, Kind, Options, Record, Retention, Store, StoreError,
+    Damage, Durability, FileStore, Kind, Options, Record, Retention, Store, StoreError, journal,
+    survey,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -288,7 +289,7 @@ fn an_archive_on_another_file_system_gets_copies() {
     let archived = names(&memory.join("archive"));
     assert!(archived.len() > 1 && archived.iter().all(|name| name.ends_with(".seg")));
     assert!(archived.iter().all(|name| !names(dir.path()).contains(name)), "{archived:?}");
-    let read = || transfix_store::journal::read(&memory.join("archive")).unwrap();
+    let read = || journal::read(&memory.join("archive")).unwrap();
     let count = read().map(Result::unwrap).count();
     assert!(count > 15);
     // Killed between the copy and the end of the original: the next start ends it.
@@ -315,4 +316,104 @@ fn next_place_is_where_the_next_message_goes() {
     }
     // The others went to the beginning of a new segment, of which some 16 messages fill one.
     assert!((MESSAGES * 9 / 10..MESSAGES).contains(&there), "{there} of {MESSAGES}");
+}
+
+/// Acknowledged into a directory that is gone: for a second at most.
+#[test]
+fn a_store_that_is_removed_is_noticed_within_a_second() {
+    for removed in ["", "lock", "00000000.seg"] {
+        let dir = TempDir::new();
+        let (mut store, _) = FileStore::open(dir.path(), Options::default(), 0).unwrap();
+        let mut put = |now_ns| {
+            store.put(now_ns, Record::NextIn(2))?;
+            store.commit()
+        };
+        put(1).unwrap();
+        match removed {
+            "" => fs::remove_dir_all(dir.path()).unwrap(),
+            file => fs::remove_file(dir.path().join(file)).unwrap(),
+        }
+        put(2).unwrap();
+        let error = put(1_000_000_001).unwrap_err().to_string();
+        assert!(error.contains("No such file"), "{removed}: {error}");
+        put(1_000_000_002).unwrap_err();
+        // A clock that was set back hides nothing.
+        assert!(matches!(put(3), Err(StoreError::Poisoned)));
+    }
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_an_error_and_nobody_waits_for_it() {
+    for name in ["00000000.seg", "00000001.seg", "lock"] {
+        let dir = TempDir::new();
+        let (mut store, _) = FileStore::open(dir.path(), Options::default(), 0).unwrap();
+        store.put(1, Record::NextIn(2)).unwrap();
+        store.commit().unwrap();
+        drop(store);
+        let path = dir.path().join(name);
+        drop(fs::remove_file(&path));
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let opened = FileStore::open(dir.path(), Options::default(), 0).map(|_| ());
+        opened.unwrap_err();
+        let _ = FileStore::is_open(dir.path());
+        let read = journal::read(dir.path()).map(Iterator::count);
+        assert!(read.is_err() || name == "lock" || name == "00000001.seg", "{name}");
+        let _ = survey(dir.path());
+    }
+}
+
+#[test]
+fn a_damaged_lock_file_is_reported_once() {
+    for (bytes, is_damage) in
+        [(&b"garbage"[..], true), (&[7; 28], true), (&[0; 28], false), (&[], false)]
+    {
+        let dir = TempDir::new();
+        let open = || FileStore::open(dir.path(), Options::default(), 0).unwrap();
+        let (mut store, _) = open();
+        store.put(1, Record::NextIn(2)).unwrap();
+        store.commit().unwrap();
+        drop(store);
+        fs::write(dir.path().join("lock"), bytes).unwrap();
+        let (store, recovered) = open();
+        assert_eq!((recovered.note_damaged, store.numbers().next_in), (is_damage, 2), "{bytes:?}");
+        drop(store);
+        assert!(!open().1.note_damaged, "{bytes:?}");
+    }
+}
+
+#[test]
+fn an_older_copy_is_told_from_what_was_closed() {
+    let dir = TempDir::new();
+    let (place, kept) = (dir.path().join("store"), dir.path().join("store.numbers"));
+    let open = |now_ns| {
+        let (mut store, _) = FileStore::open(&place, Options::default(), now_ns).unwrap();
+        let had = store.keep_numbers_in(kept.clone()).unwrap();
+        (store, had.map(|had| (had.next_in, had.next_out)))
+    };
+    let day = |next_in| {
+        let (mut store, had) = open(1);
+        store.put(1, Record::NextIn(next_in)).unwrap();
+        store.commit().unwrap();
+        had
+    };
+    assert_eq!(day(5), None);
+    let copy = dir.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    for file in fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path()) {
+        fs::copy(&file, copy.join(file.file_name().unwrap())).unwrap();
+    }
+    assert_eq!(day(9), None);
+    fs::remove_dir_all(&place).unwrap();
+    fs::rename(&copy, &place).unwrap();
+    assert_eq!(open(1).1, Some((9, 1)), "it was closed with 9, and has 5");
+    assert_eq!(open(1).1, None, "it is told once");
+    // A reset is no older copy, and neither is a new store.
+    let (mut store, _) = open(1);
+    store.put(7, Record::Reset).unwrap();
+    store.commit().unwrap();
+    drop(store);
+    assert_eq!(open(1).1, None);
+    fs::remove_dir_all(&place).unwrap();
+    assert_eq!(open(8).1, None);
 }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use transfix::{Admin, clock};
+use transfix::{Actor, Admin, clock};
 
 use crate::app::Limits;
 use crate::fix::attendance::SharedAttendance;
@@ -70,6 +70,9 @@ impl Desk {
             return Err("the name or the password is wrong".to_owned());
         };
         self.throttle.succeeded(from);
+        let at = peer.map_or_else(|| "fix".to_owned(), |peer| format!("fix {peer}"));
+        let noted = self.admin.note(&Actor::new(&*user.name, at), "log in", Ok(""));
+        noted.map_err(|error| error.to_string())?;
         tracing::info!(user = user.name, peer = %from, "logged in to the administration");
         Ok(Known { name: user.name.clone(), password_hash: user.password_hash.clone() })
     }

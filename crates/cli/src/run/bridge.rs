@@ -1,40 +1,54 @@
 //! The application of each session of a gateway: passes messages on.
 //!
 //! Invariants: a message counts as taken when all of its targets have it for good: in the store of
-//! a session, on the disk, or by the word of a program. Where one may have it already, it comes
-//! again with PossResend(97).
+//! a session, on the disk, or by the word of a program. A message is refused only if no session and
+//! no file has it, or may have it; otherwise it is held until its targets are there, and goes to no
+//! other one. Where one may have it already, it comes again with PossResend(97).
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Disconnection, Message, MessageAnswer,
-    Rejected, RejectedBy, SendError, SessionHandle, SessionId, SessionRef, Undone, Unsendable, tag,
+    Application, BeginString, Body, BusinessReject, Disconnection, Message, MessageAnswer, Offline,
+    Precision, Rejected, RejectedBy, SendError, SessionHandle, SessionId, SessionRef, Undone,
+    Unsendable, tag,
 };
 
+use super::Gateway;
 use super::asked::{Asked, SharedPassed, lock};
-use super::copy::{Beside, Change, is_of_its_session};
+use super::choices::{self, Choice, Fate, Incoming, OpenChoices};
+use super::copy::{Beside, Change};
+use super::held::HeldMessage;
 use super::line;
+use super::mark::mark;
 use super::origins::Origin;
 use super::routes::{Pick, Route, Target};
-use super::{Gateway, InForce};
+use super::stored;
 
 /// BusinessRejectReason(380): DeliverTo firm not available.
 const NO_SUCH_FIRM: u16 = 7;
 
 /// Why a target does not have a message.
-enum Missed {
+pub(super) enum Missed {
     /// It never got it: another one may.
     NotHandedOver(BusinessReject),
-    /// It may have it, or cannot have it: nobody else gets it.
+    /// It cannot have it: nobody else gets it.
     Final(BusinessReject),
+    /// It may have it, or another target has it: the message is tried again.
+    Held,
+}
+
+impl Missed {
+    pub(super) const fn is_held(&self) -> bool {
+        matches!(self, Self::Held)
+    }
 }
 
 impl From<Missed> for BusinessReject {
     fn from(missed: Missed) -> Self {
         match missed {
             Missed::NotHandedOver(reject) | Missed::Final(reject) => reject,
+            Missed::Held => Self::not_available(),
         }
     }
 }
@@ -54,49 +68,46 @@ pub(super) struct Bridge {
     passed: SharedPassed,
 }
 
-/// What tells a message apart from all others.
+/// A message that came, and whether it says that it is sent again.
 struct Known {
-    seq: u64,
-    /// Of its fields.
-    hash: u64,
-    /// SendingTime(52) of the first time: after a reset the same number and fields are another
-    /// message.
-    sent: Option<Vec<u8>>,
-    /// It says that it is sent again.
+    incoming: Incoming,
     is_again: bool,
 }
 
 impl Known {
     fn of(seq: u64, message: &Message<'_>) -> Self {
         let is_again = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
+        // After a reset the same number and fields are another message.
         let time = if is_again { tag::ORIG_SENDING_TIME } else { tag::SENDING_TIME };
-        let sent = message.raw(time).map(<[u8]>::to_vec);
-        Self { seq, hash: hash(message), sent, is_again }
+        let sent = message.raw(time).unwrap_or_default().to_vec();
+        let mark = choices::mark_of_incoming(message.bytes());
+        Self { incoming: Incoming { seq, sent, mark }, is_again }
     }
 
     /// Whether both are the same.
     fn is(&self, last: &Self) -> bool {
-        (self.seq, self.hash) == (last.seq, last.hash)
-            && self.sent.is_some()
-            && self.sent == last.sent
+        self.incoming == last.incoming && !self.incoming.sent.is_empty()
     }
 
     /// Whether both may be the same: not everybody says the time of before as it was.
     fn may_be(&self, last: &Self) -> bool {
-        (self.seq, self.hash) == (last.seq, last.hash) && self.is_again
+        let (own, last) = (&self.incoming, &last.incoming);
+        (own.seq, own.mark) == (last.seq, last.mark) && self.is_again
     }
 }
 
 /// A message on its way.
-struct Passing<'a, 'm, 's> {
-    gateway: &'a Gateway,
-    message: &'a Message<'m>,
-    session: &'a mut SessionRef<'s>,
-    seq: u64,
-    repeats: bool,
-    passed: &'a SharedPassed,
-    /// The answer, when a program is to give it.
-    answer: Option<MessageAnswer>,
+pub(super) struct Passing<'a, 'm, 's> {
+    pub(super) gateway: &'a Gateway,
+    pub(super) message: &'a Message<'m>,
+    /// The session that it came on, where that is called for it.
+    pub(super) session: Option<&'a mut SessionRef<'s>>,
+    pub(super) id: &'a SessionId,
+    pub(super) repeats: bool,
+    pub(super) passed: &'a SharedPassed,
+    pub(super) incoming: &'a Incoming,
+    /// The answer, when it comes later.
+    pub(super) answer: Option<MessageAnswer>,
 }
 
 impl Bridge {
@@ -109,48 +120,113 @@ impl Bridge {
         }
     }
 
-    /// Whether this message, or what was made of it, may have gone out before.
-    fn repeats(&mut self, seq: u64, message: &Message<'_>) -> bool {
-        self.may_repeat &= message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
-        let known = Known::of(seq, message);
+    /// Whether this message, or what was made of it, may have gone out before. `from`: the session
+    /// that it came on.
+    fn repeats(&mut self, known: Known, from: Option<&SessionHandle>) -> bool {
+        self.may_repeat &= known.is_again;
         if !self.last.as_ref().is_some_and(|last| known.is(last)) {
             let in_doubt = self.last.as_ref().is_some_and(|last| known.may_be(last));
             // Who still has the old one speaks of another message.
             self.passed = SharedPassed::default();
-            lock(&self.passed).in_doubt = in_doubt;
+            let mut passed = lock(&self.passed);
+            passed.in_doubt = in_doubt;
+            let before = from
+                .filter(|_| known.is_again)
+                .and_then(|from| self.gateway.choices.before(from.settings(), &known.incoming));
+            for (name, fate) in before.into_iter().flatten() {
+                match fate {
+                    Fate::Has => passed.had.push(name.clone()),
+                    Fate::Unknown => passed.doubtful.push(name.clone()),
+                    Fate::Nowhere => {}
+                }
+            }
+            drop(passed);
             self.last = Some(known);
         }
         self.may_repeat || lock(&self.passed).in_doubt
     }
 }
 
-/// Of all fields that stay the same when a message is sent again.
-fn hash(message: &Message<'_>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for field in message.fields().filter(|field| !is_of_its_session(field.tag)) {
-        (field.tag.0, field.value).hash(&mut hasher);
-    }
-    hasher.finish()
-}
-
 impl Passing<'_, '_, '_> {
     fn from(&self) -> Origin {
-        Origin::Session(self.session.id().clone(), self.seq)
+        Origin::Session(self.id.clone(), self.incoming.seq)
+    }
+
+    /// Another session of the gateway.
+    fn other(&self, id: &SessionId) -> Option<SessionHandle> {
+        match &self.session {
+            Some(session) => session.other(id),
+            None => self.gateway.admin.get()?.handle(id),
+        }
+    }
+
+    fn take_answer(&mut self) -> Option<MessageAnswer> {
+        let later = || self.session.as_mut().and_then(|session| session.answer_later());
+        self.answer.take().or_else(later)
+    }
+
+    /// Keeps for whom the message is, before anybody gets it.
+    fn choose(&self, targets: &[&Target], route: &Route) -> Result<Option<OpenChoices>, Missed> {
+        let Some(own) = self.other(self.id) else { return Ok(None) };
+        let beside = Beside { sender: &own.id().target_comp_id, repeats: false, ref_seq: None };
+        let mut copy = Vec::new();
+        // What is wrong with it is found when it is sent.
+        let _ = Body::detached(&mut copy, Precision::Millis, |body| {
+            route.change.write(self.message, beside, body);
+        });
+        let copy = mark(&stored::lasting_fields(&copy, &self.gateway.added));
+        let to = targets.iter().map(|target| {
+            let session = match target {
+                Target::Session(id) => self.other(id),
+                Target::ThirdParty => self.third_party().ok(),
+                Target::File(_) | Target::Socket(_) => None,
+            };
+            (self.name(target), session)
+        });
+        let alone = route.pick != Pick::All;
+        let choice = Choice { message: self.incoming, alone, to: to.collect(), copy };
+        let kept = self.gateway.choices.of(own.settings()).and_then(|choices| {
+            choices.as_ref().map_or(Ok(()), |choices| choices.choose(choice))?;
+            Ok(choices)
+        });
+        kept.map_err(|error| {
+            let session = self.id;
+            tracing::error!(%session, %error, "the choice of a target is not kept: not passed on");
+            if self.is_somewhere() { Missed::Held } else { not_there() }
+        })
+    }
+
+    /// The name of a target in the file of the choices.
+    fn name(&self, target: &Target) -> String {
+        match target {
+            Target::ThirdParty => {
+                let to = self.third_party().map(|to| to.id().to_string());
+                to.unwrap_or_else(|_| target.to_string())
+            }
+            _ => target.to_string(),
+        }
     }
 
     /// Sends a copy into this session. Returns when it is safe in its store.
     fn to_session(
         &self,
         to: &SessionHandle,
-        change: &Change,
+        (change, choices): (&Change, Option<&OpenChoices>),
         ref_seq: Option<u64>,
     ) -> Result<(), Missed> {
-        let sender = self.session.id().target_comp_id.clone();
-        let beside = Beside { sender: &sender, repeats: self.repeats, ref_seq };
+        let sender = &self.id.target_comp_id;
+        let origin = self.gateway.origins.note(to.id(), Some(self.from()));
+        let number = choices.map(|choices| choices.numbered(self.incoming.seq, to.id()));
+        let beside = Beside { sender, repeats: self.repeats, ref_seq };
         let sent = to.send_stored_noting(
             self.message.msg_type(),
             |body| change.write(self.message, beside, body),
-            self.gateway.origins.note(to.id(), Some(self.from())),
+            |sent| {
+                origin(sent);
+                if let Some(number) = number {
+                    number(sent);
+                }
+            },
         );
         match sent {
             Ok(_) => Ok(()),
@@ -162,8 +238,10 @@ impl Passing<'_, '_, '_> {
                 | SendError::Vetoed),
             ) => Err(Missed::Final(BusinessReject::other(error.to_string()))),
             Err(SendError::Failed) => {
-                lock(self.passed).in_doubt = true;
-                Err(Missed::Final(BusinessReject::not_available()))
+                let mut passed = lock(self.passed);
+                passed.in_doubt = true;
+                passed.doubtful.push(to.id().to_string());
+                Err(Missed::Held)
             }
             Err(_) => Err(not_there()),
         }
@@ -171,13 +249,13 @@ impl Passing<'_, '_, '_> {
 
     /// The session that DeliverToCompID(128) names.
     fn third_party(&self) -> Result<SessionHandle, Missed> {
-        let from = self.session.id();
+        let from = self.id;
         let firm = self.message.raw(tag::DELIVER_TO_COMP_ID).unwrap_or_default();
         // Messages are not translated.
         let version = |one: &SessionHandle| {
             (one.id().begin_string, one.settings().protocol.default_appl_ver_id)
         };
-        let own = self.session.other(from).map(|own| version(&own));
+        let own = self.other(from).map(|own| version(&own));
         let is_it = |one: &SessionHandle| {
             let id = one.id();
             id.target_comp_id.as_bytes() == firm && id != from && Some(version(one)) == own
@@ -189,19 +267,19 @@ impl Passing<'_, '_, '_> {
     }
 
     /// Gives it to a target that is no program.
-    fn to_one(&self, target: &Target, change: &Change) -> Result<(), Missed> {
+    fn to_one(&self, target: &Target, how: (&Change, Option<&OpenChoices>)) -> Result<(), Missed> {
         match target {
             Target::Session(id) => {
-                let to = self.session.other(id).ok_or_else(not_there)?;
-                self.to_session(&to, change, self.ref_seq_for(id))
+                let to = self.other(id).ok_or_else(not_there)?;
+                self.to_session(&to, how, self.ref_seq_for(id))
             }
             Target::ThirdParty => {
                 let to = self.third_party()?;
                 let ref_seq = self.ref_seq_for(to.id());
-                self.to_session(&to, change, ref_seq)
+                self.to_session(&to, how, ref_seq)
             }
             Target::File(name) => {
-                let session = self.session.id().to_string();
+                let session = self.id.to_string();
                 let line = line::without_id(&session, self.message, self.repeats);
                 // The log has the reason.
                 self.gateway.drains.write(name, &line).map_err(|_| not_there())
@@ -226,29 +304,54 @@ impl Passing<'_, '_, '_> {
             return None;
         }
         let seq = self.message.uint(tag::REF_SEQ_NUM).ok()?;
-        self.gateway.origins.find(self.session.id(), seq)
+        self.gateway.origins.find(self.id, seq)
     }
 
     /// Nothing goes back to the session that it came on.
     fn is_sender(&self, target: &Target) -> bool {
-        matches!(target, Target::Session(id) if id == self.session.id())
+        matches!(target, Target::Session(id) if id == self.id)
     }
 
     /// A target that has had the message does not get it again.
     fn has_had(&self, target: &Target) -> bool {
-        lock(self.passed).had.contains(target)
+        lock(self.passed).had.contains(&self.name(target))
+    }
+
+    /// Whether a target has it, or may have it.
+    fn is_somewhere(&self) -> bool {
+        let passed = lock(self.passed);
+        !passed.had.is_empty() || !passed.doubtful.is_empty()
+    }
+
+    /// Whether a target would take it now, as far as can be told.
+    fn is_there(&self, target: &Target) -> bool {
+        let takes = |to: &SessionHandle| {
+            to.is_logged_on() || to.settings().queue.offline != Offline::Refuse
+        };
+        match target {
+            Target::Socket(name) => self.gateway.ports.has_program(name),
+            Target::Session(id) => self.other(id).as_ref().is_some_and(takes),
+            Target::ThirdParty => self.third_party().as_ref().is_ok_and(takes),
+            Target::File(_) => true,
+        }
     }
 
     /// Asks the programs at these targets, of which each is there. The answer comes from them.
     fn ask(&mut self, programs: &[&Target]) -> Result<(), Missed> {
-        let answer = self.answer.take().or_else(|| self.session.answer_later());
-        let Some(answer) = answer else { return Err(not_there()) };
+        let from = self.other(self.id);
+        let Some(answer) = self.take_answer() else { return Err(not_there()) };
         lock(self.passed).in_doubt = true;
         let asked = Asked::new(answer, programs.len(), Arc::clone(self.passed));
+        // Where another target has it, one that goes away without an answer is waited for.
+        let is_elsewhere = !lock(self.passed).had.is_empty();
+        let asked = match from.filter(|_| is_elsewhere) {
+            Some(from) => asked.or_hold(Box::new(self.hold(from))),
+            None => asked,
+        };
         for target in programs {
             let Target::Socket(name) = target else { continue };
             let message = (self.message, self.repeats);
-            if !self.gateway.ports.ask(name, self.session.id(), message, &asked) {
+            if !self.gateway.ports.ask(name, self.id, message, &asked) {
                 // It has gone this moment.
                 asked.answered(target, Err(BusinessReject::not_available()));
             }
@@ -256,65 +359,100 @@ impl Passing<'_, '_, '_> {
         Ok(())
     }
 
+    /// Holds the message, whose answer comes later.
+    fn hold(&self, from: SessionHandle) -> impl FnOnce(MessageAnswer) + Send + use<> {
+        let (gateway, bytes) = (self.gateway.clone(), self.message.bytes().to_vec());
+        let (incoming, passed) = (self.incoming.clone(), Arc::clone(self.passed));
+        let repeats = self.repeats;
+        move |answer| {
+            let held = gateway.held.clone();
+            held.hold(HeldMessage { gateway, from, bytes, incoming, repeats, passed, answer });
+        }
+    }
+
     /// Gives it to the first of its targets that takes it.
     fn give_first<'t>(
         &mut self,
         route: &Route,
         targets: impl Iterator<Item = &'t Target>,
-    ) -> Result<(), BusinessReject> {
-        let mut last = BusinessReject::not_available();
+    ) -> Result<(), Missed> {
+        if !lock(self.passed).had.is_empty() {
+            return Ok(());
+        }
+        let mut last = not_there();
         let targets: Vec<_> = targets.filter(|target| !self.is_sender(target)).collect();
         // Who may have it already is asked again, and nobody else.
         let doubtful = lock(self.passed).doubtful.clone();
-        let only = doubtful.filter(|one| targets.contains(&one));
-        for target in targets.into_iter().filter(|to| only.as_ref().is_none_or(|one| one == *to)) {
-            lock(self.passed).doubtful = Some(target.clone());
+        let only = targets.iter().copied().find(|to| doubtful.contains(&self.name(to)));
+        for target in targets.into_iter().filter(|to| only.is_none_or(|one| one == *to)) {
+            let choices = self.choose(&[target], route)?;
             let done = match target {
-                Target::Socket(name) if self.gateway.ports.has_program(name) => self.ask(&[target]),
-                target => self.to_one(target, &route.change),
+                Target::Socket(name) if self.gateway.ports.has_program(name) => {
+                    // From now on it is its own to say what becomes of it.
+                    lock(self.passed).doubtful = vec![self.name(target)];
+                    self.ask(&[target])
+                }
+                target => {
+                    let done = self.to_one(target, (&route.change, choices.as_ref()));
+                    if done.is_ok() {
+                        lock(self.passed).had.push(self.name(target));
+                    }
+                    done
+                }
             };
-            if matches!(done, Err(Missed::NotHandedOver(_))) && only.is_none() {
-                lock(self.passed).doubtful = None;
-            }
             match done {
-                Ok(()) => return Ok(()),
-                Err(Missed::Final(reject)) => return Err(reject),
-                Err(Missed::NotHandedOver(reject)) => last = reject,
+                Err(Missed::NotHandedOver(_)) if only.is_some() => return Err(Missed::Held),
+                Err(missed @ Missed::NotHandedOver(_)) => {
+                    lock(self.passed).doubtful.clear();
+                    last = missed;
+                }
+                done => return done,
             }
         }
         Err(last)
     }
 
-    /// Gives it to each of its targets: programs last, who give the answer.
-    fn give_all(&mut self, route: &Route) -> Result<(), BusinessReject> {
+    /// Gives it to each of its targets: programs last, who give the answer. Nobody gets it before
+    /// all are there; if one is not there any more then, the message is held.
+    fn give_all(&mut self, route: &Route) -> Result<(), Missed> {
         let left =
             route.to.iter().filter(|target| !self.has_had(target) && !self.is_sender(target));
         let left: Vec<_> = left.collect();
+        if !left.iter().all(|target| self.is_there(target)) {
+            return Err(if self.is_somewhere() { Missed::Held } else { not_there() });
+        }
+        let choices = if left.is_empty() { None } else { self.choose(&left, route)? };
         let (programs, others): (Vec<_>, Vec<_>) =
             left.into_iter().partition(|target| matches!(target, Target::Socket(_)));
-        let is_there = |target: &&Target| match target {
-            Target::Socket(name) => self.gateway.ports.has_program(name),
-            _ => true,
-        };
-        if !programs.iter().all(is_there) {
-            return Err(BusinessReject::not_available());
-        }
         for target in others {
-            self.to_one(target, &route.change)?;
-            lock(self.passed).had.push(target.clone());
+            match self.to_one(target, (&route.change, choices.as_ref())) {
+                Ok(()) => {}
+                Err(Missed::NotHandedOver(_)) if self.is_somewhere() => return Err(Missed::Held),
+                // It never takes it, and others have it: nobody can take that back.
+                Err(Missed::Final(reject)) if self.is_somewhere() => {
+                    let (to, why) = (target.to_string(), &*reject.text);
+                    let session = self.id;
+                    tracing::error!(%session, to, why, "one of several targets takes no message");
+                }
+                Err(missed) => return Err(missed),
+            }
+            let name = self.name(target);
+            let mut passed = lock(self.passed);
+            passed.doubtful.retain(|one| *one != name);
+            passed.had.push(name);
         }
-        match programs.is_empty() {
-            true => Ok(()),
-            false => Ok(self.ask(&programs)?),
-        }
+        if programs.is_empty() { Ok(()) } else { self.ask(&programs) }
     }
 
-    fn pass(&mut self, routes: &InForce) -> Result<(), BusinessReject> {
+    /// Passes it on. With [`Missed::Held`] it is to be tried again.
+    pub(super) fn pass(&mut self) -> Result<(), Missed> {
+        // One that is tried again says so.
+        self.repeats |= lock(self.passed).in_doubt;
         // A reject goes to whom it is about, whatever the routes say.
         match self.rejected() {
             Some(Origin::Session(id, seq)) => {
-                if let Some(to) = self.session.other(&id) {
-                    return Ok(self.to_session(&to, &Change::default(), Some(seq))?);
+                if let Some(to) = self.other(&id) {
+                    return self.to_session(&to, (&Change::default(), None), Some(seq));
                 }
             }
             Some(Origin::Program(socket, reference)) => {
@@ -322,15 +460,17 @@ impl Passing<'_, '_, '_> {
                 let seq = message.uint(tag::REF_SEQ_NUM).ok();
                 let reason = message.uint(tag::BUSINESS_REJECT_REASON).ok();
                 let text = message.raw(tag::TEXT).unwrap_or_default();
-                let line = rejected(self.session.id(), &reference, (seq, reason, text));
+                let line = rejected(self.id, &reference, (seq, reason, text));
                 self.gateway.ports.tell(&socket, &line);
                 return Ok(());
             }
             None => {}
         }
-        let routes = Arc::clone(&routes.read().unwrap_or_else(PoisonError::into_inner));
-        let Some(route) = routes.find(self.session.id(), self.message) else {
-            return Err(BusinessReject::unsupported());
+        let routes = self.gateway.routes();
+        let Some(route) = routes.find(self.id, self.message) else {
+            // Who has it has it, whatever the routes say now.
+            let reject = Missed::Final(BusinessReject::unsupported());
+            return if lock(self.passed).had.is_empty() { Err(reject) } else { Ok(()) };
         };
         match route.pick {
             Pick::All => self.give_all(route),
@@ -361,11 +501,26 @@ impl Application for Bridge {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        let seq = message.msg_seq_num().unwrap_or(0);
-        let repeats = self.repeats(seq, message);
-        let (gateway, passed) = (&self.gateway, &self.passed);
-        Passing { gateway, message, session, seq, repeats, passed, answer: None }
-            .pass(&gateway.routes)
+        let known = Known::of(message.msg_seq_num().unwrap_or(0), message);
+        let (id, incoming) = (session.id().clone(), known.incoming.clone());
+        let from = session.other(&id);
+        let repeats = self.repeats(known, from.as_ref());
+        let (gateway, passed, answer) = (&self.gateway, &self.passed, None);
+        let (id, incoming, session) = (&id, &incoming, Some(session));
+        let mut passing =
+            Passing { gateway, message, session, id, repeats, passed, incoming, answer };
+        match (passing.pass(), from) {
+            (Err(Missed::Held), Some(from)) => {
+                let hold = passing.hold(from);
+                let answer = passing.take_answer().ok_or_else(BusinessReject::not_available)?;
+                let seq = incoming.seq;
+                let why = "a target has it, or may have it";
+                tracing::warn!(session = %id, seq, why, "a message is held");
+                hold(answer);
+                Ok(())
+            }
+            (done, _) => Ok(done?),
+        }
     }
 
     /// A Reject(3) is told to whom the message comes from.
@@ -436,8 +591,6 @@ impl Application for Bridge {
 
 #[cfg(test)]
 mod tests {
-    use transfix::codec::{CheckSumPolicy, FieldIndex};
-
     use super::*;
 
     /// Sent again, a message is the same, whatever its header says then.
@@ -445,8 +598,7 @@ mod tests {
     fn a_message_that_is_sent_again_is_known() {
         let of = |fields: &str| {
             let text = format!("8=FIX.4.4|9=1|35=D|{fields}|10=000|").replace('|', "\u{1}");
-            let mut index = FieldIndex::default();
-            hash(&Message::parse(text.as_bytes(), &mut index, CheckSumPolicy::Ignore).unwrap())
+            choices::mark_of_incoming(text.as_bytes())
         };
         let first = of("49=DESK|56=GATE|34=5|52=20260101-00:00:00|369=7|11=a|55=EU");
         let again = "49=DESK|56=GATE|34=5|43=Y|52=20260101-00:01:00|122=20260101-00:00:00|369=9";

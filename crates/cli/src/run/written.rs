@@ -364,7 +364,7 @@ fn first_field(members: &[Member]) -> Option<u32> {
 }
 
 /// The session of this name, if it is this one, or is made from this template.
-fn named(id: &SessionId, name: &str) -> Option<SessionId> {
+pub(super) fn named(id: &SessionId, name: &str) -> Option<SessionId> {
     if &*id.target_comp_id != "*" {
         return (id.to_string() == name).then(|| id.clone());
     }

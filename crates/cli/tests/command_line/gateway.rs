@@ -24,7 +24,7 @@ pub(super) fn session(role: &str, us: &str, them: &str, address: &str) -> String
 }
 
 /// The address that a program listens at.
-fn listening(program: &Program) -> String {
+pub(super) fn listening(program: &Program) -> String {
     let line = program.wait_for("listening at ");
     line.rsplit(' ').next().unwrap().to_owned()
 }

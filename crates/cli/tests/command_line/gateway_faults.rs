@@ -13,7 +13,7 @@ use crate::command_line::run_in;
 use crate::command_line::running::Program;
 
 /// ClOrdID(11) of each order in a journal that meets this condition.
-fn orders(street: &Street, store: &str, condition: &str) -> Vec<String> {
+pub(super) fn orders(street: &Street, store: &str, condition: &str) -> Vec<String> {
     let mut args = vec!["print", "--one-line", "--type", "D", store];
     args.extend(["--where", condition].into_iter().filter(|_| !condition.is_empty()));
     let run = run_in(street.dir.path(), &args, b"");
@@ -22,7 +22,7 @@ fn orders(street: &Street, store: &str, condition: &str) -> Vec<String> {
 }
 
 /// How often each order is at the venue without PossResend(97): once at most.
-fn at_the_venue(street: &Street) -> BTreeMap<String, u32> {
+pub(super) fn at_the_venue(street: &Street) -> BTreeMap<String, u32> {
     let mut unmarked: BTreeMap<_, u32> = BTreeMap::new();
     for id in orders(street, AT_THE_VENUE, "") {
         *unmarked.entry(id).or_default() += 1;
@@ -50,10 +50,10 @@ fn order(id: &str) -> String {
 }
 
 const AT_THE_DESK: &str = "DESK-GATE/FIX.4.4-DESK-GATE";
-const AT_THE_VENUE: &str = "VENUE-GATE/FIX.4.4-VENUE-GATE";
+pub(super) const AT_THE_VENUE: &str = "VENUE-GATE/FIX.4.4-VENUE-GATE";
 
 /// ClOrdID(11) is not in BusinessMessageReject(j): the number of the order is.
-fn refused(street: &Street) -> BTreeSet<String> {
+pub(super) fn refused(street: &Street) -> BTreeSet<String> {
     let print = |kind| {
         let args = ["print", "--one-line", "--type", kind, AT_THE_DESK];
         run_in(street.dir.path(), &args, b"").out
@@ -73,7 +73,7 @@ fn refused(street: &Street) -> BTreeSet<String> {
 
 /// Each order that the desk sent is at the venue, or was refused, and not both; one that is there
 /// twice says so.
-fn nothing_is_lost(street: &Street) -> usize {
+pub(super) fn nothing_is_lost(street: &Street) -> usize {
     let sent = orders(street, AT_THE_DESK, "");
     let arrived: BTreeSet<_> = at_the_venue(street).into_keys().collect();
     let refused = refused(street);

@@ -10,6 +10,7 @@ mod events;
 mod exit_codes;
 mod gateway;
 mod gateway_faults;
+mod gateway_kills;
 mod logs;
 mod mask;
 mod migrate;

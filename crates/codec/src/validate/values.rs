@@ -2,10 +2,12 @@
 //!
 //! Source: FIX datatypes, FIX 5.0 SP2 volume 1. A value has the form of its type if the type's
 //! reader takes it; but the standard sets no limit to digits, so that a number passes although no
-//! `i64` or [`Decimal`] holds it, and so does a UTCTimestamp in the year 9999.
+//! `i64` or [`Decimal`] holds it, and so does a UTCTimestamp in the year 9999. A time has at most
+//! 12 digits behind its point: picoseconds.
 
 use transfix_dictionary::DataType;
 
+use crate::precision::DIGITS_MAX;
 use crate::{
     Date, Decimal, MonthYear, Tenor, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp, digits, value,
 };
@@ -39,7 +41,7 @@ impl LastTime {
         }
         match fraction {
             [] => true,
-            [b'.', digits @ ..] => digits::are_all(digits),
+            [b'.', digits @ ..] => digits.len() <= DIGITS_MAX && digits::are_all(digits),
             _ => false,
         }
     }
@@ -141,13 +143,13 @@ mod tests {
                 "20261121-09:28:25",
                 "20261121-09:28:25.1",
                 "20261121-09:28:25.123456789012",
-                "20261121-09:28:25.1234567890123",
                 "20240229-00:00:00",
                 "20000229-00:00:00",
                 "99991231-23:59:59.999",
                 "20161231-23:59:60",
             ],
             &[
+                "20261121-09:28:25.1234567890123",
                 "20261121-09:28:25.123456789012x",
                 "20261121-09:28:25.",
                 "20261121-09:28:25,1",
@@ -162,8 +164,12 @@ mod tests {
                 "20261121-09:28:25Z",
             ],
         ),
-        (T::UtcTimeOnly, &["00:00:00", "23:59:59.123"], &["24:00:00", "1:00:00", "00:00", "0000"]),
-        (T::LocalMktTime, &["12:30:00"], &["12:30"]),
+        (
+            T::UtcTimeOnly,
+            &["00:00:00", "23:59:59.123", "23:59:59.123456789012"],
+            &["24:00:00", "1:00:00", "00:00", "0000", "23:59:59.1234567890123"],
+        ),
+        (T::LocalMktTime, &["12:30:00"], &["12:30", "12:30:00.1234567890123"]),
         (
             T::UtcDateOnly,
             &["20261121", "20261231"],
@@ -173,12 +179,29 @@ mod tests {
         (
             T::TzTimeOnly,
             &["07:39", "07:39Z", "02:39-05", "15:39+08", "13:09:10.123+05:30", "07:39:00"],
-            &["7:39", "07:39+5", "07:39+05:3", "07:39z", "07:39+15", "07:39+05:60", "Z", ""],
+            &[
+                "07:39:00.1234567890123Z",
+                "7:39",
+                "07:39+5",
+                "07:39+05:3",
+                "07:39z",
+                "07:39+15",
+                "07:39+05:60",
+                "Z",
+                "",
+            ],
         ),
         (
             T::TzTimestamp,
             &["20060901-07:39Z", "20060901-02:39:00.5-05", "20060901-13:09+05:30"],
-            &["20060931-07:39Z", "20060901", "20060901-", "20060901T07:39Z", "0"],
+            &[
+                "20060901-07:39:00.1234567890123Z",
+                "20060931-07:39Z",
+                "20060901",
+                "20060901-",
+                "20060901T07:39Z",
+                "0",
+            ],
         ),
         (T::Data, &["\x01\x02"], &[]),
         (

@@ -120,8 +120,11 @@ fn last_sound(tail: &[u8], is_whole: bool) -> io::Result<(usize, u64, String)> {
         let start = tail[..end - 1].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         match chained(&tail[start..end - 1]) {
             Ok(line) => return Ok((end, line.n, line.hash.to_owned())),
-            // Whole, and yet not sound: the end of it came to the disk before its beginning did.
-            Err(_) if damaged == 0 && end == tail.len() => damaged = 1,
+            // Whole, and yet not sound: the end of it came to the disk before its beginning did,
+            // which is zeros then. A line without zeros is one that was changed.
+            Err(_) if damaged == 0 && end == tail.len() && tail[start..end].contains(&0) => {
+                damaged = 1;
+            }
             Err(why) => {
                 let why = format!("its last lines were changed: {why}; move the file away");
                 return Err(io::Error::new(ErrorKind::InvalidData, why));
@@ -212,6 +215,25 @@ mod tests {
             assert_eq!(verified(&path).lines, 4, "zeros up to {cut}");
         }
         assert!(fs::read(dir.path().join("audit.torn")).unwrap().len() > 100);
+    }
+
+    /// An edited line never counts as one that a crash has torn.
+    #[test]
+    fn a_change_of_any_byte_of_the_last_line_is_found_at_the_next_start() {
+        let dir = TempDir::new();
+        let path = dir.path().join("audit");
+        let two = with_lines(&path, 2) as usize;
+        with_lines(&path, 1);
+        let sound = fs::read(&path).unwrap();
+        // The end of the line is what a crash may lack.
+        for at in two..sound.len() - 1 {
+            let mut changed = sound.clone();
+            changed[at] = if changed[at] == b'7' { b'8' } else { b'7' };
+            fs::write(&path, &changed).unwrap();
+            let error = AuditFile::open(&path, Timestamp(1)).err().unwrap().to_string();
+            assert!(error.starts_with("its last lines were changed"), "{at}: {error}");
+            assert_eq!(fs::read(&path).unwrap(), changed, "nothing is changed");
+        }
     }
 
     #[test]

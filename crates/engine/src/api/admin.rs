@@ -244,6 +244,32 @@ impl Admin {
         done
     }
 
+    /// Writes into the audit what somebody did that is no action on the engine, such as a log-in,
+    /// or what was refused to somebody. `outcome` is what came of it, or why it was refused.
+    ///
+    /// # Errors
+    /// [`AdminError::Audit`] if the audit does not take it.
+    pub fn note(
+        &self,
+        actor: &Actor,
+        what: &str,
+        outcome: Result<&str, &str>,
+    ) -> Result<(), AdminError> {
+        let Some(audit) = &self.registry.audit else { return Ok(()) };
+        let (step, said) = match outcome {
+            Ok(said) => ("done", ("after", said)),
+            Err(why) => ("refused", ("why", why)),
+        };
+        let (who, from) = (&*actor.who, &*actor.from);
+        let texts = [("who", who), ("from", from), ("what", what), ("step", step), said];
+        let line = Line { at: self.registry.io.now().utc, texts: &texts, of: None };
+        audit.append(&line).map(drop).map_err(|error| {
+            let file = audit.path().display();
+            event!(error, NotInAudit, who, from, what, %error, %file);
+            AdminError::Audit(error)
+        })
+    }
+
     /// Begins new files of all protocol logs now, and of what the program has named by
     /// [`Admin::rotate_also`]; files without a line stay. Returns what was done. Waits for the
     /// thread that writes the logs, for ten seconds at most.

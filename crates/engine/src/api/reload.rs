@@ -6,6 +6,7 @@ use std::fmt;
 use transfix_session::SessionId;
 
 use crate::api::application::Application;
+use crate::api::owner::Owner;
 use crate::drive::outcome::SessionOutcome;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -171,13 +172,25 @@ impl Engine {
             let Some(error) = self.begin(to, id, &mut application) else { continue };
             event!(error, SessionNotBegun, session = %id, %error);
             failed.push((id.clone(), error));
-            // As it was, if it was there.
-            let old = from.sessions.iter().find(|session| session.id() == *id);
-            let old = old.filter(|_| self.begin(from, id, &mut application).is_none());
+            let old = self.begin_again(from, id, &mut application);
             settings.sessions.retain(|session| session.id() != *id);
-            settings.sessions.extend(old.cloned());
+            settings.sessions.extend(old);
         }
         Ok(Reloaded { changes, ended, failed, settings })
+    }
+
+    /// Adds the session again that these settings have. Returns what it runs with now; `None` if
+    /// there was none, or it cannot run.
+    fn begin_again(
+        &mut self,
+        settings: &Settings,
+        id: &SessionId,
+        application: &mut dyn FnMut(&SessionId) -> Box<dyn Application>,
+    ) -> Option<SessionSettings> {
+        let old = settings.sessions.iter().find(|session| session.id() == *id)?;
+        let owner = Owner::of(application(id), id, self.registry());
+        let begun = self.add_again(old, owner);
+        begun.map_err(|error| event!(error, SessionNotBack, session = %id, %error)).ok()
     }
 
     /// Adds the session of these settings. Returns why it could not.

@@ -121,6 +121,19 @@ impl Listening {
         Some(group)
     }
 
+    /// Gives a session what all sessions at its address share: after a failed change it comes back
+    /// to others who have changed.
+    pub(crate) fn adopt_door(&self, settings: &mut SessionSettings) {
+        let known = self.addresses.iter().position(|address| *address == settings.address);
+        let Some(first) = known.map(|at| &self.firsts[at]) else { return };
+        if first.check(settings).is_ok() {
+            return;
+        }
+        let peer = settings.tls.take().map(|tls| tls.peer).unwrap_or_default();
+        settings.tls = first.tls.clone().map(|tls| TlsSettings { peer, ..tls });
+        settings.proxy_protocol_from.clone_from(&first.proxies);
+    }
+
     /// Whether somebody listens at this address, as the settings have it.
     pub(crate) fn listens_at(&self, address: &str) -> bool {
         self.addresses.iter().any(|known| known == address)

@@ -1,5 +1,6 @@
 //! Opens the store that the settings of a session ask for.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use transfix_store::{
@@ -60,6 +61,12 @@ pub(crate) fn open(
         let cut_bytes = recovered.cut_bytes;
         event!(warn, BatchCut, path = %path.display(), cut_bytes);
     }
+    if recovered.note_damaged {
+        // Once: it is written anew.
+        let lock = path.join("lock");
+        event!(error, LockDamaged, lock = %lock.display());
+    }
+    tell_older(&mut store, &path);
     if *keep != RetentionSettings::default() {
         let retention = Retention {
             archive_dir: keep.archive_dir.as_ref().map(|dir| dir.join(settings.folder())),
@@ -75,4 +82,31 @@ pub(crate) fn open(
         });
     }
     Ok(Box::new(store))
+}
+
+/// Reports a store whose numbers are behind those that it was closed with.
+fn tell_older(store: &mut FileStore, path: &Path) {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".numbers");
+    match store.keep_numbers_in(beside.into()) {
+        Ok(None) => {}
+        Ok(Some(had)) => {
+            let (store, has) = (path.display(), store.numbers());
+            let (next_in, next_out) = (has.next_in, has.next_out);
+            let (had_next_in, had_next_out) = (had.next_in, had.next_out);
+            event!(
+                error,
+                StoreOlder,
+                %store,
+                next_in,
+                next_out,
+                had_next_in,
+                had_next_out
+            );
+        }
+        Err(error) => {
+            let store = path.display();
+            event!(warn, NumbersNotKept, %store, %error);
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! Sessions that come and go while the engine runs.
 //!
 //! Invariant: a session that cannot be added leaves nothing behind: no listener, no store that is
-//! open, no thread.
+//! open, no thread. One that ran before and cannot begin with other settings runs again with its
+//! old ones.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,13 +14,14 @@ use transfix_session::{Role, SessionId};
 
 use super::{Engine, connector};
 use crate::affinity;
-use crate::assemble::{check_rules, open, tell_doubts};
+use crate::assemble::{check_rules, open, open_again, tell_doubts};
 use crate::drive::acceptor::Change;
 use crate::drive::bell::{Release, UNDER_WAY};
 use crate::drive::destination::Destination;
 use crate::drive::driven::DrivenSession;
 use crate::drive::listening::{self, Listening};
 use crate::drive::outcome::{Outcome, SessionOutcome};
+use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
 use crate::drive::tls::Door;
 use crate::drive::worker::Worker;
@@ -37,6 +39,10 @@ const LOOK: Duration = Duration::from_millis(1);
 /// How long the end of a listener is waited for.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
+/// Puts a session together.
+type OpenSession =
+    fn(&SessionSettings, Box<dyn Callbacks>, &Arc<Registry>) -> Result<Shared, EngineError>;
+
 impl Engine {
     /// One more session, or a template.
     pub(crate) fn add_with(
@@ -45,13 +51,35 @@ impl Engine {
         owner: Box<dyn Callbacks>,
     ) -> Result<Option<Arc<Shared>>, EngineError> {
         self.check_new(settings)?;
+        self.add_checked(settings, owner, open)
+    }
+
+    /// A session that ran with these settings before, or a template. A store or a log that cannot
+    /// be opened now is opened later, and others at its address decide on TLS and proxies.
+    pub(crate) fn add_again(
+        &mut self,
+        settings: &SessionSettings,
+        owner: Box<dyn Callbacks>,
+    ) -> Result<SessionSettings, EngineError> {
+        let mut settings = settings.clone();
+        self.ways.adopt_door(&mut settings);
+        self.add_checked(&settings, owner, open_again)?;
+        Ok(settings)
+    }
+
+    fn add_checked(
+        &mut self,
+        settings: &SessionSettings,
+        owner: Box<dyn Callbacks>,
+        open: OpenSession,
+    ) -> Result<Option<Arc<Shared>>, EngineError> {
         self.forget_ended_threads();
         let own = &self.registry.certificates;
         let group = match settings.role {
             Role::Acceptor => Some(self.ways.add(settings, &*self.registry.io, own)?),
             Role::Initiator => None,
         };
-        let added = self.add_behind(settings, owner, group);
+        let added = self.add_behind(settings, (owner, open), group);
         self.watch_certificates();
         if added.is_err() {
             // With the listeners that were opened for it.
@@ -140,7 +168,7 @@ impl Engine {
     fn add_behind(
         &mut self,
         settings: &SessionSettings,
-        owner: Box<dyn Callbacks>,
+        (owner, open): (Box<dyn Callbacks>, OpenSession),
         group: Option<usize>,
     ) -> Result<Option<Arc<Shared>>, EngineError> {
         let mut changes = Vec::new();

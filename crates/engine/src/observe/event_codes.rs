@@ -321,6 +321,18 @@ events! {
     ReopeningPanicked = 2213,
         "panicked while it was brought back",
         "Mend the callback; the session is tried again.";
+    LockDamaged = 2214,
+        "the lock file of a store was damaged",
+        "It is written anew. Something else than an engine has changed it: compare the numbers \
+        with the counterparty's, since segments at the end may be missing too.";
+    StoreOlder = 2215,
+        "an older copy of a store is in its place",
+        "It ends at `next_in` and `next_out`; it was closed with `had_next_in` and \
+        `had_next_out`. Stop the engine and put the newer copy back; if it is lost, compare the \
+        numbers with the counterparty's before you trade.";
+    NumbersNotKept = 2216,
+        "the numbers of a store cannot be kept beside it",
+        "`error` says why. An older copy of the store would not be noticed at the next start.";
     CallbackHangs = 2301,
         "a callback has not returned",
         "The named callback waits for something: look where it stands (a debugger, `perf`).";
@@ -382,6 +394,13 @@ events! {
     LogLinesLeftOut = 2506,
         "lines about the log were left out",
         "Nothing: so many lines of one cause were not told.";
+    LogNotOpened = 2507,
+        "the log cannot be opened yet",
+        "`error` says why. The session runs, its lines wait in memory, and the files are opened \
+        as soon as they can be.";
+    LogEndsWithLoss = 2508,
+        "lines of a log were lost at its end",
+        "`error` says why: the session had ended before its files could be opened.";
     CertificateExpired = 2601,
         "our certificate has expired",
         "Counterparties refuse it: have a new one signed, and put it in the place of the old.";
@@ -421,6 +440,13 @@ events! {
     AuditLineTorn = 2708,
         "the last line of the audit file was not whole; it is in FILE.torn",
         "Nothing: a crash has left it, and the chain says so.";
+    SessionNotBack = 2709,
+        "not begun again",
+        "A session could not begin with its new settings, nor with its old ones: `error` says why. \
+        Mend the cause, and reload.";
+    NotInAudit = 2710,
+        "not in the audit: its file takes nothing",
+        "Make room: nobody logs in meanwhile.";
     Latency = 2801,
         "latency",
         "Nothing: `latency_at_stop` wants it.";

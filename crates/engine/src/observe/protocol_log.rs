@@ -4,7 +4,8 @@
 //! it out, masks secrets, and writes.
 //!
 //! Invariants: who sends never waits for the log, calls the system for it, or allocates; what does
-//! not fit is counted, and the file says how much is missing.
+//! not fit is counted, and the file says how much is missing. A session that has ended has no file
+//! open: another one with the same name can begin.
 
 mod file;
 mod ring;
@@ -28,6 +29,7 @@ use crate::observe::event_codes::event;
 use crate::observe::supervised::supervise;
 use crate::settings::ThreadLost;
 use crate::settings::log::LogSettings;
+use file::LogFile;
 use ring::Producer;
 use writer::SessionLog;
 
@@ -36,6 +38,16 @@ pub(crate) use ring::LineKind;
 /// Where a session puts its messages. Each call copies the bytes, and does nothing else.
 pub(crate) struct Tap {
     ring: Producer,
+    door: Arc<Door>,
+}
+
+/// The session has ended: its last lines are written, and its files are closed.
+impl Drop for Tap {
+    fn drop(&mut self) {
+        self.ring.close();
+        self.door.orders.lock().unwrap_or_else(PoisonError::into_inner).closes = true;
+        self.door.bell.notify_one();
+    }
 }
 
 impl Tap {
@@ -118,6 +130,10 @@ struct Orders {
     added: Vec<SessionLog>,
     /// Who wants new files, and hears how many there are, or what went wrong.
     rolls: Vec<SyncSender<Result<usize, String>>>,
+    /// A session has ended.
+    closes: bool,
+    /// Who waits until the files of ended sessions are closed.
+    closed: Vec<SyncSender<()>>,
     ends: bool,
 }
 
@@ -144,10 +160,55 @@ impl ProtocolLogs {
     /// Opens the files of a session, whose names begin with `name`.
     ///
     /// # Errors
-    /// If a file cannot be made, or another process has it open.
+    /// If a file cannot be made, or another session or process has it open.
     pub(crate) fn open(&self, settings: &LogSettings, name: &Path) -> io::Result<Tap> {
-        let (ring, lines) = ring::ring(settings.buffer_bytes);
-        let log = SessionLog::open(settings, name, lines)?;
+        let files = self.open_files(settings, name)?;
+        self.begin((settings, name), files)
+    }
+
+    /// As [`ProtocolLogs::open`]; files that cannot be opened now are opened later, and the lines
+    /// wait. Returns why too.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub(crate) fn open_or_defer(
+        &self,
+        settings: &LogSettings,
+        name: &Path,
+    ) -> io::Result<(Tap, Option<io::Error>)> {
+        match self.open_files(settings, name) {
+            Ok(files) => Ok((self.begin((settings, name), files)?, None)),
+            Err(error) => Ok((self.begin((settings, name), Vec::new())?, Some(error))),
+        }
+    }
+
+    /// Opens the files. A session of the same name that has just ended is waited for.
+    fn open_files(&self, settings: &LogSettings, name: &Path) -> io::Result<Vec<LogFile>> {
+        match writer::open_files(settings, name) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                self.close_ended();
+                writer::open_files(settings, name)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Waits until the files of all sessions that have ended are closed.
+    fn close_ended(&self) {
+        if self.thread.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
+            return;
+        }
+        let (to, closed) = sync_channel(1);
+        self.door.orders.lock().unwrap_or_else(PoisonError::into_inner).closed.push(to);
+        self.door.bell.notify_one();
+        // A disk that takes longer has the files open still.
+        let _ = closed.recv_timeout(CLOSE_MAX);
+    }
+
+    /// Gives the files to the thread, which is started with the first ones.
+    fn begin(&self, of: (&LogSettings, &Path), files: Vec<LogFile>) -> io::Result<Tap> {
+        let (ring, lines) = ring::ring(of.0.buffer_bytes);
+        let log = SessionLog::new(of, files, lines);
         self.door.orders.lock().unwrap_or_else(PoisonError::into_inner).added.push(log);
         self.door.bell.notify_one();
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,7 +232,7 @@ impl ProtocolLogs {
             };
             *thread = Some(thread::Builder::new().name("tfx-log".to_owned()).spawn(run)?);
         }
-        Ok(Tap { ring })
+        Ok(Tap { ring, door: Arc::clone(&self.door) })
     }
 
     /// Begins new files now. Returns how many there are; waits for the thread so long.
@@ -211,6 +272,8 @@ impl Drop for ProtocolLogs {
     }
 }
 
+/// How long the files of sessions that have ended are waited for.
+const CLOSE_MAX: Duration = Duration::from_secs(5);
 /// The pause while a ring fills faster than it should.
 const HURRY: Duration = Duration::from_millis(2);
 
@@ -221,17 +284,22 @@ fn run(door: &Door, logs: &mut Vec<SessionLog>) {
         let pause = if hurries { pause.min(HURRY) } else { pause };
         let orders = door.orders.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = |orders: &mut Orders| {
-            orders.added.is_empty() && orders.rolls.is_empty() && !orders.ends
+            let nothing_asked = orders.rolls.is_empty() && orders.closed.is_empty();
+            orders.added.is_empty() && nothing_asked && !orders.closes && !orders.ends
         };
         let waited = door.bell.wait_timeout_while(orders, pause, idle);
         let (mut orders, _) = waited.unwrap_or_else(PoisonError::into_inner);
         logs.append(&mut orders.added);
         let (ends, rolls) = (orders.ends, std::mem::take(&mut orders.rolls));
+        let closed = std::mem::take(&mut orders.closed);
+        orders.closes = false;
         drop(orders);
         hurries = false;
         for log in &mut *logs {
             hurries |= log.write_all();
         }
+        logs.retain_mut(|log| !log.is_over());
+        closed.iter().for_each(|to| _ = to.try_send(()));
         if !rolls.is_empty() {
             let rolled = roll_all(logs);
             // Who has asked may have gone.

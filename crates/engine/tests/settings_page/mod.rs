@@ -26,13 +26,13 @@ use transfix::{
 
 /// A part of the page: its title, what introduces it, its keys, and the way to them: from
 /// `[[session]]` on, or else from a section of its own.
-struct Part {
+pub(crate) struct Part {
     title: &'static str,
     about: &'static str,
     /// The type that has the keys.
     of: &'static str,
-    keys: &'static [Key],
-    path: &'static [&'static str],
+    pub(crate) keys: &'static [Key],
+    pub(crate) path: &'static [&'static str],
 }
 
 macro_rules! part {
@@ -47,7 +47,7 @@ macro_rules! part {
     };
 }
 
-const PARTS: &[Part] = &[
+pub(crate) const PARTS: &[Part] = &[
     part!(SessionSettings at []: "`[[session]]`",
         "One session. Keys in `[defaults]` hold for all sessions that do not have them."),
     part!(ProtocolConfig at []: "Times, limits, resets",

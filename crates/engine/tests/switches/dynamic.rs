@@ -34,7 +34,7 @@ fn add(engine: &mut Engine, settings: &SessionSettings) -> Result<SessionHandle,
 }
 
 /// Logs on as this counterparty and sends one order. Returns what came.
-fn day(at: SocketAddr, name: &str, seq: u64) -> [String; 2] {
+pub(super) fn day(at: SocketAddr, name: &str, seq: u64) -> [String; 2] {
     let mut wire = Wire::connect(at, BeginString::Fix44);
     wire.send(&format!("35=A|34={seq}|49={name}|98=0|108=30"));
     let logon = wire.next();
@@ -42,7 +42,7 @@ fn day(at: SocketAddr, name: &str, seq: u64) -> [String; 2] {
     [logon, wire.next()]
 }
 
-fn until(mut what: impl FnMut() -> bool) {
+pub(super) fn until(mut what: impl FnMut() -> bool) {
     let end = clock::monotonic_ns() + LONG.as_nanos() as u64;
     while !what() {
         assert!(clock::monotonic_ns() < end, "it has not come about");

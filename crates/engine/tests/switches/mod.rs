@@ -25,6 +25,7 @@ mod own_store;
 mod pool;
 mod pressure;
 mod queue;
+mod reload;
 mod reopening;
 mod templates;
 mod told;

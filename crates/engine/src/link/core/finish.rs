@@ -43,6 +43,8 @@ impl Core {
             // store.
             drop(self.journal.retire());
         }
+        // Its files are free then, also while somebody has a handle of the session.
+        self.log = None;
     }
 
     /// Whether the application has had all that it was handed, and the store has made safe what it

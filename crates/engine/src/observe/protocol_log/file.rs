@@ -215,6 +215,19 @@ impl LogFile {
         }
     }
 
+    /// Writes what waits, and lets others open the file; nothing may be added any more.
+    pub(super) fn close(&mut self) {
+        self.write();
+        // At once, even if a child process that was just started has the file as well.
+        let _ = self.file.unlock();
+    }
+
+    /// Whether no closed file is being compressed.
+    pub(super) fn is_settled(&mut self) -> bool {
+        self.settle_compressed(false);
+        self.compressing.is_empty()
+    }
+
     fn tell_counts(&self, counts: Vec<(&'static str, u64)>) {
         for (what, left_out) in counts {
             let file = self.base.display();
@@ -277,9 +290,7 @@ struct Closed {
 
 impl Drop for LogFile {
     fn drop(&mut self) {
-        self.write();
-        // At once, even if a child process that was just started has the file as well.
-        let _ = self.file.unlock();
+        self.close();
         self.settle_compressed(true);
         let rest = self.repeats.take_rest();
         self.tell_counts(rest);

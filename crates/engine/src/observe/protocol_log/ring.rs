@@ -4,7 +4,7 @@
 //! published the consumer sees whole.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use transfix_codec::Timestamp;
 
@@ -43,6 +43,8 @@ struct Ring {
     tail: Apart,
     /// Lines that did not fit and were not told yet: inbound, outbound.
     lost: [Apart; 2],
+    /// The producer pushes nothing more.
+    closed: AtomicBool,
 }
 
 /// A ring of at least so many bytes, and its two ends.
@@ -54,6 +56,7 @@ pub(super) fn ring(bytes: usize) -> (Producer, Consumer) {
         head: Apart::default(),
         tail: Apart::default(),
         lost: Default::default(),
+        closed: AtomicBool::new(false),
     });
     (Producer { ring: Arc::clone(&ring), head: 0, tail: 0 }, Consumer { ring, tail: 0 })
 }
@@ -68,6 +71,11 @@ pub(super) struct Producer {
 }
 
 impl Producer {
+    /// Says that nothing more will be pushed.
+    pub(super) fn close(&self) {
+        self.ring.closed.store(true, Ordering::Release);
+    }
+
     /// Copies a line into the ring. Returns 1 if there was no room and it is lost, else 0.
     #[inline]
     pub(super) fn push(&mut self, time: Timestamp, kind: LineKind, bytes: &[u8]) -> u64 {
@@ -113,6 +121,11 @@ pub(super) struct Consumer {
 }
 
 impl Consumer {
+    /// Whether the producer is closed. All that it has pushed is seen after a `true`.
+    pub(super) fn is_closed(&self) -> bool {
+        self.ring.closed.load(Ordering::Acquire)
+    }
+
     /// Words published and not taken, and how many there is room for.
     pub(super) fn fill(&self) -> (u64, u64) {
         let head = self.ring.head.0.load(Ordering::Acquire);

@@ -3,7 +3,7 @@
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use transfix_codec::{Tag, shown};
@@ -13,46 +13,106 @@ use super::ring::{Consumer, LineKind};
 use crate::clock;
 use crate::observe::mask;
 use crate::settings::log::{LogDirection, LogSettings};
+use crate::observe::event_codes::event;
+
+/// The pause between two tries to open files.
+const OPEN_AGAIN_NS: u64 = 1_000_000_000;
 
 /// What the thread of the logs has of a session.
 pub(super) struct SessionLog {
     lines: Consumer,
-    /// One for each direction, or one for both.
+    /// One for each direction, or one for both; empty while they cannot be opened.
     files: Vec<LogFile>,
+    /// Where the files are, for a later try.
+    place: (LogSettings, PathBuf),
+    /// When files that could not be opened are tried again, on the monotonic clock.
+    open_ns: u64,
+    /// The session has ended, and its files are free for another one.
+    is_closed: bool,
     mask: Vec<Tag>,
     line: Vec<u8>,
     pub(super) pause: Duration,
 }
 
+/// Opens the files of a session: one for each direction, or one for both.
+pub(super) fn open_files(settings: &LogSettings, name: &Path) -> io::Result<Vec<LogFile>> {
+    // What counterparties say to each other is nobody else's.
+    DirBuilder::new().recursive(true).mode(0o700).create(&settings.dir)?;
+    let rolling = Rolling {
+        bytes_max: settings.roll_bytes,
+        every_h: settings.roll_every_h,
+        kept_max: settings.rolled_files_max,
+        compresses: settings.compress,
+    };
+    let endings: &[&str] = match settings.direction {
+        LogDirection::Files => &["in", "out"],
+        LogDirection::Words => &["messages"],
+    };
+    let open = |ending: &&str| {
+        let mut base = settings.dir.join(name).into_os_string();
+        base.push(".");
+        base.push(ending);
+        LogFile::open(base.into(), rolling)
+    };
+    endings.iter().map(open).collect()
+}
+
 impl SessionLog {
-    pub(super) fn open(settings: &LogSettings, name: &Path, lines: Consumer) -> io::Result<Self> {
-        // What counterparties say to each other is nobody else's.
-        DirBuilder::new().recursive(true).mode(0o700).create(&settings.dir)?;
-        let rolling = Rolling {
-            bytes_max: settings.roll_bytes,
-            every_h: settings.roll_every_h,
-            kept_max: settings.rolled_files_max,
-            compresses: settings.compress,
-        };
-        let endings: &[&str] = match settings.direction {
-            LogDirection::Files => &["in", "out"],
-            LogDirection::Words => &["messages"],
-        };
-        let open = |ending: &&str| {
-            let mut base = settings.dir.join(name).into_os_string();
-            base.push(".");
-            base.push(ending);
-            LogFile::open(base.into(), rolling)
-        };
-        let files = endings.iter().map(open).collect::<io::Result<_>>()?;
+    /// Over these files; without any, they are opened as soon as they can be.
+    pub(super) fn new(
+        (settings, name): (&LogSettings, &Path),
+        files: Vec<LogFile>,
+        lines: Consumer,
+    ) -> Self {
         let mask = settings.mask.iter().map(|tag| Tag(*tag)).collect();
         let pause = Duration::from_millis(settings.write_every_ms.into());
-        Ok(Self { lines, files, mask, line: Vec::new(), pause })
+        let place = (settings.clone(), name.to_owned());
+        let (line, open_ns) = (Vec::new(), 0);
+        Self { lines, files, place, open_ns, is_closed: false, mask, line, pause }
+    }
+
+    /// Whether the files are open, or can be opened now.
+    fn has_files(&mut self) -> bool {
+        let now_ns = clock::monotonic_ns();
+        if self.files.is_empty() && !self.is_closed && now_ns >= self.open_ns {
+            self.open_ns = now_ns.saturating_add(OPEN_AGAIN_NS);
+            // The reason was reported when the session began.
+            self.files = open_files(&self.place.0, &self.place.1).unwrap_or_default();
+        }
+        !self.files.is_empty()
+    }
+
+    /// Whether the session has ended and nothing is left to do: the log is to be forgotten.
+    pub(super) fn is_over(&mut self) -> bool {
+        self.is_closed && self.files.iter_mut().all(LogFile::is_settled)
+    }
+
+    /// Writes the last lines of a session that has ended, and lets other sessions have its files.
+    fn close(&mut self) {
+        self.is_closed = true;
+        if self.files.is_empty() && self.lines.fill().0 > 0 {
+            let file = self.place.0.dir.join(&self.place.1);
+            let (file, error) = (file.display(), "the files could not be opened");
+            event!(error, LogEndsWithLoss, %file, error);
+        }
+        self.files.iter_mut().for_each(LogFile::close);
     }
 
     /// Writes all that waits. Returns whether more came than should in one pause.
     pub(super) fn write_all(&mut self) -> bool {
+        // Asked first: whatever a closed ring has is taken below.
+        let is_last = !self.is_closed && self.lines.is_closed();
         let (waiting, capacity) = self.lines.fill();
+        if self.has_files() {
+            self.take_lines();
+        }
+        if is_last {
+            self.close();
+        }
+        !self.files.is_empty() && waiting > capacity / 4
+    }
+
+    fn take_lines(&mut self) {
         while let Some((time, kind)) = self.lines.pop(&mut self.line) {
             if kind == LineKind::Garbled {
                 mask::mask_garbled(&mut self.line, &self.mask);
@@ -78,12 +138,13 @@ impl SessionLog {
             }
         }
         self.files.iter_mut().for_each(LogFile::write);
-        waiting > capacity / 4
     }
 
     /// Begins new files where there are lines: whether it did, or why it did not.
     pub(super) fn roll(&mut self) -> Vec<Result<bool, String>> {
-        self.files.iter_mut().map(LogFile::roll_now).collect()
+        // Those of a session that has ended may be another one's by now.
+        let files = self.files.iter_mut().filter(|_| !self.is_closed);
+        files.map(LogFile::roll_now).collect()
     }
 }
 

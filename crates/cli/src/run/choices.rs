@@ -1,0 +1,360 @@
+//! For which targets a message was chosen, kept in a file before the first of them gets it: so a
+//! gateway that was killed knows where a message may be.
+//!
+//! Each session that messages come from has a file beside its store, `NAME.choices`, with a line
+//! for each choice and one for each copy that got its number. What has become of a choice, the
+//! store of its target tells at the next start.
+//!
+//! Invariants: no target has a message whose choice is not in the file; the file and the one before
+//! it, `NAME.choices.old`, have more choices than a session can have messages under way.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use transfix::store::lines;
+use transfix::{Durability, Sent, SessionHandle, SessionId, SessionSettings, Settings, clock};
+
+use super::mark::mark;
+use super::stored::{self, StoredCopies};
+
+/// Choices in a file at least, before the next one is begun.
+const CHOICES_MIN: usize = 10_000;
+/// A choice is nobody else's business.
+const MODE: u32 = 0o600;
+
+/// What tells a message of a session apart from all others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Incoming {
+    /// MsgSeqNum(34).
+    pub(super) seq: u64,
+    /// SendingTime(52) of the first time.
+    pub(super) sent: Vec<u8>,
+    /// Of the fields that stay the same when it is sent again.
+    pub(super) mark: u64,
+}
+
+/// A target as the file has it, and for a session the number that its next message has.
+type ChosenTarget = (String, Option<u64>);
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    /// These targets are going to get the message.
+    Choice {
+        message: Incoming,
+        /// One of several: choices before did not reach their targets.
+        alone: bool,
+        to: Vec<ChosenTarget>,
+        /// Of the copy that a session sends.
+        copy: u64,
+        /// UTC nanoseconds since 1970.
+        at_ns: u64,
+    },
+    /// The copy for this session has this number.
+    Numbered { seq: u64, to: String, number: u64 },
+}
+
+/// What has become of a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// The target has the message for good.
+    Has,
+    /// The target may have it.
+    Unknown,
+    /// The target does not have it, and never had.
+    Nowhere,
+}
+
+/// The targets of a message that a process of before has chosen, each with what has become of it.
+pub(super) type Fates = Vec<(String, Fate)>;
+
+/// All choices of a gateway. A clone is the same.
+#[derive(Clone, Default)]
+pub(super) struct Choices(Arc<All>);
+
+#[derive(Default)]
+struct All {
+    /// By the path of the store of the session that messages come from.
+    files: Mutex<HashMap<PathBuf, Arc<Mutex<ChoiceFile>>>>,
+    /// What processes of before have chosen, by the name of that store.
+    before: HashMap<String, HashMap<u64, (Incoming, Fates)>>,
+}
+
+impl Choices {
+    /// Reads what was chosen before, and looks into the stores of the targets.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read.
+    pub(super) fn read(settings: &Settings) -> Result<Self, String> {
+        let dirs: BTreeSet<_> = settings.sessions.iter().map(|one| &one.store.store_dir).collect();
+        let mut chosen = BTreeMap::new();
+        for dir in dirs {
+            let failed = |error| format!("choices in {}: {error}", dir.display());
+            read_all(dir, &mut chosen).map_err(failed)?;
+        }
+        let before = resolve(chosen, settings);
+        Ok(Self(Arc::new(All { before, ..All::default() })))
+    }
+
+    /// What has become of a message of this session that a process of before had.
+    pub(super) fn before(&self, from: &SessionSettings, message: &Incoming) -> Option<&Fates> {
+        let of_session = self.0.before.get(&file_name(&from.store_path())?)?;
+        of_session.get(&message.seq).filter(|(known, _)| known == message).map(|(_, fates)| fates)
+    }
+
+    /// The file of a session whose messages are passed on; `None` if that keeps nothing on a disk:
+    /// after a restart nobody could tell its messages apart.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub(super) fn of(&self, from: &SessionSettings) -> io::Result<Option<OpenChoices>> {
+        if from.store.durability == Durability::Memory {
+            return Ok(None);
+        }
+        let path = from.store_path();
+        let mut files = self.0.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = match files.get(&path) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let file = Arc::new(Mutex::new(ChoiceFile::open(&path, from)?));
+                files.insert(path, Arc::clone(&file));
+                file
+            }
+        };
+        Ok(Some(OpenChoices(known)))
+    }
+}
+
+/// The choices of one session. A clone is the same.
+#[derive(Clone)]
+pub(super) struct OpenChoices(Arc<Mutex<ChoiceFile>>);
+
+/// What is written before a message is given to its targets.
+pub(super) struct Choice<'c> {
+    pub(super) message: &'c Incoming,
+    /// One target of several.
+    pub(super) alone: bool,
+    /// Names of the targets, and the sessions among them.
+    pub(super) to: Vec<(String, Option<SessionHandle>)>,
+    /// Of the copy that a session sends.
+    pub(super) copy: u64,
+}
+
+impl OpenChoices {
+    /// Keeps a choice. If a target survives a loss of power, so does the choice.
+    ///
+    /// # Errors
+    /// Then no target may get the message.
+    pub(super) fn choose(&self, choice: Choice<'_>) -> io::Result<()> {
+        let is_power = |to: &SessionHandle| to.settings().store.durability == Durability::Power;
+        let syncs = choice.to.iter().any(|(_, to)| to.as_ref().is_some_and(is_power));
+        let to = choice.to.into_iter();
+        let to = to.map(|(name, to)| (name, to.map(|to| to.next_numbers().1))).collect();
+        let at_ns = clock::now().utc.0.unsigned_abs();
+        let (message, alone, copy) = (choice.message.clone(), choice.alone, choice.copy);
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        file.add(&Line::Choice { message, alone, to, copy, at_ns }, syncs)
+    }
+
+    /// Keeps the number of a copy; called when it has one.
+    pub(super) fn numbered(&self, seq: u64, to: &SessionId) -> impl FnOnce(Sent) + use<> {
+        let (own, to) = (self.clone(), to.to_string());
+        move |sent| {
+            let (Sent::Direct(number) | Sent::Stored(number)) = sent else { return };
+            let mut file = own.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // Without it the copy is sought by its fields.
+            let _ = file.add(&Line::Numbered { seq, to, number }, false);
+        }
+    }
+}
+
+/// The file that is written.
+struct ChoiceFile {
+    path: PathBuf,
+    file: File,
+    choices: usize,
+    choices_max: usize,
+}
+
+impl ChoiceFile {
+    fn open(store: &Path, from: &SessionSettings) -> io::Result<Self> {
+        let path = beside(store, "choices");
+        if let Some(dir) = path.parent() {
+            fs::create_dir_all(dir)?;
+        }
+        let (file, bytes) = lines::open(&path, MODE)?;
+        // What is there counts as full, so that the files do not grow from start to start.
+        let choices_max = from.application.messages_max.max(CHOICES_MIN);
+        let choices = if bytes == 0 { 0 } else { choices_max };
+        Ok(Self { path, file, choices, choices_max })
+    }
+
+    fn add(&mut self, line: &Line, syncs: bool) -> io::Result<()> {
+        let is_choice = matches!(line, Line::Choice { .. });
+        if is_choice && self.choices >= self.choices_max {
+            self.begin_next()?;
+        }
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        let before = self.file.metadata()?.len();
+        let written = self.file.write_all(&text);
+        let written = written.and_then(|()| if syncs { self.file.sync_data() } else { Ok(()) });
+        if written.is_err() {
+            // Half a line would stand before the next one.
+            self.file.set_len(before)?;
+        }
+        self.choices += usize::from(is_choice);
+        written
+    }
+
+    fn begin_next(&mut self) -> io::Result<()> {
+        let mut old = self.path.clone().into_os_string();
+        old.push(".old");
+        fs::rename(&self.path, old)?;
+        (self.file, _) = lines::open(&self.path, MODE)?;
+        self.choices = 0;
+        Ok(())
+    }
+}
+
+fn beside(store: &Path, ending: &str) -> PathBuf {
+    let mut path = store.as_os_str().to_owned();
+    path.push(".");
+    path.push(ending);
+    path.into()
+}
+
+fn file_name(path: &Path) -> Option<String> {
+    Some(path.file_name()?.to_string_lossy().into_owned())
+}
+
+/// A choice of a process of before.
+#[derive(Debug)]
+struct Chosen {
+    message: Incoming,
+    to: BTreeMap<String, ChosenBefore>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ChosenBefore {
+    /// The number that the next message of the target had.
+    next: Option<u64>,
+    copy: u64,
+    at_ns: u64,
+    /// The number of the copy.
+    number: Option<u64>,
+}
+
+/// By the name of the store of the session that it came on, and its number.
+type AllChosen = BTreeMap<String, BTreeMap<u64, Chosen>>;
+
+/// Reads the files of a directory.
+fn read_all(dir: &Path, chosen: &mut AllChosen) -> io::Result<()> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        let Some(name) = file_name(&path) else { continue };
+        let Some(store) = name.strip_suffix(".choices") else { continue };
+        let of_store = chosen.entry(store.to_owned()).or_default();
+        for path in [beside(&path, "old"), path] {
+            match fs::read(&path) {
+                Ok(text) => read_one(&text, of_store),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the lines of a file. The last one may be torn: its message went nowhere.
+fn read_one(text: &[u8], chosen: &mut BTreeMap<u64, Chosen>) {
+    for line in text.split(|byte| *byte == b'\n') {
+        let Ok(line) = serde_json::from_slice(line) else { continue };
+        match line {
+            Line::Choice { message, alone, to, copy, at_ns } => {
+                let seq = message.seq;
+                let known = chosen.remove(&seq).filter(|known| known.message == message);
+                let mut all = known.map(|known| known.to).unwrap_or_default();
+                if alone {
+                    all.retain(|name, _| to.iter().any(|(chosen, _)| chosen == name));
+                }
+                for (name, next) in to {
+                    let new = ChosenBefore { next, copy, at_ns, number: None };
+                    // Of a second try both copies count, so the first place does.
+                    all.entry(name).or_insert(new);
+                }
+                chosen.insert(seq, Chosen { message, to: all });
+            }
+            Line::Numbered { seq, to, number } => {
+                let known = chosen.get_mut(&seq).and_then(|known| known.to.get_mut(&to));
+                if let Some(known) = known {
+                    known.number = Some(number);
+                }
+            }
+        }
+    }
+}
+
+/// Looks into the stores of the targets.
+fn resolve(
+    chosen: AllChosen,
+    settings: &Settings,
+) -> HashMap<String, HashMap<u64, (Incoming, Fates)>> {
+    // From where on each store is looked into, and which numbers are those of a known message.
+    let mut wanted: HashMap<String, (u64, BTreeSet<u64>)> = HashMap::new();
+    for (name, to) in chosen.values().flat_map(BTreeMap::values).flat_map(|one| &one.to) {
+        if let Some(next) = to.next {
+            let (least, taken) = wanted.entry(name.clone()).or_insert((next, BTreeSet::new()));
+            *least = next.min(*least);
+            taken.extend(to.number);
+        }
+    }
+    let added = stored::added_tags(settings);
+    let found = wanted.into_iter().map(|(name, (least, taken))| {
+        let copies = stored::store_of(settings, &name)
+            .and_then(|path| StoredCopies::read(&path, least, &added).ok());
+        (name, (copies, taken))
+    });
+    let mut found: HashMap<String, (Option<StoredCopies>, BTreeSet<u64>)> = found.collect();
+    let mut fate = |(name, to): (String, ChosenBefore)| {
+        let known =
+            found.get_mut(&name).and_then(|(copies, taken)| Some((copies.as_ref()?, taken)));
+        let fate = known.map_or(Fate::Unknown, |(copies, taken)| fate_of(to, copies, taken));
+        (name, fate)
+    };
+    let of_session = |one: BTreeMap<u64, Chosen>, fate: &mut dyn FnMut(_) -> _| {
+        let resolved = one.into_iter().map(|(seq, Chosen { message, to })| {
+            (seq, (message, to.into_iter().map(&mut *fate).collect()))
+        });
+        resolved.collect()
+    };
+    chosen.into_iter().map(|(name, one)| (name, of_session(one, &mut fate))).collect()
+}
+
+/// What has become of a copy for a session, by its store.
+fn fate_of(to: ChosenBefore, copies: &StoredCopies, taken: &mut BTreeSet<u64>) -> Fate {
+    if copies.was_reset_since(to.at_ns) {
+        // It may have gone out under a number that is another message's now.
+        return Fate::Unknown;
+    }
+    let found = match to.number {
+        Some(number) => copies.is(number, to.copy),
+        // Killed before the number was kept.
+        None => copies.numbers(to.copy, to.next.unwrap_or(0)).any(|number| taken.insert(number)),
+    };
+    if found { Fate::Has } else { Fate::Nowhere }
+}
+
+/// What stands for the fields of a message that stay the same when it is sent again.
+pub(super) fn mark_of_incoming(bytes: &[u8]) -> u64 {
+    mark(&stored::lasting_fields(bytes, &BTreeSet::new()))
+}

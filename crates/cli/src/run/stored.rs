@@ -1,0 +1,112 @@
+//! Copies of messages in the store of a target, found by their fields.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use transfix::store::journal::{self, Direction, Event};
+use transfix::store::{Kind, StoreError};
+use transfix::{Durability, Settings, Tag, tag};
+
+use super::copy::is_of_its_session;
+use super::mark::mark;
+use super::written::named;
+
+/// What a session has sent since some number.
+pub(super) struct StoredCopies {
+    /// Numbers by what stands for the fields.
+    by_copy: HashMap<u64, Vec<u64>>,
+    by_number: BTreeMap<u64, u64>,
+    /// When its numbers were reset last, of what was read.
+    reset_ns: Option<u64>,
+}
+
+impl StoredCopies {
+    /// Reads a store back to this number. `added`: fields that sessions add to what they send.
+    ///
+    /// # Errors
+    /// If the store cannot be read: then nobody knows what it has.
+    pub(super) fn read(dir: &Path, least: u64, added: &BTreeSet<Tag>) -> Result<Self, StoreError> {
+        let (mut by_number, mut reset_ns) = (BTreeMap::new(), None);
+        for segment in journal::segments(dir)?.iter().rev() {
+            let mut first = None;
+            for entry in journal::read_file(segment)? {
+                let entry = entry?;
+                if entry.event == Event::Reset {
+                    reset_ns = reset_ns.max(Some(entry.time_ns));
+                }
+                let Some((Direction::Outbound, message)) = entry.message() else { continue };
+                first = first.or(Some(message.seq));
+                if message.kind == Kind::Application && message.seq >= least {
+                    let copy = mark(&lasting_fields(&message.bytes, added));
+                    by_number.entry(message.seq).or_insert(copy);
+                }
+            }
+            if first.is_some_and(|first| first < least) {
+                break;
+            }
+        }
+        let mut by_copy: HashMap<u64, Vec<u64>> = HashMap::new();
+        for (number, copy) in &by_number {
+            by_copy.entry(*copy).or_default().push(*number);
+        }
+        Ok(Self { by_copy, by_number, reset_ns })
+    }
+
+    pub(super) fn was_reset_since(&self, at_ns: u64) -> bool {
+        self.reset_ns.is_some_and(|reset_ns| reset_ns >= at_ns)
+    }
+
+    /// Whether this number is that of this copy.
+    pub(super) fn is(&self, number: u64, copy: u64) -> bool {
+        self.by_number.get(&number) == Some(&copy)
+    }
+
+    /// The numbers that such a copy has, from this one on.
+    pub(super) fn numbers(&self, copy: u64, least: u64) -> impl Iterator<Item = u64> {
+        let numbers = self.by_copy.get(&copy).into_iter().flatten().copied();
+        numbers.filter(move |number| *number >= least)
+    }
+}
+
+/// The store of a target, if it keeps one on a disk that tells everything.
+pub(super) fn store_of(settings: &Settings, name: &str) -> Option<PathBuf> {
+    settings.sessions.iter().find_map(|session| {
+        let id = named(&session.id(), name)?;
+        let keeps = session.store.durability != Durability::Memory
+            && session.store.keep_outbound
+            && !session.failover.own_store;
+        let mut own = session.clone();
+        own.target_comp_id = id.target_comp_id.to_string();
+        keeps.then(|| own.store_path())
+    })
+}
+
+/// Fields that sessions add to all that they send.
+pub(super) fn added_tags(settings: &Settings) -> BTreeSet<Tag> {
+    let of_session = settings.sessions.iter().map(|session| &session.protocol);
+    of_session
+        .flat_map(|own| own.header_fields.iter().chain(&own.body_fields))
+        .map(|f| f.0)
+        .collect()
+}
+
+/// The fields of a message, or of a part of one, that stay the same whenever and wherever it is
+/// sent: not those of its session, PossResend(97), the number that a reject names, and these.
+pub(super) fn lasting_fields(bytes: &[u8], left_out: &BTreeSet<Tag>) -> Vec<u8> {
+    let mut lasting = Vec::with_capacity(bytes.len());
+    for field in bytes.split_inclusive(|byte| *byte == 1) {
+        let digits = field.iter().take_while(|byte| byte.is_ascii_digit());
+        let number = digits.fold(0_u32, |number, digit| {
+            number.wrapping_mul(10).wrapping_add(u32::from(digit - b'0'))
+        });
+        let own = Tag(number);
+        let is_left_out = is_of_its_session(own)
+            || own == tag::POSS_RESEND
+            || own == tag::REF_SEQ_NUM
+            || left_out.contains(&own);
+        if !is_left_out {
+            lasting.extend_from_slice(field);
+        }
+    }
+    lasting
+}
