@@ -32,6 +32,7 @@ mod adding;
 mod answer;
 mod app;
 pub mod client;
+mod connection;
 mod events;
 mod filter;
 mod fix;
@@ -41,6 +42,7 @@ mod logins;
 mod metrics;
 mod order;
 mod page;
+mod places;
 #[cfg(feature = "rig")]
 pub mod rig;
 mod routes;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -23,13 +23,12 @@ use crate::access::{Access, COOKIE, from};
 use crate::adding;
 use crate::answer::{Input, Named, Refusal, Wanted};
 use crate::app::{App, blocking, in_place};
+use crate::connection::whole;
 use crate::filter::EventFilter;
 use crate::shown::{details, moment, session};
 use crate::users::{NOBODY, Role};
 use crate::{health, journals, metrics, page};
 
-/// The longest body of a request.
-const BODY_MAX: usize = 64 << 10;
 /// The most events or lines of the audit in one answer.
 const LINES_MAX: usize = 1_000;
 /// How long events are passed on for one request.
@@ -79,7 +78,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     all.merge(page::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .layer(middleware::from_fn(whole))
         .layer(middleware::from_fn(secured))
         .with_state(app)
 }

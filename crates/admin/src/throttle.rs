@@ -61,7 +61,7 @@ impl Throttle {
 }
 
 /// Of IPv6 a source has a whole network.
-fn network(source: IpAddr) -> IpAddr {
+pub(crate) fn network(source: IpAddr) -> IpAddr {
     match source.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((u128::from(address) & !u128::from(u64::MAX)).into()),
         address @ IpAddr::V4(_) => address,
