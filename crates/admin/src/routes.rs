@@ -1,5 +1,6 @@
 //! What can be asked, and who may ask it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use crate::app::{App, blocking, in_place};
 use crate::connection::whole;
 use crate::filter::EventFilter;
 use crate::shown::{details, moment, session};
+use crate::throttle::Wait;
 use crate::users::{NOBODY, Role};
 use crate::{health, journals, metrics, page};
 
@@ -123,30 +125,34 @@ async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusa
     let request = Request::from_parts(parts, body);
     let input = <Input<Credentials> as axum::extract::FromRequest<_>>::from_request(request, &app);
     let Input(Credentials { name, password }) = input.await?;
-    let wait = |wait: Duration| {
-        let seconds = wait.as_secs() + 1;
-        Refusal::later(format!("too many wrong passwords; try again in {seconds} s"), seconds)
+    let may = |wait: Wait| match wait {
+        Wait::No => Ok(Duration::ZERO),
+        Wait::Here(time) => Ok(time),
+        Wait::Refused(left) => {
+            let seconds = left.as_secs() + 1;
+            let why = format!("too many wrong passwords; try again in {seconds} s");
+            Err(Refusal::later(why, seconds))
+        }
     };
-    if let Some(left) = app.throttle.wait(source, clock::monotonic_ns()) {
-        return Err(wait(left));
-    }
+    let time = may(app.throttle.wait(source, &name, clock::monotonic_ns()))?;
+    tokio::time::sleep(time).await;
     let place = app.limits.check().await?;
     // Others of this source may have failed meanwhile.
-    if let Some(left) = app.throttle.wait(source, clock::monotonic_ns()) {
-        return Err(wait(left));
-    }
+    may(app.throttle.wait(source, &name, clock::monotonic_ns()))?;
     let users = app.users.now();
     let user = users.users.iter().find(|user| user.name == name).cloned();
     let hash = user.as_ref().map_or(NOBODY, |user| &*user.password_hash).to_owned();
-    let is_right = in_place(place, move || transfix::is_password_of(&hash, &password)).await?;
+    let of_check = Arc::clone(&app);
+    let is_right = in_place(place, move || of_check.admin.is_password_of(&hash, &password)).await?;
+    let is_right = is_right.map_err(|error| Refusal::failed(error.to_string()))?;
+    let known = user.as_ref().map(|user| user.name.clone());
     let Some(user) = user.filter(|user| is_right && user.may_come_from(source)) else {
-        app.throttle.failed(source, clock::monotonic_ns());
-        let user = name.escape_debug();
-        tracing::warn!(%user, peer = %source, "a log-in to the administration failed");
+        app.throttle.failed(source, &name, clock::monotonic_ns());
+        tell_failed(known.as_deref(), source);
         return Err(Refusal::new(StatusCode::UNAUTHORIZED, "the name or the password is wrong"));
     };
-    app.throttle.succeeded(source);
     let now_ns = clock::monotonic_ns();
+    app.throttle.succeeded(source, &name, now_ns);
     let begun = app.logins.begin(&user.name, &user.password_hash, now_ns);
     let (cookie, login) = begun.map_err(|error| Refusal::failed(error.to_string()))?;
     tracing::info!(user = user.name, peer = %source, "logged in to the administration");
@@ -154,6 +160,13 @@ async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusa
     let cookie = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/{secure}");
     let body = json!({ "name": user.name, "role": user.role.as_str(), "csrf": login.csrf });
     Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())
+}
+
+/// Reports a log-in that failed. A name that no user has may be a password, typed in the wrong
+/// place: it is not written.
+pub(crate) fn tell_failed(known: Option<&str>, source: IpAddr) {
+    let user = known.unwrap_or("a name that no user has");
+    tracing::warn!(%user, peer = %source, "a log-in to the administration failed");
 }
 
 async fn log_out(State(app): Shared, access: Access) -> Result<Response, Refusal> {

@@ -125,7 +125,6 @@ impl AdminServer {
             throttle: Arc::clone(&throttle),
             own: extras.own_commands,
             attendance: Arc::default(),
-            checking: Mutex::default(),
             limits: Arc::clone(&limits),
         };
         let fix = settings.fix.as_ref().map(|fix| FixServer::start(settings, fix, desk));

@@ -148,6 +148,16 @@ impl Admin {
         self.registry.all().into_iter().map(SessionHandle::of).collect()
     }
 
+    /// Whether it is the Argon2 hash of this password, as a PHC string. All such checks of an
+    /// engine, with those of Password(554) at a Logon(A), are done one after the other, in a thread
+    /// of a low priority and in the same memory: guesses cost the sessions little. Waits for it.
+    ///
+    /// # Errors
+    /// If the system has no further thread: nothing was checked.
+    pub fn is_password_of(&self, hash: &str, password: &str) -> io::Result<bool> {
+        self.registry.is_password_of(hash, password)
+    }
+
     /// A handle to this session.
     #[must_use]
     pub fn handle(&self, id: &SessionId) -> Option<SessionHandle> {
