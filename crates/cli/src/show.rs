@@ -7,10 +7,12 @@ use transfix::dictionary::{Dictionary, standard};
 use transfix::print;
 use transfix::{ApplVerId, BeginString, Direction, Mask, Message, Timestamp};
 
-/// Prints a line for the user.
+use crate::foreign;
+
+/// Prints a line for the user, whoever has written a part of it.
 pub(crate) fn say(text: &str) {
     // A closed pipe is no reason to stop trading.
-    let _ = writeln!(std::io::stdout(), "{text}");
+    let _ = writeln!(std::io::stdout(), "{}", foreign::lines(text));
 }
 
 /// `1 message`, `2 messages`.
@@ -82,7 +84,7 @@ impl Show {
     /// One line of plain text.
     pub(crate) fn line(&mut self, text: &str) {
         if let Some(sink) = &mut self.sink {
-            return sink(format!("{}{text}\n", self.prefix));
+            return sink(format!("{}{}\n", self.prefix, foreign::lines(text)));
         }
         say(&format!("{}{text}", self.prefix));
     }

@@ -3,10 +3,12 @@
 use comfy_table::{Table, presets};
 use serde_json::Value;
 
+use crate::foreign::Foreign;
+
 fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => Foreign(text).to_string(),
         Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
         other => other.to_string(),
     }
@@ -35,7 +37,7 @@ pub(super) fn sessions(sessions: &[Value]) -> String {
         let end = &one["last_end"];
         let end = match end["text"].as_str().unwrap_or_default() {
             "" => text(&end["reason"]),
-            said => format!("{}: {said}", text(&end["reason"])),
+            said => format!("{}: {}", text(&end["reason"]), Foreign(said)),
         };
         let problem = match one["enabled"] == false {
             true => "logged out by hand".to_owned(),
@@ -106,7 +108,7 @@ pub(super) fn messages(answer: &Value) -> String {
     for one in rows(answer, "messages") {
         let at = text(&one["at"]);
         match one["note"].as_str() {
-            Some(note) => all += &format!("{at}     -- {note}\n"),
+            Some(note) => all += &format!("{at}     -- {}\n", Foreign(note)),
             None => {
                 let (direction, bytes) = (text(&one["direction"]), text(&one["text"]));
                 all += &format!("{at} {direction:>3} {bytes}\n");
@@ -123,7 +125,7 @@ pub(super) fn event(event: &Value) -> String {
     let fields = event["fields"].as_object().into_iter().flatten();
     let fields: String = fields.map(|(name, value)| format!(" {name}={}", text(value))).collect();
     let session = match event["session"].as_str() {
-        Some(session) => format!(" {session}"),
+        Some(session) => format!(" {}", Foreign(session)),
         None => String::new(),
     };
     let [at, level, code, what] = ["at", "level", "code", "text"].map(|name| text(&event[name]));

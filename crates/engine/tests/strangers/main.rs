@@ -452,6 +452,66 @@ fn a_password_is_checked_by_its_hash() {
     assert!(!told("sesame") && !told("guess") && !told("argon2"), "{lines:#?}");
 }
 
+/// The memory of this process, in KiB.
+fn memory_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn many_passwords_take_the_memory_of_one_check() {
+    let _alone = alone();
+    let hash = transfix::hash_password("sesame").unwrap();
+    let session = |n: usize| {
+        let mut session = venue(&format!("C{n}"));
+        session.logon.expected_password_hash = Some(hash.clone());
+        session
+    };
+    let sessions = (0..60).map(session).collect();
+    let settings = Settings { sessions, ..Settings::default() };
+    let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let address = engine.listening()[0];
+    let all = |password: &str, mark: &str| {
+        let come = |n: usize| {
+            with_password(&format!("127.0.2.{n}"), &format!("C{n}"), password, address)
+        };
+        let mut sockets: Vec<_> = (1..60).map(come).collect();
+        sockets.iter_mut().for_each(|socket| assert!(socket.next().contains(mark)));
+    };
+    let before_kib = memory_kib();
+    all("guess", "Username(553) or Password(554) is wrong");
+    all("sesame", "\x0135=A\x01");
+    let grown_kib = memory_kib().saturating_sub(before_kib);
+    assert!(grown_kib < 40 << 10, "{grown_kib} KiB for checks of 19 MiB, one after the other");
+}
+
+#[test]
+fn a_logon_that_is_judged_takes_no_place_of_a_session() {
+    let _alone = alone();
+    let (blocked, waits) = channel::<()>();
+    let waits = Arc::new(Mutex::new(waits));
+    let engine = EngineSettings { created_sessions_max: 1, ..EngineSettings::default() };
+    let settings = Settings { engine, sessions: vec![venue("*")], ..Settings::default() };
+    let builder = Engine::builder(&settings).admit(move |id| {
+        if &*id.target_comp_id != "FAST" {
+            // Until the test ends it.
+            let _ = waits.lock().unwrap().recv();
+        }
+        Some(Box::new(Deaf))
+    });
+    let engine = builder.start(|_| unreachable!("there is only a template")).unwrap();
+    let address = engine.listening()[0];
+    let mut slow = Socket::connect(address);
+    slow.log_on("SLOW");
+    let fast = logs_on(address, "FAST");
+    blocked.send(()).unwrap();
+    assert_eq!(slow.next(), "", "there is one place");
+    fast.log_out("FAST");
+    let found: Vec<_> = engine.sessions().map(|s| s.id().target_comp_id.to_string()).collect();
+    assert_eq!(found, ["FAST"]);
+}
+
 #[test]
 fn unknown_names_from_an_address_hold_up_no_session_behind_it() {
     let _alone = alone();

@@ -28,6 +28,8 @@ use crate::settings::allow_from::is_allowed;
 
 /// What an answer to a Logon(A) may take beyond the application's time.
 const ANSWER_MARGIN_NS: u64 = 1_000_000_000;
+/// How long a connection waits until its password has been checked: others are before it.
+const CHECK_WAIT_NS: u64 = 60_000_000_000;
 /// Longest reason for a refusal in a line of the log.
 const REASON_BYTES_MAX: usize = 300;
 
@@ -91,8 +93,7 @@ impl Acceptor {
             (Found::Unproven(guess), _) => self.prove(token, waiting, guess),
             (Found::InLine, _) => {
                 waiting.in_line = true;
-                waiting.no_more_looks();
-                self.put_aside(token, waiting);
+                self.waits_for_check(token, waiting);
             }
             (Found::Candidate(ticket, answer_ns), Some(key)) => {
                 // Long enough for the application's answer, or for ours in its place.
@@ -138,7 +139,7 @@ impl Acceptor {
     }
 
     /// Has its password checked.
-    fn prove(&mut self, token: usize, mut waiting: Newcomer, guess: Guess) {
+    fn prove(&mut self, token: usize, waiting: Newcomer, guess: Guess) {
         let (source, waker) = (waiting.source(), Waker::clone(&self.door.waker));
         let proofs = self.proofs.0.clone();
         let checked = self.passwords.check(guess, &self.io, move |is_right| {
@@ -150,6 +151,12 @@ impl Acceptor {
             return self.tell_no_thread(&error);
         }
         self.proving.insert(source);
+        self.waits_for_check(token, waiting);
+    }
+
+    /// It waits until a password has been checked, which is not its lateness.
+    fn waits_for_check(&mut self, token: usize, mut waiting: Newcomer) {
+        waiting.until_ns = waiting.until_ns.max(self.io.monotonic_ns() + CHECK_WAIT_NS);
         waiting.no_more_looks();
         self.put_aside(token, waiting);
     }
