@@ -22,6 +22,8 @@ use transfix::store::StoreError;
 use transfix::store::journal::{self, Entry, Event};
 use transfix::{Mask, Message, Timestamp};
 
+use crate::foreign;
+
 pub(crate) use dictionaries::{Choice, Dictionaries, Pair};
 pub(crate) use masking::{Masking, covered, covered_entry, tag};
 pub(crate) use open::open;

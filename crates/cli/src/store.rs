@@ -24,6 +24,7 @@ use clap::Subcommand;
 use transfix::Timestamp;
 use transfix::quickfix::{Dialect, ForeignStore};
 
+use crate::foreign;
 use crate::input::{Failure, failed, holds_store};
 use crate::show::count;
 

@@ -41,6 +41,7 @@ use std::fmt::{self, Write};
 use std::ops::Deref;
 
 use transfix_codec::group::{entry_end, group_end};
+use transfix_codec::shown::is_hidden;
 use transfix_codec::{Fields, Members, Message, MessageLayout, Tag, raw, tag, value};
 use transfix_dictionary::Dictionary;
 

@@ -32,7 +32,7 @@ fn rows<'v>(answer: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
 
 pub(super) fn sessions(sessions: &[Value]) -> String {
     let mut table =
-        table(&["session", "state", "problem", "since", "in", "out", "queued", "last end"]);
+        table(&["session", "state", "peer", "problem", "since", "in", "out", "queued", "last end"]);
     for one in sessions {
         let end = &one["last_end"];
         let end = match end["text"].as_str().unwrap_or_default() {
@@ -46,6 +46,7 @@ pub(super) fn sessions(sessions: &[Value]) -> String {
         table.add_row([
             text(&one["id"]),
             text(&one["state"]),
+            text(&one["peer"]),
             problem,
             second(&one["since"]),
             text(&one["next_num_in"]),

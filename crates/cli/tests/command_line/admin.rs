@@ -60,7 +60,7 @@ impl Desk {
         Self { dir, venue, url, listening }
     }
 
-    fn ask(&self, role: &str, args: &[&str]) -> Run {
+    pub(crate) fn ask(&self, role: &str, args: &[&str]) -> Run {
         let who = ["--token-file", role, "--url", &self.url];
         run_in(self.dir.path(), &[&["admin"][..], args, &who].concat(), b"")
     }

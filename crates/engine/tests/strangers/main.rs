@@ -473,9 +473,8 @@ fn many_passwords_take_the_memory_of_one_check() {
     let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
     let address = engine.listening()[0];
     let all = |password: &str, mark: &str| {
-        let come = |n: usize| {
-            with_password(&format!("127.0.2.{n}"), &format!("C{n}"), password, address)
-        };
+        let come =
+            |n: usize| with_password(&format!("127.0.2.{n}"), &format!("C{n}"), password, address);
         let mut sockets: Vec<_> = (1..60).map(come).collect();
         sockets.iter_mut().for_each(|socket| assert!(socket.next().contains(mark)));
     };

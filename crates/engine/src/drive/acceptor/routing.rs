@@ -273,21 +273,28 @@ impl Acceptor {
             .filter(|to| is_sound || to.check_sum == CheckSumPolicy::Ignore)
             .filter_map(|to| Some((to.fit(message)?, to)))
             .max_by_key(|(fit, _)| *fit)
-            .map(|(_, to)| match is_wanted(&to.tls_peers, shown) {
-                _ if !is_allowed(&to.allowed, address) => Found::Elsewhere,
-                false => Found::Another(text_of(shown)),
-                true => match self.has_its_turn(
-                    who,
-                    message,
-                    to.password_hash.as_ref(),
-                    AskedFor::Session(&to.record),
-                ) {
-                    Ok(()) => Knock::at(&to.bell).map_or(Found::Busy, |knock| {
-                        let (failed, record) = (Arc::clone(&self.failed), Arc::clone(&to.record));
-                        Found::Session(knock, LogonWatch { source, failed, record })
-                    }),
-                    Err(before) => before,
-                },
+            .map(|(_, to)| {
+                let found = match is_wanted(&to.tls_peers, shown) {
+                    _ if !is_allowed(&to.allowed, address) => Found::Elsewhere,
+                    false => Found::Another(text_of(shown)),
+                    true => match self.has_its_turn(
+                        who,
+                        message,
+                        to.password_hash.as_ref(),
+                        AskedFor::Session(&to.record),
+                    ) {
+                        Ok(()) => Knock::at(&to.bell).map_or(Found::Busy, |knock| {
+                            let (failed, record) =
+                                (Arc::clone(&self.failed), Arc::clone(&to.record));
+                            Found::Session(knock, LogonWatch { source, failed, record })
+                        }),
+                        Err(before) => before,
+                    },
+                };
+                if matches!(found, Found::Elsewhere | Found::Another(_) | Found::Busy) {
+                    to.published.counters.logons_refused.add_beside_others(1);
+                }
+                found
             });
         if let Some(best) = best {
             return best;
