@@ -568,6 +568,79 @@ fn one_unknown_name_again_and_again_is_one_failure() {
     assert_eq!(held().len(), 1);
 }
 
+/// Refuses who says so.
+struct Choosy;
+
+impl Application for Choosy {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+
+    fn judge_logon(
+        &mut self,
+        logon: &Message<'_>,
+        _: &mut LogonAttempt<'_>,
+    ) -> Result<(), LogonRefusal> {
+        match logon.raw(tag::TEXT) {
+            Some(b"refuse") => Err(LogonRefusal::new("as you wish")),
+            Some(_) => panic!("a bug of the application"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn every_refused_logon_is_counted() {
+    let _alone = alone();
+    let mut session = venue("CLIENT");
+    session.allow_from = vec!["127.0.0.1".to_owned()];
+    session.address =
+        std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    session.logon.expected_password_hash = Some(transfix::hash_password("sesame").unwrap());
+    // Another address comes to the Logon(A), since this one allows it.
+    let mut other = venue("OTHER");
+    other.address.clone_from(&session.address);
+    let settings = Settings { sessions: vec![session, other], ..Settings::default() };
+    let engine = Engine::start(&settings, |_| Box::new(Choosy)).unwrap();
+    let address = engine.listening()[0];
+    let handle = engine.sessions().find(|one| &*one.id().target_comp_id == "CLIENT").unwrap();
+    let right = "98=0\x01108=30\x01554=sesame\x01";
+    let comes = |from: &str, seq: u64, rest: &str| {
+        let mut socket = Socket::connect_from(from, address);
+        let logon = socket.frame("CLIENT", "A", seq, rest);
+        socket.write(&logon);
+        socket
+    };
+    let mut first = comes("127.0.0.1", 1, right);
+    assert!(first.next().contains("\x0135=A\x01"));
+    first.log_out("CLIENT");
+    let cases = [
+        ("a wrong password", "127.0.0.1", 3, "98=0\x01108=30\x01554=guess\x01".to_owned()),
+        ("another address", "127.0.0.2", 3, right.to_owned()),
+        ("the application", "127.0.0.1", 3, format!("{right}58=refuse\x01")),
+        ("an application that panics", "127.0.0.1", 3, format!("{right}58=panic\x01")),
+        ("a number that is too low", "127.0.0.1", 1, right.to_owned()),
+        ("no HeartBtInt(108)", "127.0.0.1", 3, "98=0\x01554=sesame\x01".to_owned()),
+        ("encryption", "127.0.0.1", 3, right.replace("98=0", "98=2")),
+    ];
+    for (n, (what, from, seq, rest)) in cases.iter().enumerate() {
+        let mut socket = comes(from, *seq, rest);
+        while !socket.next().is_empty() {}
+        let counted = || handle.status().counters.logons_refused;
+        // The connection ends before it is counted.
+        let until_ns = transfix::clock::monotonic_ns() + 20_000_000_000;
+        while counted() < n as u64 + 1 && transfix::clock::monotonic_ns() < until_ns {
+            std::thread::yield_now();
+        }
+        assert_eq!(counted(), n as u64 + 1, "{what}: {:#?}", events::take());
+    }
+    assert_eq!(handle.status().counters.logons, 1);
+}
+
 /// Panics at a password that is none.
 struct Fragile;
 
