@@ -25,6 +25,7 @@
 //! Invariants: no key of the file is without a [`Finding`]; what is written is what
 //! [`Settings::parse`] takes.
 
+use crate::settings::text_file;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -241,7 +242,8 @@ impl Migration {
     /// If the file cannot be read, or none of its sessions can be carried over.
     pub fn read(path: impl AsRef<Path>, dialect: Option<Dialect>) -> Result<Self, SettingsError> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|error| SettingsError::unreadable(path, error))?;
+        let bytes =
+            text_file::read_bytes(path).map_err(|error| SettingsError::unreadable(path, error))?;
         Self::of(path, &bytes, dialect, None)
     }
 
@@ -258,7 +260,8 @@ impl Migration {
         dir: impl AsRef<Path>,
     ) -> Result<Self, SettingsError> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|error| SettingsError::unreadable(path, error))?;
+        let bytes =
+            text_file::read_bytes(path).map_err(|error| SettingsError::unreadable(path, error))?;
         Self::of(path, &bytes, dialect, Some(dir.as_ref()))
     }
 
