@@ -26,6 +26,7 @@
 //! [`Settings::parse`] takes.
 
 use crate::settings::text_file;
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -313,22 +314,15 @@ impl Migration {
 
     /// By line, each once.
     fn sort_findings(&mut self) {
-        let mut seen: Vec<Finding> = Vec::new();
-        for finding in std::mem::take(&mut self.findings) {
+        let mut seen = HashSet::new();
+        self.findings.retain(|finding| {
+            let Finding { line, key, becomes, says, .. } = finding;
             // What the file does not say holds for all sessions: once is enough.
-            let is_same = |other: &&Finding| {
-                let is_of_line = !finding.key.is_empty() || !finding.becomes.is_empty();
-                other.key == finding.key
-                    && other.says == finding.says
-                    && other.becomes == finding.becomes
-                    && (other.line == finding.line || (finding.key.is_empty() && is_of_line))
-            };
-            if !seen.iter().any(|other| is_same(&other)) {
-                seen.push(finding);
-            }
-        }
-        seen.sort_by_key(|finding| finding.line);
-        self.findings = seen;
+            let is_of_all = key.is_empty() && !becomes.is_empty();
+            let line = (!is_of_all).then_some(*line);
+            seen.insert((line, key.clone(), becomes.clone(), says.clone()))
+        });
+        self.findings.sort_by_key(|finding| finding.line);
     }
 
     /// The engine whose file it is.
