@@ -197,3 +197,25 @@ fn a_client_shows_it_harmlessly() {
     let (_, err) = client.ended();
     shows(&Run { code: 0, out, err }, "connect");
 }
+
+#[test]
+fn whoever_connects_again_and_again_makes_few_lines() {
+    let dir = TempDir::new();
+    let settings = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n";
+    fs::write(dir.path().join("venue.toml"), settings).unwrap();
+    let mut venue = Program::start(&dir, &["serve", "venue.toml", "--quiet"]);
+    let line = venue.wait_for("listening at ");
+    let address = line.rsplit(' ').next().unwrap();
+    for _ in 0..300 {
+        let mut socket = TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        // No HeartBtInt(108).
+        socket.write_all(&frame(("CLIENT", "VENUE"), "A", 1, &[(98, "0")])).unwrap();
+        let _ = socket.read_to_end(&mut Vec::new());
+    }
+    venue.signal();
+    let out = venue.rest();
+    let ended = out.lines().filter(|line| line.contains(" ended: ")).count();
+    assert!((1..40).contains(&ended), "{ended} lines: {out}");
+    assert!(venue.ended().1.lines().count() < 60);
+}
