@@ -46,6 +46,7 @@ mod places;
 #[cfg(feature = "rig")]
 pub mod rig;
 mod routes;
+mod seldom;
 mod server;
 mod shown;
 mod throttle;

@@ -1,6 +1,5 @@
 //! What can be asked, and who may ask it.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -145,10 +144,9 @@ async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusa
     let of_check = Arc::clone(&app);
     let is_right = in_place(place, move || of_check.admin.is_password_of(&hash, &password)).await?;
     let is_right = is_right.map_err(|error| Refusal::failed(error.to_string()))?;
-    let known = user.as_ref().map(|user| user.name.clone());
+    let is_user = user.is_some();
     let Some(user) = user.filter(|user| is_right && user.may_come_from(source)) else {
-        app.throttle.failed(source, &name, clock::monotonic_ns());
-        tell_failed(known.as_deref(), source);
+        app.throttle.failed(source, &name, is_user);
         return Err(Refusal::new(StatusCode::UNAUTHORIZED, "the name or the password is wrong"));
     };
     let now_ns = clock::monotonic_ns();
@@ -160,13 +158,6 @@ async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusa
     let cookie = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/{secure}");
     let body = json!({ "name": user.name, "role": user.role.as_str(), "csrf": login.csrf });
     Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())
-}
-
-/// Reports a log-in that failed. A name that no user has may be a password, typed in the wrong
-/// place: it is not written.
-pub(crate) fn tell_failed(known: Option<&str>, source: IpAddr) {
-    let user = known.unwrap_or("a name that no user has");
-    tracing::warn!(%user, peer = %source, "a log-in to the administration failed");
 }
 
 async fn log_out(State(app): Shared, access: Access) -> Result<Response, Refusal> {

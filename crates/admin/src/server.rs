@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
-use transfix::{Admin, AdminSettings, clock};
+use transfix::{Admin, AdminSettings};
 
 use crate::app::{App, BLOCKING_MAX, Limits};
 use crate::connection::{self, HEAD_TIME};
@@ -25,12 +25,11 @@ use crate::fix::{Desk, FixServer};
 use crate::logins::Logins;
 use crate::places::Places;
 use crate::routes::router;
+use crate::seldom::Seldom;
 use crate::throttle::Throttle;
 use crate::tls::{Certificate, FreshCertificate};
 use crate::users::UsersFile;
 
-/// Time between two lines about strangers, in nanoseconds.
-const TELL_NS: u64 = 1_000_000_000;
 /// How long the last answers may take when the server ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// How long the listener rests after an error of the system.
@@ -264,27 +263,14 @@ async fn serve(
     }
 }
 
-/// Reports connections that are closed: one a second at most, with the number of those left out.
+/// Reports connections that are closed, in a bounded number of lines.
 #[derive(Default)]
-struct Strangers {
-    /// When one was reported, and how many came since.
-    last: Mutex<Option<(u64, u64)>>,
-}
+struct Strangers(Seldom);
 
 impl Strangers {
     fn tell(&self, from: IpAddr, why: &dyn fmt::Display) {
-        let now_ns = clock::monotonic_ns();
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let left_out = match &mut *last {
-            Some((told_ns, count)) if now_ns.saturating_sub(*told_ns) < TELL_NS => {
-                *count += 1;
-                return;
-            }
-            Some((_, count)) => *count,
-            None => 0,
-        };
-        *last = Some((now_ns, 0));
-        drop(last);
-        tracing::warn!(%from, %why, left_out, "a connection to the administration was closed");
+        if let Some(left_out) = self.0.tell() {
+            tracing::warn!(%from, %why, left_out, "a connection to the administration was closed");
+        }
     }
 }

@@ -12,6 +12,10 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use transfix::clock;
+
+use crate::seldom::Seldom;
+
 /// Failures that cost nothing.
 const FREE: u32 = 3;
 /// After which time a source is as new, in nanoseconds.
@@ -31,6 +35,7 @@ type Pair = (IpAddr, u64);
 #[derive(Default)]
 pub(crate) struct Throttle {
     pairs: Mutex<HashMap<Pair, Failures>>,
+    lines: Seldom,
 }
 
 #[derive(Clone, Copy)]
@@ -73,7 +78,18 @@ impl Throttle {
         if left.is_zero() { Wait::No } else { Wait::Refused(left) }
     }
 
-    pub(crate) fn failed(&self, source: IpAddr, name: &str, now_ns: u64) {
+    /// A log-in has failed; `is_user`: whether a user has this name.
+    pub(crate) fn failed(&self, source: IpAddr, name: &str, is_user: bool) {
+        self.failed_at(source, name, clock::monotonic_ns());
+        // Another name may be a password, typed in the wrong place: it is not written.
+        let user = if is_user { name } else { "a name that no user has" };
+        if let Some(left_out) = self.lines.tell() {
+            let peer = source;
+            tracing::warn!(%user, %peer, left_out, "a log-in to the administration failed");
+        }
+    }
+
+    fn failed_at(&self, source: IpAddr, name: &str, now_ns: u64) {
         let (mut pairs, pair) = (self.pairs(), pair(source, name));
         make_room(&mut pairs, pair, now_ns);
         let new = Failures { count: 0, last_ns: now_ns, is_known: false };
@@ -135,7 +151,7 @@ mod tests {
     fn waits_grow_and_end() {
         let throttle = Throttle::default();
         let waits = [0; 10].map(|_| {
-            throttle.failed(HERE, "anna", SECOND_NS);
+            throttle.failed_at(HERE, "anna", SECOND_NS);
             throttle.wait(HERE, "anna", SECOND_NS)
         });
         let grown = [1, 2, 4, 8, 16, 32, 60, 60].map(refused);
@@ -143,15 +159,15 @@ mod tests {
         assert_eq!(waits[2..], grown);
         assert_eq!(throttle.wait(HERE, "anna", 31 * SECOND_NS), refused(30));
         assert_eq!(throttle.wait(HERE, "anna", 61 * SECOND_NS), Wait::No);
-        throttle.failed(HERE, "anna", SECOND_NS + FORGOTTEN_NS);
+        throttle.failed_at(HERE, "anna", SECOND_NS + FORGOTTEN_NS);
         assert_eq!(throttle.wait(HERE, "anna", SECOND_NS + FORGOTTEN_NS), Wait::No, "forgotten");
     }
 
     #[test]
     fn failures_hold_up_their_name_alone() {
         let throttle = Throttle::default();
-        (0..1_000).for_each(|n| throttle.failed(HERE, &format!("name {n}"), SECOND_NS));
-        (0..1_000).for_each(|_| throttle.failed(HERE, "anna", SECOND_NS));
+        (0..1_000).for_each(|n| throttle.failed_at(HERE, &format!("name {n}"), SECOND_NS));
+        (0..1_000).for_each(|_| throttle.failed_at(HERE, "anna", SECOND_NS));
         assert_eq!(throttle.wait(HERE, "anna", SECOND_NS), refused(60));
         assert_eq!(throttle.wait(HERE, "bert", SECOND_NS), Wait::No);
     }
@@ -160,7 +176,7 @@ mod tests {
     fn where_a_user_has_logged_in_nobody_locks_the_user_out() {
         let throttle = Throttle::default();
         throttle.succeeded(HERE, "anna", SECOND_NS);
-        (0..1_000).for_each(|_| throttle.failed(HERE, "anna", SECOND_NS));
+        (0..1_000).for_each(|_| throttle.failed_at(HERE, "anna", SECOND_NS));
         let here = Wait::Here(Duration::from_secs(KNOWN_WAIT_MAX_S));
         assert_eq!(throttle.wait(HERE, "anna", SECOND_NS), here);
         let elsewhere = IpAddr::V4(Ipv4Addr::from(7));
@@ -174,13 +190,13 @@ mod tests {
         let throttle = Throttle::default();
         throttle.succeeded(HERE, "anna", 0);
         for n in 0..10_000_u32 {
-            throttle.failed(IpAddr::V4(n.into()), "anna", u64::from(n));
-            throttle.failed(HERE, &n.to_string(), u64::from(n));
+            throttle.failed_at(IpAddr::V4(n.into()), "anna", u64::from(n));
+            throttle.failed_at(HERE, &n.to_string(), u64::from(n));
         }
         assert_eq!(throttle.pairs().len(), PAIRS_MAX);
         assert!(throttle.pairs()[&pair(HERE, "anna")].is_known);
         for n in 0..10_u128 {
-            throttle.failed(IpAddr::V6(((1 << 64) + n).into()), "anna", 10_000);
+            throttle.failed_at(IpAddr::V6(((1 << 64) + n).into()), "anna", 10_000);
         }
         let first = IpAddr::V6(((1_u128 << 64) + 77).into());
         assert_ne!(throttle.wait(first, "anna", 10_000), Wait::No, "one network");

@@ -8,7 +8,6 @@ use transfix::{Admin, clock};
 use crate::app::Limits;
 use crate::fix::attendance::SharedAttendance;
 use crate::fix::own::OwnCommands;
-use crate::routes::tell_failed;
 use crate::throttle::{Throttle, Wait};
 use crate::users::{NOBODY, Role, User, UsersFile};
 
@@ -55,10 +54,9 @@ impl Desk {
         let hash = user.map_or(NOBODY, |user| &*user.password_hash);
         let is_right = self.admin.is_password_of(hash, password);
         let is_right = is_right.map_err(|error| format!("not available: {error}"))?;
-        let known = user.map(|user| &*user.name);
+        let is_user = user.is_some();
         let Some(user) = user.filter(|user| is_right && user.may_come_from(from)) else {
-            self.throttle.failed(from, name, clock::monotonic_ns());
-            tell_failed(known, from);
+            self.throttle.failed(from, name, is_user);
             return Err("the name or the password is wrong".to_owned());
         };
         self.throttle.succeeded(from, name, clock::monotonic_ns());

@@ -5,7 +5,6 @@
 //! checked here is checked less because QuickFIX checked less.
 
 use crate::settings::text_file;
-use std::fs;
 use std::path::Path;
 
 use super::data_dictionary::found;
