@@ -29,7 +29,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use crate::served::release_program;
 use honest::Honest;
 use line::Line;
-use server::{PASSWORD, Server, Usage, text_of, usage_of};
+use server::{PASSWORD, Place, Server, Usage, text_of, usage_of};
 
 /// What a step has brought, or why it has failed.
 type Outcome<T> = Result<T, String>;
@@ -102,11 +102,27 @@ struct Field<'s> {
     admin: &'s str,
     fix_admin: &'s str,
     token: &'s str,
-    memory_kib: &'s (dyn Fn() -> Outcome<u64> + Sync),
-    log: &'s (dyn Fn() -> String + Sync),
+    process: u32,
+    log: &'s Path,
 }
 
-impl Field<'_> {
+impl<'s> Field<'s> {
+    fn of(place: &'s Place, is_tls: bool) -> Self {
+        let Place { plain, tls, admin, fix_admin, token, process, log } = place;
+        let process = *process;
+        Self { plain, tls, is_tls, admin, fix_admin, token, process, log }
+    }
+
+    /// The memory of the server, in KiB.
+    fn memory_kib(&self) -> Outcome<u64> {
+        usage_of(self.process).map(|usage| usage.memory_kib)
+    }
+
+    /// What the server has written to its log so far.
+    fn log(&self) -> String {
+        text_of(self.log)
+    }
+
     fn address(&self) -> &str {
         if self.is_tls { self.tls } else { self.plain }
     }
@@ -222,25 +238,12 @@ pub fn run(args: &[String]) -> crate::Outcome {
 fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> Outcome<String> {
     let dir = Folder::new()?;
     let mut server = Server::start(program, &dir.0)?;
-    let (plain, tls) = (server.plain.clone(), server.tls.clone());
-    let (admin, fix_admin, token) =
-        (server.admin.clone(), server.fix_admin.clone(), server.token.clone());
-    let (process, log) = (server.process(), server.log_file().to_owned());
-    let memory_kib = move || usage_of(process).map(|usage| usage.memory_kib);
-    let field = Field {
-        plain: &plain,
-        tls: &tls,
-        is_tls,
-        admin: &admin,
-        fix_admin: &fix_admin,
-        token: &token,
-        memory_kib: &memory_kib,
-        log: &move || text_of(&log),
-    };
-    let honest = Honest::start(&plain)?;
+    let place = server.place.clone();
+    let field = Field::of(&place, is_tls);
+    let honest = Honest::start(field.plain)?;
     field.probe()?;
     // The memory of a check of a password stays.
-    Line::plain(&plain, "HASHED")?.log_on(&format!("141=Y|554={PASSWORD}|"))?;
+    Line::plain(field.plain, "HASHED")?.log_on(&format!("141=Y|554={PASSWORD}|"))?;
     thread::sleep(PAUSE);
     let before = server.usage()?;
     let skipped = if is_tls { On::Plain } else { On::Tls };

@@ -190,7 +190,7 @@ fn guesses() -> Vec<Attack> {
             field.logs_in("carl", ELSEWHERE)
         }),
         on(On::Plain, "guessing/names-over-http-in-parallel", "no memory is kept", |field| {
-            let before = (field.memory_kib)()?;
+            let before = field.memory_kib()?;
             std::thread::scope(|scope| {
                 for n in 0..100_u8 {
                     let guess = login(&format!("name{n}"), "guess");
@@ -200,11 +200,11 @@ fn guesses() -> Vec<Attack> {
                     });
                 }
             });
-            kept(before, (field.memory_kib)()?)?;
+            kept(before, field.memory_kib()?)?;
             field.is_administered()
         }),
         on(On::Plain, "guessing/hashed-passwords-of-a-session", "no memory is kept", |field| {
-            let before = (field.memory_kib)()?;
+            let before = field.memory_kib()?;
             for round in 0..2 {
                 let mut lines = Vec::new();
                 // Few addresses: each may have lines of its own in the log.
@@ -221,7 +221,7 @@ fn guesses() -> Vec<Attack> {
                     }
                 }
             }
-            kept(before, (field.memory_kib)()?)
+            kept(before, field.memory_kib()?)
         }),
     ]
 }
@@ -288,7 +288,7 @@ fn shared() -> Vec<Attack> {
             line.say("A", "98=0|108=30|");
             line.is_shut_silently()?;
         }
-        let waits = || (field.log)().matches("a Logon(A) waits").count();
+        let waits = || field.log().matches("a Logon(A) waits").count();
         let before = waits();
         for name in SESSIONS.into_iter().filter(|name| *name == "PROBE" || *name == "LIAR") {
             let mut line = Line::over(connect_from([127, 0, 0, 7], field.plain)?, name)?;

@@ -20,7 +20,12 @@ const USERS: [&str; 4] = ["anna", "bert", "carl", "dora"];
 /// The process, and where it listens.
 pub(super) struct Server {
     child: Child,
-    log: PathBuf,
+    pub(super) place: Place,
+}
+
+/// Where a server is found.
+#[derive(Clone, Default)]
+pub(super) struct Place {
     pub(super) plain: String,
     pub(super) tls: String,
     /// Where its administration listens, over HTTP and over FIX.
@@ -28,6 +33,10 @@ pub(super) struct Server {
     pub(super) fix_admin: String,
     /// That of an operator.
     pub(super) token: String,
+    /// The number of the process.
+    pub(super) process: u32,
+    /// The file of its log.
+    pub(super) log: PathBuf,
 }
 
 /// What the system knows of the process.
@@ -83,24 +92,23 @@ impl Server {
             // What it says later is read too, so that it never waits for us.
             lines.for_each(|line| drop(sender.send(line)));
         });
-        let [plain, tls, admin, fix_admin] = [const { String::new() }; 4];
-        let mut server = Self { child, log, plain, tls, admin, fix_admin, token };
+        let place = Place { token, log, process: child.id(), ..Place::default() };
+        let mut server = Self { child, place };
         // It says last where it is administered over FIX.
-        while server.fix_admin.is_empty() {
+        while server.place.fix_admin.is_empty() {
             let line = lines.recv_timeout(Duration::from_secs(20));
             let line = line.map_err(|_| format!("it does not listen: {}", server.last_lines()))?;
             if let Some(address) = line.strip_prefix("administration at http://") {
-                address.clone_into(&mut server.admin);
+                address.clone_into(&mut server.place.admin);
             }
             if let Some(address) = line.strip_prefix("administration over FIX at ") {
-                address.clone_into(&mut server.fix_admin);
+                address.clone_into(&mut server.place.fix_admin);
             }
             let Some(said) = line.strip_prefix("listening at ") else { continue };
             // Behind an address with TLS stands that it has it.
             let address = said.split(' ').next().unwrap_or_default();
-            let place =
-                if address.starts_with("127.0.0.2") { &mut server.tls } else { &mut server.plain };
-            address.clone_into(place);
+            let Place { plain, tls, .. } = &mut server.place;
+            address.clone_into(if address.starts_with("127.0.0.2") { tls } else { plain });
         }
         Ok(server)
     }
@@ -117,22 +125,12 @@ impl Server {
     }
 
     pub(super) fn usage(&self) -> Outcome<Usage> {
-        usage_of(self.child.id())
-    }
-
-    /// The number of its process.
-    pub(super) fn process(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// The file of its log.
-    pub(super) fn log_file(&self) -> &Path {
-        &self.log
+        usage_of(self.place.process)
     }
 
     /// What it has written to its log so far.
     pub(super) fn log(&self) -> String {
-        text_of(&self.log)
+        text_of(&self.place.log)
     }
 
     fn last_lines(&self) -> String {

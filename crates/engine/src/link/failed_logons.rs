@@ -2,8 +2,8 @@
 //! makes the wait longer.
 //!
 //! Counted are those of one source (an address) at one session or name, those of a session from all
-//! sources together, and the different names with which one source fails. Invariants: nobody is sent
-//! away for the failures of others, he waits for a bounded time at most; a source from which a
+//! sources together, and the different names with which one source fails. Invariants: nobody is
+//! sent away for the failures of others, he waits for a bounded time at most; a source from which a
 //! session has logged on waits for its own failures at that session alone; names that fail hold up
 //! no session that is there; one session that fails again and again, as one with an old password
 //! does, holds up no other of its source; the memory is bounded.
