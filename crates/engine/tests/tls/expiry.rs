@@ -128,9 +128,9 @@ fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
         );
         assert!(!events::take().iter().any(|line| line.contains("our certificate")));
         for (days, told, left) in [
-            (11, "days=30", 29),
-            (23, "days=7", 6),
-            (6, "days=1", 0),
+            (11, "days=29", 29),
+            (23, "days=6", 6),
+            (6, "days=0", 0),
             (1, "our certificate has expired", -1),
         ] {
             clock.turn(days);
