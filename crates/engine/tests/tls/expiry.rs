@@ -155,7 +155,7 @@ fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
         assert!(status.days_left < 0, "the old one stays");
         fs::copy(&next.key, &firms.venue.key).unwrap();
         clock.turn(1);
-        let lines = ends_told_until("days=7");
+        let lines = ends_told_until("days=3");
         assert_eq!((lines.len(), only(&venue).refused), (1, None), "{lines:?}");
         assert_eq!(only(&venue).days_left, 3);
     }
@@ -166,7 +166,7 @@ fn sessions_that_show_the_same_certificate_share_a_line() {
     let _alone = alone();
     let mut firms = Firms::new();
     let clock = Turned::new();
-    let soon = Valid::Until(clock.now_s() + 6 * DAY_S);
+    let soon = Valid::Until(clock.now_s() + 6 * DAY_S + DAY_S / 2);
     firms.client = firms.authority.sign(&["client.example"], 10, soon);
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let sessions = ["A", "B", "C"].map(|to| {
@@ -176,7 +176,7 @@ fn sessions_that_show_the_same_certificate_share_a_line() {
     });
     let client =
         start(&Settings { sessions: sessions[..2].to_vec(), ..Settings::default() }, &clock);
-    let lines = ends_told_until("days=7");
+    let lines = ends_told_until("days=6");
     assert_eq!(lines.len(), 1, "{lines:?}");
     let handle = client.certificates();
     let shown_by = ["FIX.4.4:CLIENT->A", "FIX.4.4:CLIENT->B"];
