@@ -166,7 +166,7 @@ fn sessions_that_show_the_same_certificate_share_a_line() {
     let _alone = alone();
     let mut firms = Firms::new();
     let clock = Turned::new();
-    let soon = Valid::Until(clock.now_s() + 6 * DAY_S + DAY_S / 2);
+    let soon = Valid::Until(clock.now_s() + 5 * DAY_S + DAY_S / 2);
     firms.client = firms.authority.sign(&["client.example"], 10, soon);
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let sessions = ["A", "B", "C"].map(|to| {
@@ -176,7 +176,7 @@ fn sessions_that_show_the_same_certificate_share_a_line() {
     });
     let client =
         start(&Settings { sessions: sessions[..2].to_vec(), ..Settings::default() }, &clock);
-    let lines = ends_told_until("days=6");
+    let lines = ends_told_until("days=5");
     assert_eq!(lines.len(), 1, "{lines:?}");
     let handle = client.certificates();
     let shown_by = ["FIX.4.4:CLIENT->A", "FIX.4.4:CLIENT->B"];
@@ -186,7 +186,7 @@ fn sessions_that_show_the_same_certificate_share_a_line() {
     client.add(&sessions[2], Box::new(Recorder(channel().0))).unwrap();
     assert_eq!(handle.all()[0].shown_by.len(), 3);
     clock.turn(5);
-    assert_eq!(ends_told_until("days=1").len(), 1);
+    assert_eq!(ends_told_until("days=0").len(), 1);
     drop(client.stop(0));
     assert_eq!(handle.all(), []);
 }
