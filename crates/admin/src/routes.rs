@@ -142,7 +142,9 @@ async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusa
     let user = users.users.iter().find(|user| user.name == name).cloned();
     let hash = user.as_ref().map_or(NOBODY, |user| &*user.password_hash).to_owned();
     let of_check = Arc::clone(&app);
-    let is_right = in_place(place, move || of_check.admin.is_password_of(&hash, &password)).await?;
+    let is_right =
+        in_place(place, move || of_check.admin.is_password_of(&hash, &password, Some(source)))
+            .await?;
     let is_right = is_right.map_err(|error| Refusal::failed(error.to_string()))?;
     let is_user = user.is_some();
     let Some(user) = user.filter(|user| is_right && user.may_come_from(source)) else {

@@ -52,7 +52,7 @@ impl Desk {
         let users = self.users.now();
         let user = users.users.iter().find(|user| user.name == name);
         let hash = user.map_or(NOBODY, |user| &*user.password_hash);
-        let is_right = self.admin.is_password_of(hash, password);
+        let is_right = self.admin.is_password_of(hash, password, Some(from));
         let is_right = is_right.map_err(|error| format!("not available: {error}"))?;
         let is_user = user.is_some();
         let Some(user) = user.filter(|user| is_right && user.may_come_from(from)) else {

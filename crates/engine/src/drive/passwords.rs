@@ -3,10 +3,11 @@
 //!
 //! Invariants: one check runs at a time; its memory is used again by the next one; the thread has
 //! a low priority, and rests after a wrong password, so that guesses take a bounded part of one
-//! CPU; who has logged on before does not wait for strangers; the thread ends when nobody waits; a
+//! CPU; who has logged on before does not wait for strangers; of these each source has its turn,
+//! however many others wait there; the thread ends when nobody waits; a
 //! check that panics finds the password wrong.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
@@ -17,6 +18,7 @@ use transfix_session::Secret;
 
 use crate::affinity;
 use crate::io::Io;
+use crate::link::failed_logons::Source;
 use crate::settings::password_hash::Memory;
 
 /// After a wrong password the thread rests for so many times what the check has taken: guesses take
@@ -27,6 +29,8 @@ const REST: u32 = 3;
 pub(crate) struct Guess {
     pub(crate) hash: Secret,
     pub(crate) password: Vec<u8>,
+    /// From where it comes.
+    pub(crate) source: Source,
     /// It comes from where this session has logged on before.
     pub(crate) is_known: bool,
 }
@@ -39,8 +43,28 @@ struct Line {
     /// From where sessions have logged on before: these are first.
     known: VecDeque<Check>,
     strangers: VecDeque<Check>,
+    /// When each source had its last turn, counted by turns; forgotten when nobody waits.
+    turns: HashMap<Source, u64>,
     is_running: bool,
     memory: Memory,
+}
+
+impl Line {
+    /// Whose turn it is: of strangers the source whose last turn is the longest ago.
+    fn next(&mut self) -> Option<Check> {
+        if let Some(known) = self.known.pop_front() {
+            return Some(known);
+        }
+        let last = |(guess, _): &Check| self.turns.get(&guess.source).copied().unwrap_or(0);
+        let place = (0..self.strangers.len()).min_by_key(|n| last(&self.strangers[*n]));
+        let Some(next) = place.and_then(|place| self.strangers.remove(place)) else {
+            self.turns.clear();
+            return None;
+        };
+        let turn = 1 + self.turns.values().max().copied().unwrap_or(0);
+        self.turns.insert(next.0.source, turn);
+        Some(next)
+    }
 }
 
 /// Where the passwords of one engine are checked.
@@ -90,8 +114,7 @@ impl Passwords {
         affinity::step_back();
         loop {
             let mut line = self.line();
-            let next = line.known.pop_front().or_else(|| line.strangers.pop_front());
-            let Some((guess, answer)) = next else {
+            let Some((guess, answer)) = line.next() else {
                 line.is_running = false;
                 return;
             };
@@ -128,7 +151,7 @@ mod tests {
                 scope.spawn(move || {
                     let password = if n % 2 == 0 { "sesame" } else { "guess" };
                     let (hash, password) = (hash.clone(), password.into());
-                    let guess = Guess { hash, password, is_known: n < 4 };
+                    let guess = Guess { hash, password, source: None, is_known: n < 4 };
                     assert_eq!(passwords.wait(guess, io).unwrap(), n % 2 == 0);
                 });
             }
@@ -139,18 +162,21 @@ mod tests {
     }
 
     #[test]
-    fn a_known_counterparty_is_before_strangers() {
+    fn a_known_counterparty_is_first_and_each_source_has_its_turn() {
         let (passwords, io): (Arc<Passwords>, Arc<dyn Io>) = (Arc::default(), Arc::new(System));
         let hash = hash_password("sesame").unwrap();
         // As if the thread were busy.
         passwords.line().is_running = true;
         let (told, order) = channel();
-        for (who, is_known) in [("a", false), ("b", false), ("c", true)] {
-            let guess = Guess { hash: hash.clone(), password: b"sesame".to_vec(), is_known };
+        for (who, host, is_known) in
+            [("a", 1, false), ("b", 1, false), ("c", 1, false), ("d", 2, false), ("e", 1, true)]
+        {
+            let (hash, password) = (hash.clone(), b"sesame".to_vec());
+            let guess = Guess { hash, password, source: Some([10, 0, 0, host].into()), is_known };
             let told = told.clone();
             passwords.check(guess, &io, move |_| told.send(who).unwrap()).unwrap();
         }
         std::thread::scope(|scope| _ = scope.spawn(|| passwords.work(&*io)));
-        assert_eq!(order.try_iter().collect::<Vec<_>>(), ["c", "a", "b"]);
+        assert_eq!(order.try_iter().collect::<Vec<_>>(), ["e", "a", "d", "b", "c"]);
     }
 }

@@ -18,6 +18,7 @@ use crate::drive::resolver::Resolver;
 use crate::drive::shared::Shared;
 use crate::drive::waiting::WaitingTotal;
 use crate::io::{Io, System};
+use crate::link::failed_logons::Source;
 use crate::link::rule_book::RuleBook;
 use crate::observe::called::Watch;
 use crate::observe::latency::usual::UsualTimes;
@@ -112,9 +113,14 @@ impl Registry {
     ///
     /// # Errors
     /// If the system has no further thread.
-    pub(crate) fn is_password_of(&self, hash: &str, password: &str) -> io::Result<bool> {
+    pub(crate) fn is_password_of(
+        &self,
+        hash: &str,
+        password: &str,
+        source: Source,
+    ) -> io::Result<bool> {
         let (hash, password) = (Secret::new(hash.to_owned()), password.into());
-        self.passwords.wait(Guess { hash, password, is_known: false }, &self.io)
+        self.passwords.wait(Guess { hash, password, source, is_known: false }, &self.io)
     }
 
     /// Without sessions, over rules that others may share.

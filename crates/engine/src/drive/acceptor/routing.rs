@@ -207,7 +207,7 @@ impl Acceptor {
         let Some(hash) = hash.cloned() else { return Ok(()) };
         let password = message.raw(tag::PASSWORD).unwrap_or_default().to_vec();
         let is_known = asked.is_known(source);
-        Err(Found::Unproven(Guess { hash, password, is_known }))
+        Err(Found::Unproven(Guess { hash, password, source, is_known }))
     }
 
     /// Says why a connection is closed that goes to no session; nothing else is done for it.
