@@ -4,10 +4,13 @@
 //! What must hold: the server lives; the honest counterparty gets each answer, in order; each
 //! attack leads to what it says; right after it a counterparty logs on; in the end memory,
 //! descriptors and threads are back, and the log has a bounded number of lines. How long the honest
-//! one waits is measured in turns with and without attacks; it is printed and never judged.
+//! one waits is measured in turns with and without attacks; it is printed and never judged. With
+//! `--each` every attack has a turn of its own, and those are named that make it wait 1.5 times as
+//! long.
 //! The honest counterparty and the attackers have CPUs of their own if there are two or more.
 #![allow(clippy::disallowed_methods, reason = "what a real process does takes real time")]
 
+mod administrators;
 mod counterparties;
 mod honest;
 mod line;
@@ -26,7 +29,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use crate::served::release_program;
 use honest::Honest;
 use line::Line;
-use server::{Server, Usage};
+use server::{PASSWORD, Place, Server, Usage, text_of, usage_of};
 
 /// What a step has brought, or why it has failed.
 type Outcome<T> = Result<T, String>;
@@ -38,6 +41,7 @@ const USAGE: &str = "usage: cargo xtask hostile [--list] [--only TEXT] [--plain 
   --plain       over plain TCP alone
   --tls         over TLS alone
   --short       each third attack
+  --each        measures the honest counterparty at each attack, not at some together
 
 It needs openssl, and builds the server.";
 
@@ -45,6 +49,8 @@ It needs openssl, and builds the server.";
 const LINES_MAX: usize = 60;
 /// Attacks between two pauses in which only the honest counterparty is there.
 const IN_A_SLICE: usize = 12;
+/// Beyond it an attack is named that makes the honest counterparty wait, as p99 by p99.
+const SLOWED: f64 = 1.5;
 /// How long such a pause is.
 const PAUSE: Duration = Duration::from_millis(1_500);
 /// How much more memory there may be in the end, in KiB.
@@ -92,9 +98,31 @@ struct Field<'s> {
     plain: &'s str,
     tls: &'s str,
     is_tls: bool,
+    /// Where it is administered, over HTTP and over FIX, and the token of an operator.
+    admin: &'s str,
+    fix_admin: &'s str,
+    token: &'s str,
+    process: u32,
+    log: &'s Path,
 }
 
-impl Field<'_> {
+impl<'s> Field<'s> {
+    fn of(place: &'s Place, is_tls: bool) -> Self {
+        let Place { plain, tls, admin, fix_admin, token, process, log } = place;
+        let process = *process;
+        Self { plain, tls, is_tls, admin, fix_admin, token, process, log }
+    }
+
+    /// The memory of the server, in KiB.
+    fn memory_kib(&self) -> Outcome<u64> {
+        usage_of(self.process).map(|usage| usage.memory_kib)
+    }
+
+    /// What the server has written to its log so far.
+    fn log(&self) -> String {
+        text_of(self.log)
+    }
+
     fn address(&self) -> &str {
         if self.is_tls { self.tls } else { self.plain }
     }
@@ -144,6 +172,7 @@ struct Wanted {
     plain: bool,
     tls: bool,
     short: bool,
+    each: bool,
 }
 
 impl Wanted {
@@ -155,6 +184,7 @@ impl Wanted {
                 "--plain" => wanted.plain = true,
                 "--tls" => wanted.tls = true,
                 "--short" => wanted.short = true,
+                "--each" => wanted.each = true,
                 "--only" => wanted.only = Some(args.next().ok_or(USAGE)?.clone()),
                 _ => return Err(USAGE.to_owned()),
             }
@@ -162,8 +192,13 @@ impl Wanted {
         Ok(wanted)
     }
 
+    const fn in_a_slice(&self) -> usize {
+        if self.each { 1 } else { IN_A_SLICE }
+    }
+
     fn attacks(&self) -> Vec<Attack> {
         let all = strangers::all().into_iter().chain(counterparties::all());
+        let all = all.chain(administrators::all());
         let only = |attack: &Attack| match &self.only {
             None => true,
             Some(text) => attack.name.contains(&**text),
@@ -194,25 +229,27 @@ pub fn run(args: &[String]) -> crate::Outcome {
         if (wanted.plain && is_tls) || (wanted.tls && !is_tls) {
             continue;
         }
-        report += &over(&program, &attacks, is_tls)?;
+        report += &over(&program, &attacks, is_tls, wanted.in_a_slice())?;
     }
     Ok(report)
 }
 
 /// All attacks over one of the two.
-fn over(program: &Path, attacks: &[Attack], is_tls: bool) -> Outcome<String> {
+fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> Outcome<String> {
     let dir = Folder::new()?;
     let mut server = Server::start(program, &dir.0)?;
-    let (plain, tls) = (server.plain.clone(), server.tls.clone());
-    let field = Field { plain: &plain, tls: &tls, is_tls };
-    let honest = Honest::start(&plain)?;
+    let place = server.place.clone();
+    let field = Field::of(&place, is_tls);
+    let honest = Honest::start(field.plain)?;
     field.probe()?;
+    // The memory of a check of a password stays.
+    Line::plain(field.plain, "HASHED")?.log_on(&format!("141=Y|554={PASSWORD}|"))?;
     thread::sleep(PAUSE);
     let before = server.usage()?;
     let skipped = if is_tls { On::Plain } else { On::Tls };
     let attacks: Vec<_> = attacks.iter().filter(|attack| attack.on != skipped).collect();
     let (mut failed, mut most) = (Vec::new(), (0, String::new()));
-    for (n, slice) in attacks.chunks(IN_A_SLICE).enumerate() {
+    for (n, slice) in attacks.chunks(in_a_slice).enumerate() {
         // Slices of attacks have odd numbers.
         honest.slice(2 * n + 1);
         for attack in slice {
@@ -254,7 +291,12 @@ fn over(program: &Path, attacks: &[Attack], is_tls: bool) -> Outcome<String> {
     let mut report = format!("over {over}: {} attacks, {} failed\n", attacks.len(), failed.len());
     let _ = writeln!(report, "  most lines of the log: {} by {}", most.0, most.1);
     let _ = writeln!(report, "  before: {before:?}\n  after:  {after:?}");
-    report += &compared(&times.unwrap_or_default());
+    let times = times.unwrap_or_default();
+    report += &compared(&times);
+    if in_a_slice == 1 {
+        let names: Vec<_> = attacks.iter().map(|attack| &*attack.name).collect();
+        report += &slowed(&times, &names);
+    }
     match failed.is_empty() {
         true => Ok(report),
         false => Err(format!("{report}{}", failed.join("\n"))),
@@ -346,14 +388,31 @@ fn control_characters(log: &str) -> Option<String> {
     Some(format!("the log has control characters: {}", line.escape_debug()))
 }
 
+/// The time that so many in a hundred do not exceed, in this slice.
+fn quantile(times: &[(usize, Duration)], slice: usize, percent: usize) -> Option<Duration> {
+    let mut all: Vec<_> = times.iter().filter(|(n, _)| *n == slice).map(|(_, t)| *t).collect();
+    all.sort_unstable();
+    all.get((all.len() * percent / 100).min(all.len().saturating_sub(1))).copied()
+}
+
+/// The attacks, one a slice, beside which the honest counterparty waits long.
+fn slowed(times: &[(usize, Duration)], names: &[&str]) -> String {
+    let mut text = String::new();
+    for (n, name) in names.iter().enumerate() {
+        let (with, alone) = (quantile(times, 2 * n + 1, 99), quantile(times, 2 * n + 2, 99));
+        let Some((with, alone)) = with.zip(alone) else { continue };
+        let ratio = with.as_secs_f64() / alone.as_secs_f64();
+        if ratio > SLOWED {
+            let _ = writeln!(text, "  {name}: p99 {with:?}, {ratio:.2} times {alone:?}");
+        }
+    }
+    text
+}
+
 /// How long the honest counterparty has waited, with attacks and without.
 fn compared(times: &[(usize, Duration)]) -> String {
     let slices = times.iter().map(|(slice, _)| *slice).max().unwrap_or_default();
-    let of = |slice: usize, percent: usize| {
-        let mut all: Vec<_> = times.iter().filter(|(n, _)| *n == slice).map(|(_, t)| *t).collect();
-        all.sort_unstable();
-        all.get((all.len() * percent / 100).min(all.len().saturating_sub(1))).copied()
-    };
+    let of = |slice: usize, percent: usize| quantile(times, slice, percent);
     let mut text = String::new();
     for percent in [50, 99] {
         // Each slice of attacks beside the pause behind it.

@@ -10,6 +10,7 @@ use transfix::{Actor, Admin, clock};
 
 use crate::answer::Refusal;
 use crate::app::App;
+use crate::places::Seat;
 use crate::users::{Role, sha256_hex};
 
 /// The name of the cookie.
@@ -115,8 +116,12 @@ impl FromRequestParts<Arc<App>> for Access {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refusal> {
-        find(parts, app).ok_or_else(|| {
+        let access = find(parts, app).ok_or_else(|| {
             Refusal::new(StatusCode::UNAUTHORIZED, "log in, or send a token that is known")
-        })
+        })?;
+        if let Some(seat) = parts.extensions.get::<Arc<Seat>>() {
+            seat.keep(&access.name);
+        }
+        Ok(access)
     }
 }

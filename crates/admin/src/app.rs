@@ -1,8 +1,9 @@
 //! What all requests share.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -43,6 +44,8 @@ const AGAIN_S: u64 = 5;
 pub(crate) struct Limits {
     checks: Arc<Semaphore>,
     searches: Arc<Semaphore>,
+    /// Who searches, or waits for it: one search of each user or token at a time.
+    searching: Mutex<HashMap<String, Arc<Semaphore>>>,
     actions: Arc<Semaphore>,
     requests: Arc<Semaphore>,
     stops: Arc<Semaphore>,
@@ -54,6 +57,7 @@ impl Default for Limits {
         Self {
             checks: of(CHECKS_AT_ONCE),
             searches: of(SEARCHES_AT_ONCE),
+            searching: Mutex::default(),
             actions: of(ACTIONS_AT_ONCE),
             requests: of(REQUESTS_AT_ONCE),
             stops: of(STOPS_AT_ONCE),
@@ -67,9 +71,18 @@ impl Limits {
         Self::wait(&self.checks).await
     }
 
-    /// A place for a search; waits for one.
-    pub(crate) async fn search(&self) -> Result<Place, Refusal> {
-        Self::wait(&self.searches).await
+    /// A place for a search; waits for one, and before for the other searches of the same name:
+    /// many searches of one hold up that one alone.
+    pub(crate) async fn search(&self, name: &str) -> Result<(Place, Place), Refusal> {
+        let own = {
+            let mut searching = self.searching.lock().unwrap_or_else(PoisonError::into_inner);
+            // Nobody has a place there, or waits for one.
+            searching.retain(|_, own| Arc::strong_count(own) > 1);
+            let own = searching.entry(name.to_owned());
+            Arc::clone(own.or_insert_with(|| Arc::new(Semaphore::new(1))))
+        };
+        let own = Self::wait(&own).await?;
+        Ok((own, Self::wait(&self.searches).await?))
     }
 
     /// A place for an action; waits for one.
@@ -138,7 +151,7 @@ impl App {
 
 /// Runs what may wait in its place, beside the requests of others.
 pub(crate) async fn in_place<T: Send + 'static>(
-    place: Place,
+    place: impl Send + 'static,
     what: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Refusal> {
     blocking(move || {
@@ -154,4 +167,35 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Refusal> {
     let done = tokio::task::spawn_blocking(what).await;
     done.map_err(|_| Refusal::failed("it has panicked; the log says more"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn many_searches_of_one_hold_up_that_one_alone() {
+        let limits = Arc::<Limits>::default();
+        let first = limits.search("anna").await.unwrap();
+        let others: Vec<_> = (0..40)
+            .map(|_| {
+                let limits = Arc::clone(&limits);
+                tokio::spawn(async move { limits.search("anna").await.map(drop) })
+            })
+            .collect();
+        let moment = Duration::from_secs(1);
+        assert!(timeout(moment, limits.search("anna")).await.is_err(), "one at a time");
+        let other = timeout(moment, limits.search("bert")).await.expect("it has its own turn");
+        drop((first, other));
+        for one in others {
+            one.await.unwrap().unwrap();
+        }
+        let last = limits.search("bert").await.unwrap();
+        assert_eq!(limits.searching.lock().unwrap().len(), 1, "who has ended is forgotten");
+        drop(last);
+    }
 }

@@ -13,6 +13,8 @@ use transfix::{
     clock, tag,
 };
 
+use crate::users::random_hex;
+
 /// MonitoringRequestId(9207).
 const MONITORING_REQUEST_ID: Tag = Tag(9207);
 /// How long the connection and the logon may take.
@@ -46,13 +48,14 @@ impl FixLogin {
     /// A user who logs on there, with the settings that the administration has by default.
     #[must_use]
     pub fn new(address: impl Into<String>, user: impl Into<String>, password: Secret) -> Self {
-        let user = user.into();
+        let own = random_hex().unwrap_or_else(|_| std::process::id().to_string());
         Self {
             address: address.into(),
             begin_string: BeginString::Fix44,
-            sender_comp_id: format!("{user}-{}", std::process::id()),
+            // Logs of servers have it: never the name, which may be a password in the wrong place.
+            sender_comp_id: format!("ADMIN-{own:.12}"),
             target_comp_id: "FIXADMIN".to_owned(),
-            user,
+            user: user.into(),
             password,
             tls: None,
         }

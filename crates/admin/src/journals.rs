@@ -53,7 +53,7 @@ pub(crate) struct Search {
 
 pub(crate) async fn messages(
     State(app): State<Arc<App>>,
-    _: Access,
+    access: Access,
     Named(id): Named<String>,
     Wanted(search): Wanted<Search>,
 ) -> Result<Json<Answer>, Refusal> {
@@ -62,7 +62,7 @@ pub(crate) async fn messages(
         return Err(Refusal::not_found(format!("{id} keeps its messages in memory alone")));
     }
     let wanted = Compiled::of(search)?;
-    let place = app.limits.search().await?;
+    let place = app.limits.search(&access.name).await?;
     let found = in_place(place, move || wanted.search(handle.settings())).await?;
     found.map(Json).map_err(|error| Refusal::failed(error.to_string()))
 }

@@ -1,7 +1,7 @@
 //! Commands of administrators over FIX without a connection: for the fuzz target, and for nobody
 //! else.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use transfix::{Actor, Admin, BeginString, SessionId};
 
@@ -33,7 +33,6 @@ impl Commands {
             throttle: Arc::<Throttle>::default(),
             own: OwnCommands::default(),
             attendance: Arc::default(),
-            checking: Mutex::default(),
             limits: Arc::<Limits>::default(),
         };
         Self { desk, session: SessionId::new(BeginString::Fix44, "FIXADMIN", "fuzz") }

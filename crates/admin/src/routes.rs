@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -23,13 +23,13 @@ use crate::access::{Access, COOKIE, from};
 use crate::adding;
 use crate::answer::{Input, Named, Refusal, Wanted};
 use crate::app::{App, blocking, in_place};
+use crate::connection::whole;
 use crate::filter::EventFilter;
 use crate::shown::{details, moment, session};
+use crate::throttle::Wait;
 use crate::users::{NOBODY, Role};
 use crate::{health, journals, metrics, page};
 
-/// The longest body of a request.
-const BODY_MAX: usize = 64 << 10;
 /// The most events or lines of the audit in one answer.
 const LINES_MAX: usize = 1_000;
 /// How long events are passed on for one request.
@@ -79,7 +79,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     all.merge(page::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .layer(middleware::from_fn(whole))
         .layer(middleware::from_fn(secured))
         .with_state(app)
 }
@@ -125,33 +125,38 @@ async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusa
     let request = Request::from_parts(parts, body);
     let input = <Input<Credentials> as axum::extract::FromRequest<_>>::from_request(request, &app);
     let Input(Credentials { name, password }) = input.await?;
-    let wait = |wait: Duration| {
-        let seconds = wait.as_secs() + 1;
-        Refusal::later(format!("too many wrong passwords; try again in {seconds} s"), seconds)
+    let may = |wait: Wait| match wait {
+        Wait::No => Ok(Duration::ZERO),
+        Wait::Here(time) => Ok(time),
+        Wait::Refused(left) => {
+            let seconds = left.as_secs() + 1;
+            let why = format!("too many wrong passwords; try again in {seconds} s");
+            Err(Refusal::later(why, seconds))
+        }
     };
-    if let Some(left) = app.throttle.wait(source, clock::monotonic_ns()) {
-        return Err(wait(left));
-    }
+    let time = may(app.throttle.wait(source, &name, clock::monotonic_ns()))?;
+    tokio::time::sleep(time).await;
     let place = app.limits.check().await?;
     // Others of this source may have failed meanwhile.
-    if let Some(left) = app.throttle.wait(source, clock::monotonic_ns()) {
-        return Err(wait(left));
-    }
+    may(app.throttle.wait(source, &name, clock::monotonic_ns()))?;
     let users = app.users.now();
     let user = users.users.iter().find(|user| user.name == name).cloned();
     let hash = user.as_ref().map_or(NOBODY, |user| &*user.password_hash).to_owned();
-    let is_right = in_place(place, move || transfix::is_password_of(&hash, &password)).await?;
+    let of_check = Arc::clone(&app);
+    let is_right =
+        in_place(place, move || of_check.admin.is_password_of(&hash, &password, Some(source)))
+            .await?;
+    let is_right = is_right.map_err(|error| Refusal::failed(error.to_string()))?;
+    let is_user = user.is_some();
     let Some(user) = user.filter(|user| is_right && user.may_come_from(source)) else {
-        app.throttle.failed(source, clock::monotonic_ns());
-        let user = name.escape_debug();
-        tracing::warn!(%user, peer = %source, "a log-in to the administration failed");
+        app.throttle.failed(source, &name, is_user);
         return Err(Refusal::new(StatusCode::UNAUTHORIZED, "the name or the password is wrong"));
     };
-    app.throttle.succeeded(source);
     let (admin, actor) = (app.admin.clone(), Actor::new(&*user.name, peer.to_string()));
     let noted = blocking(move || admin.note(&actor, "log in", Ok(""))).await?;
     noted.map_err(|error| Refusal::failed(error.to_string()))?;
     let now_ns = clock::monotonic_ns();
+    app.throttle.succeeded(source, &name, now_ns);
     let begun = app.logins.begin(&user.name, &user.password_hash, now_ns);
     let (cookie, login) = begun.map_err(|error| Refusal::failed(error.to_string()))?;
     tracing::info!(user = user.name, peer = %source, "logged in to the administration");

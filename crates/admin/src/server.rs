@@ -2,42 +2,34 @@
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::ConnectInfo;
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use tokio::io::{AsyncRead, AsyncWrite};
+use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio::runtime;
-use tokio::sync::{Semaphore, oneshot};
-use transfix::{Admin, AdminSettings, clock};
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+use transfix::{Admin, AdminSettings};
 
 use crate::app::{App, BLOCKING_MAX, Limits};
+use crate::connection::{self, HEAD_TIME};
 use crate::events::EventRing;
 use crate::filter::EventFilter;
 use crate::fix::own::OwnCommands;
 use crate::fix::{Desk, FixServer};
 use crate::logins::Logins;
+use crate::places::Places;
 use crate::routes::router;
+use crate::seldom::Seldom;
 use crate::throttle::Throttle;
 use crate::tls::{Certificate, FreshCertificate};
 use crate::users::UsersFile;
 
-/// Connections at once.
-const CONNECTIONS_MAX: usize = 256;
-/// Time between two lines about handshakes that fail, in nanoseconds.
-const TELL_NS: u64 = 1_000_000_000;
-/// How long a client may take for a TLS handshake, and for the head of a request.
-const HEAD_MAX: Duration = Duration::from_secs(10);
 /// How long the last answers may take when the server ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// How long the listener rests after an error of the system.
@@ -132,7 +124,6 @@ impl AdminServer {
             throttle: Arc::clone(&throttle),
             own: extras.own_commands,
             attendance: Arc::default(),
-            checking: Mutex::default(),
             limits: Arc::clone(&limits),
         };
         let fix = settings.fix.as_ref().map(|fix| FixServer::start(settings, fix, desk));
@@ -166,7 +157,7 @@ impl AdminServer {
                             _ = stopped => {}
                         }
                         // Who has asked gets its answer.
-                        let _ = tokio::time::timeout(LAST_ANSWERS, open.shutdown()).await;
+                        let _ = timeout(LAST_ANSWERS, open.shutdown()).await;
                     }
                     Err(error) => tracing::error!(%error, "the administration cannot listen"),
                 }
@@ -233,75 +224,53 @@ async fn serve(
     router: &Router,
     open: &GracefulShutdown,
 ) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let strangers = Arc::<Strangers>::default();
+    let (places, strangers) = (Arc::<Places>::default(), Arc::<Strangers>::default());
     loop {
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
         let (socket, from) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Mostly there are no descriptors left.
                 tracing::warn!(%error, "the administration could not accept a connection");
-                tokio::time::sleep(REST).await;
+                sleep(REST).await;
                 continue;
             }
         };
+        let (seat, is_cut, gone) = places.enter(from, socket.local_addr().ok());
+        if let Some(gone) = gone {
+            strangers.tell(gone, &"closed: too many connections, and this one is old");
+        }
         let (tls, router, open) =
             (certificate.map(Certificate::acceptor), router.clone(), open.watcher());
-        let strangers = Arc::clone(&strangers);
-        tokio::spawn(async move {
-            match tls {
-                None => connection(socket, from, router, open).await,
-                Some(tls) => match tokio::time::timeout(HEAD_MAX, tls.accept(socket)).await {
-                    Ok(Ok(stream)) => connection(stream, from, router, open).await,
-                    Ok(Err(error)) => strangers.tell(from, &error),
-                    Err(_) => strangers.tell(from, &"it has not ended in time"),
-                },
+        let (strangers, seat) = (Arc::clone(&strangers), Arc::new(seat));
+        let served = async move {
+            let Some(tls) = tls else {
+                return connection::serve(socket, (from, seat), router, open).await;
+            };
+            match timeout(HEAD_TIME, tls.accept(socket)).await {
+                Ok(Ok(stream)) => connection::serve(stream, (from, seat), router, open).await,
+                Ok(Err(error)) => {
+                    strangers.tell(from.ip(), &format!("closed: no TLS handshake: {error}"));
+                }
+                Err(_) => strangers.tell(from.ip(), &"closed: no TLS handshake in time"),
             }
-            drop(place);
+        };
+        tokio::spawn(async move {
+            tokio::select! {
+                () = served => {}
+                _ = is_cut => {}
+            }
         });
     }
 }
 
-/// Tells of handshakes that fail: one a second at most, with the number of those left out.
+/// Reports connections that are closed, in a bounded number of lines.
 #[derive(Default)]
-struct Strangers {
-    /// When one was told, and how many came since.
-    last: Mutex<Option<(u64, u64)>>,
-}
+struct Strangers(Seldom);
 
 impl Strangers {
-    fn tell(&self, from: SocketAddr, why: &dyn fmt::Display) {
-        let now_ns = clock::monotonic_ns();
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let left_out = match &mut *last {
-            Some((told_ns, count)) if now_ns.saturating_sub(*told_ns) < TELL_NS => {
-                *count += 1;
-                return;
-            }
-            Some((_, count)) => *count,
-            None => 0,
-        };
-        *last = Some((now_ns, 0));
-        drop(last);
-        tracing::warn!(%from, %why, left_out, "no TLS handshake with the administration");
+    fn tell(&self, from: IpAddr, why: &dyn fmt::Display) {
+        if let Some(left_out) = self.0.tell() {
+            tracing::warn!(%from, %why, left_out, "a connection to the administration was closed");
+        }
     }
-}
-
-async fn connection(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    from: SocketAddr,
-    router: Router,
-    open: Watcher,
-) {
-    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        use tower::ServiceExt as _;
-        request.extensions_mut().insert(ConnectInfo(from));
-        router.clone().oneshot(request)
-    });
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    // What a client breaks off is its own affair.
-    let _ = open.watch(connection.into_owned()).await;
 }

@@ -76,6 +76,7 @@ pub(crate) fn session(handle: &SessionHandle) -> Value {
         "waiting_for_application": { "messages": messages, "bytes": bytes },
         "address": settings.address,
         "destination": status.destination,
+        "peer": status.peer.map(|peer| peer.to_string()),
         "counters": counted(&status.counters),
         "last_end": status.last_end.as_ref().map(|end| json!({
             "at": moment(end.at),

@@ -1,9 +1,20 @@
-//! Who guesses passwords waits longer and longer; nobody is locked out.
+//! Who guesses the password of a user waits longer and longer.
+//!
+//! Counted are the failures of one source at one name. Invariants: failures at one name hold up no
+//! other name; where a user has logged in before, the user waits for a bounded time and is never
+//! refused, whatever others of that source guess; names that no user has are counted alike; the
+//! memory is bounded.
 
 use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use transfix::clock;
+
+use crate::seldom::Seldom;
 
 /// Failures that cost nothing.
 const FREE: u32 = 3;
@@ -11,43 +22,78 @@ const FREE: u32 = 3;
 const FORGOTTEN_NS: u64 = 600_000_000_000;
 /// The longest wait, in seconds.
 const WAIT_MAX_S: u64 = 60;
-/// Sources that are remembered; beyond it the oldest goes.
-const SOURCES_MAX: usize = 4_096;
+/// The longest wait where the user has logged in before, in seconds.
+const KNOWN_WAIT_MAX_S: u64 = 5;
+/// Pairs of a source and a name that are remembered; beyond it the oldest that has failed goes,
+/// and then the oldest that has logged in.
+const PAIRS_MAX: usize = 4_096;
 
-/// Failed log-ins, by source.
+/// A source and the hash of a name: a name that is tried may be a password.
+type Pair = (IpAddr, u64);
+
+/// Failed log-ins, by source and name.
 #[derive(Default)]
 pub(crate) struct Throttle {
-    failures: Mutex<HashMap<IpAddr, Failures>>,
+    pairs: Mutex<HashMap<Pair, Failures>>,
+    lines: Seldom,
 }
 
 #[derive(Clone, Copy)]
 struct Failures {
     count: u32,
     last_ns: u64,
+    /// The user has logged in from there.
+    is_known: bool,
+}
+
+/// What a source has to do before a password is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Nothing.
+    No,
+    /// To wait for so long, for which the answer is held back.
+    Here(Duration),
+    /// To come again after so long.
+    Refused(Duration),
 }
 
 impl Throttle {
-    /// How long this source still has to wait.
-    pub(crate) fn wait(&self, source: IpAddr, now_ns: u64) -> Option<Duration> {
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = failures.get(&network(source))?;
-        let over = found.count.checked_sub(FREE)?;
-        let wait_s = 1_u64.checked_shl(over).unwrap_or(u64::MAX).min(WAIT_MAX_S);
-        let since = Duration::from_nanos(now_ns.saturating_sub(found.last_ns));
-        Duration::from_secs(wait_s).checked_sub(since).filter(|wait| !wait.is_zero())
+    fn pairs(&self) -> MutexGuard<'_, HashMap<Pair, Failures>> {
+        self.pairs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn failed(&self, source: IpAddr, now_ns: u64) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let source = network(source);
-        if failures.len() >= SOURCES_MAX && !failures.contains_key(&source) {
-            failures.retain(|_, found| now_ns.saturating_sub(found.last_ns) < FORGOTTEN_NS);
-            let oldest = failures.iter().min_by_key(|(_, found)| found.last_ns).map(|(at, _)| *at);
-            if let Some(oldest) = oldest.filter(|_| failures.len() >= SOURCES_MAX) {
-                failures.remove(&oldest);
-            }
+    /// What this source has to do before a password of this name is checked.
+    pub(crate) fn wait(&self, source: IpAddr, name: &str, now_ns: u64) -> Wait {
+        let Some(found) = self.pairs().get(&pair(source, name)).copied() else { return Wait::No };
+        let since_ns = now_ns.saturating_sub(found.last_ns);
+        let Some(over) = found.count.checked_sub(FREE).filter(|_| since_ns < FORGOTTEN_NS) else {
+            return Wait::No;
+        };
+        let wait_s = 1_u64.checked_shl(over).unwrap_or(u64::MAX);
+        if found.is_known {
+            return Wait::Here(Duration::from_secs(wait_s.min(KNOWN_WAIT_MAX_S)));
         }
-        let found = failures.entry(source).or_insert(Failures { count: 0, last_ns: now_ns });
+        let left = Duration::from_secs(wait_s.min(WAIT_MAX_S));
+        let left = left.saturating_sub(Duration::from_nanos(since_ns));
+        if left.is_zero() { Wait::No } else { Wait::Refused(left) }
+    }
+
+    /// A log-in has failed; `is_user`: whether a user has this name.
+    pub(crate) fn failed(&self, source: IpAddr, name: &str, is_user: bool) {
+        self.failed_at(source, name, clock::monotonic_ns());
+        // Another name may be a password, typed in the wrong place: it is not written.
+        let user = if is_user { name } else { "a name that no user has" };
+        if let Some(left_out) = self.lines.tell() {
+            let peer = source;
+            tracing::warn!(%user, %peer, left_out, "a log-in to the administration failed");
+        }
+    }
+
+    fn failed_at(&self, source: IpAddr, name: &str, now_ns: u64) {
+        let (mut pairs, pair) = (self.pairs(), pair(source, name));
+        make_room(&mut pairs, pair, now_ns);
+        let new = Failures { count: 0, last_ns: now_ns, is_known: false };
+        let found = pairs.entry(pair).or_insert(new);
         if now_ns.saturating_sub(found.last_ns) >= FORGOTTEN_NS {
             found.count = 0;
         }
@@ -55,13 +101,33 @@ impl Throttle {
         found.last_ns = now_ns;
     }
 
-    pub(crate) fn succeeded(&self, source: IpAddr) {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(&network(source));
+    pub(crate) fn succeeded(&self, source: IpAddr, name: &str, now_ns: u64) {
+        let (mut pairs, pair) = (self.pairs(), pair(source, name));
+        make_room(&mut pairs, pair, now_ns);
+        pairs.insert(pair, Failures { count: 0, last_ns: now_ns, is_known: true });
     }
 }
 
+fn make_room(pairs: &mut HashMap<Pair, Failures>, new: Pair, now_ns: u64) {
+    if pairs.len() < PAIRS_MAX || pairs.contains_key(&new) {
+        return;
+    }
+    let is_young = |found: &Failures| now_ns.saturating_sub(found.last_ns) < FORGOTTEN_NS;
+    pairs.retain(|_, found| found.is_known || is_young(found));
+    let oldest = pairs.iter().min_by_key(|(_, found)| (found.is_known, found.last_ns));
+    if let Some(oldest) = oldest.map(|(at, _)| *at).filter(|_| pairs.len() >= PAIRS_MAX) {
+        pairs.remove(&oldest);
+    }
+}
+
+fn pair(source: IpAddr, name: &str) -> Pair {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    (network(source), hasher.finish())
+}
+
 /// Of IPv6 a source has a whole network.
-fn network(source: IpAddr) -> IpAddr {
+pub(crate) fn network(source: IpAddr) -> IpAddr {
     match source.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((u128::from(address) & !u128::from(u64::MAX)).into()),
         address @ IpAddr::V4(_) => address,
@@ -74,37 +140,65 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn waits_grow_and_end() {
-        let (throttle, source) = (Throttle::default(), IpAddr::V4(Ipv4Addr::LOCALHOST));
-        let second = 1_000_000_000;
-        let waits: Vec<_> = (0..12)
-            .map(|_| {
-                throttle.failed(source, second);
-                throttle.wait(source, second).map_or(0, |wait| wait.as_secs())
-            })
-            .collect();
-        assert_eq!(waits, [0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60]);
-        assert_eq!(throttle.wait(source, 31 * second).map(|wait| wait.as_secs()), Some(30));
-        assert_eq!(throttle.wait(source, 61 * second), None);
-        throttle.failed(source, second + FORGOTTEN_NS);
-        assert_eq!(throttle.wait(source, second + FORGOTTEN_NS), None, "long forgotten");
-        (0..9).for_each(|_| throttle.failed(source, second));
-        throttle.succeeded(source);
-        assert_eq!(throttle.wait(source, second), None);
+    const SECOND_NS: u64 = 1_000_000_000;
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    fn refused(seconds: u64) -> Wait {
+        Wait::Refused(Duration::from_secs(seconds))
     }
 
     #[test]
-    fn sources_are_bounded() {
+    fn waits_grow_and_end() {
         let throttle = Throttle::default();
+        let waits = [0; 10].map(|_| {
+            throttle.failed_at(HERE, "anna", SECOND_NS);
+            throttle.wait(HERE, "anna", SECOND_NS)
+        });
+        let grown = [1, 2, 4, 8, 16, 32, 60, 60].map(refused);
+        assert_eq!(waits[..2], [Wait::No; 2]);
+        assert_eq!(waits[2..], grown);
+        assert_eq!(throttle.wait(HERE, "anna", 31 * SECOND_NS), refused(30));
+        assert_eq!(throttle.wait(HERE, "anna", 61 * SECOND_NS), Wait::No);
+        throttle.failed_at(HERE, "anna", SECOND_NS + FORGOTTEN_NS);
+        assert_eq!(throttle.wait(HERE, "anna", SECOND_NS + FORGOTTEN_NS), Wait::No, "forgotten");
+    }
+
+    #[test]
+    fn failures_hold_up_their_name_alone() {
+        let throttle = Throttle::default();
+        (0..1_000).for_each(|n| throttle.failed_at(HERE, &format!("name {n}"), SECOND_NS));
+        (0..1_000).for_each(|_| throttle.failed_at(HERE, "anna", SECOND_NS));
+        assert_eq!(throttle.wait(HERE, "anna", SECOND_NS), refused(60));
+        assert_eq!(throttle.wait(HERE, "bert", SECOND_NS), Wait::No);
+    }
+
+    #[test]
+    fn where_a_user_has_logged_in_nobody_locks_the_user_out() {
+        let throttle = Throttle::default();
+        throttle.succeeded(HERE, "anna", SECOND_NS);
+        (0..1_000).for_each(|_| throttle.failed_at(HERE, "anna", SECOND_NS));
+        let here = Wait::Here(Duration::from_secs(KNOWN_WAIT_MAX_S));
+        assert_eq!(throttle.wait(HERE, "anna", SECOND_NS), here);
+        let elsewhere = IpAddr::V4(Ipv4Addr::from(7));
+        assert_eq!(throttle.wait(elsewhere, "anna", SECOND_NS), Wait::No);
+        throttle.succeeded(HERE, "anna", SECOND_NS);
+        assert_eq!(throttle.wait(HERE, "anna", SECOND_NS), Wait::No);
+    }
+
+    #[test]
+    fn the_memory_is_bounded_and_keeps_who_has_logged_in() {
+        let throttle = Throttle::default();
+        throttle.succeeded(HERE, "anna", 0);
         for n in 0..10_000_u32 {
-            throttle.failed(IpAddr::V4(n.into()), u64::from(n));
+            throttle.failed_at(IpAddr::V4(n.into()), "anna", u64::from(n));
+            throttle.failed_at(HERE, &n.to_string(), u64::from(n));
         }
-        assert_eq!(throttle.failures.lock().unwrap().len(), SOURCES_MAX);
+        assert_eq!(throttle.pairs().len(), PAIRS_MAX);
+        assert!(throttle.pairs()[&pair(HERE, "anna")].is_known);
         for n in 0..10_u128 {
-            throttle.failed(IpAddr::V6(((1 << 64) + n).into()), 10_000);
+            throttle.failed_at(IpAddr::V6(((1 << 64) + n).into()), "anna", 10_000);
         }
         let first = IpAddr::V6(((1_u128 << 64) + 77).into());
-        assert!(throttle.wait(first, 10_000).is_some(), "one network");
+        assert_ne!(throttle.wait(first, "anna", 10_000), Wait::No, "one network");
     }
 }

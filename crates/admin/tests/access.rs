@@ -132,26 +132,41 @@ fn who_logs_out_or_is_removed_is_out() {
 }
 
 #[test]
-fn who_guesses_passwords_waits() {
+fn who_guesses_the_password_of_a_user_waits_and_other_users_do_not() {
     let market = Market::new();
     let stranger = market.stranger();
     let guess = |name: &str| {
         stranger.post("/api/login", &format!("{{\"name\":\"{name}\",\"password\":\"guess\"}}"))
     };
-    for name in ["viewer-person", "nobody", "viewer-person"] {
+    for name in ["viewer-person", "nobody", "viewer-person", "nobody"] {
         assert_eq!(guess(name).refused(401), "the name or the password is wrong", "of both alike");
     }
-    let mut refused = guess("viewer-person");
-    // A machine that is slow has waited already.
-    while refused.status == 401 {
-        refused = guess("viewer-person");
+    for name in ["viewer-person", "nobody"] {
+        let mut refused = guess(name);
+        // A machine that is slow has waited already.
+        while refused.status == 401 {
+            refused = guess(name);
+        }
+        assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+        let why = refused.refused(429);
+        assert!(why.starts_with("too many wrong passwords; try again in "), "{why}");
     }
-    assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
-    let why = refused.refused(429);
-    assert!(why.starts_with("too many wrong passwords; try again in "), "{why}");
     let right = format!("{{\"name\":\"viewer-person\",\"password\":\"{PASSWORD}\"}}");
     stranger.post("/api/login", &right).refused(429);
     market.viewer().get("/api/me").good();
+    stranger.logged_in("operator-person", PASSWORD).get("/api/me").good();
+}
+
+#[test]
+fn a_user_who_was_there_before_is_not_locked_out_by_guesses() {
+    let market = Market::new();
+    let stranger = market.stranger();
+    stranger.logged_in("viewer-person", PASSWORD);
+    let wrong = "{\"name\":\"viewer-person\",\"password\":\"guess\"}";
+    for _ in 0..4 {
+        stranger.post("/api/login", wrong).refused(401);
+    }
+    stranger.logged_in("viewer-person", PASSWORD).get("/api/me").good();
 }
 
 #[test]

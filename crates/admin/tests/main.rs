@@ -8,6 +8,7 @@ mod fix;
 mod fix_hostile;
 mod fix_page;
 mod health;
+mod hostile;
 mod http;
 mod looking;
 mod market;

@@ -22,6 +22,8 @@ use transfix::store::StoreError;
 use transfix::store::journal::{self, Entry, Event};
 use transfix::{Mask, Message, Timestamp};
 
+use crate::foreign;
+
 pub(crate) use dictionaries::{Choice, Dictionaries, Pair};
 pub(crate) use masking::{Masking, covered, covered_entry, tag};
 pub(crate) use open::open;
@@ -32,13 +34,13 @@ pub(crate) use types::msg_types;
 
 /// The input cannot be read, or a setting is wrong: says so, and ends with 2.
 pub(crate) fn failed(error: &str) -> ExitCode {
-    let _ = writeln!(io::stderr(), "transfix: {error}");
+    let _ = writeln!(io::stderr(), "transfix: {}", foreign::lines(error));
     ExitCode::from(2)
 }
 
 /// Writes an answer to the standard output.
 pub(crate) fn answered(text: &str) -> ExitCode {
-    match io::stdout().write_all(text.as_bytes()) {
+    match io::stdout().write_all(foreign::lines(text).as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         // A closed pipe (`| head`) is the reader's choice.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,

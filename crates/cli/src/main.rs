@@ -11,6 +11,7 @@ mod convert;
 mod demo;
 mod dictionary;
 mod events;
+mod foreign;
 mod generate;
 mod input;
 mod logs;

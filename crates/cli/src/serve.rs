@@ -23,7 +23,7 @@ use transfix_admin::AdminServer;
 
 use crate::input::failed;
 use crate::not_started::NotStarted;
-use crate::show::{Show, say};
+use crate::show::{Bounded, Show, say};
 use crate::venue::book::Ids;
 use crate::venue::{Venue, Watch};
 use crate::{administered, events};
@@ -56,6 +56,21 @@ pub(crate) struct Args {
 /// Prints what the venue sees.
 struct Printer {
     show: Show,
+    /// Bounds the lines about connections.
+    lines: Bounded,
+}
+
+impl Printer {
+    fn new(show: Show) -> Self {
+        Self { show, lines: Bounded::default() }
+    }
+
+    /// Prints a line that whoever can connect may cause.
+    fn bounded(&mut self, text: String) {
+        if let Some(line) = self.lines.line(transfix::clock::monotonic_ns(), text) {
+            self.show.line(&line);
+        }
+    }
 }
 
 impl Watch for Printer {
@@ -73,11 +88,11 @@ impl Watch for Printer {
 
     fn logged_on(&mut self, id: &SessionId, peer: Option<SocketAddr>) {
         let from = peer.map(|peer| format!(" from {peer}")).unwrap_or_default();
-        self.show.line(&format!("{id} logged on{from}"));
+        self.bounded(format!("{id} logged on{from}"));
     }
 
     fn ended(&mut self, id: &SessionId, why: Disconnect) {
-        self.show.line(&format!("{id} ended: {why}"));
+        self.bounded(format!("{id} ended: {why}"));
     }
 }
 
@@ -342,7 +357,7 @@ fn reload(
         };
         let store = session.map(SessionSettings::store_path).unwrap_or_default();
         let ids = Ids::new(start, n.unwrap_or(to.sessions.len()));
-        Box::new(Venue::recover(id, store, ids, Printer { show }))
+        Box::new(Venue::recover(id, store, ids, Printer::new(show)))
     });
     let done = done.map_err(|error| one(error.to_string()))?;
     tell(&done);
@@ -392,6 +407,6 @@ fn show(session: &SessionSettings, quiet: bool) -> Result<Show, String> {
 }
 
 fn venue(session: &SessionSettings, ids: Ids, quiet: bool) -> Result<Box<dyn Application>, String> {
-    let printer = Printer { show: show(session, quiet)? };
+    let printer = Printer::new(show(session, quiet)?);
     Ok(Box::new(Venue::recover(&session.id(), session.store_path(), ids, printer)))
 }

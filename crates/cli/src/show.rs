@@ -7,10 +7,44 @@ use transfix::dictionary::{Dictionary, standard};
 use transfix::print;
 use transfix::{ApplVerId, BeginString, Direction, Mask, Message, Timestamp};
 
-/// Prints a line for the user.
+use crate::foreign;
+
+/// Prints a line for the user, whoever has written a part of it.
 pub(crate) fn say(text: &str) {
     // A closed pipe is no reason to stop trading.
-    let _ = writeln!(std::io::stdout(), "{text}");
+    let _ = writeln!(std::io::stdout(), "{}", foreign::lines(text));
+}
+
+/// Bounds lines that a counterparty can make come again and again.
+///
+/// Invariant: the number of lines grows with time, not with the connections.
+#[derive(Debug, Default)]
+pub(crate) struct Bounded {
+    /// When as many lines as ever may be printed again.
+    full_at_ns: u64,
+    left_out: u64,
+}
+
+impl Bounded {
+    /// Lines that are printed at once.
+    const AT_ONCE: u64 = 20;
+    /// Time after which one more may be.
+    const ONE_MORE_NS: u64 = 10_000_000_000;
+
+    /// What is to be printed of this line: nothing if there were too many. Says how many were left
+    /// out before.
+    pub(crate) fn line(&mut self, now_ns: u64, text: String) -> Option<String> {
+        let full_at_ns = self.full_at_ns.max(now_ns) + Self::ONE_MORE_NS;
+        if full_at_ns > now_ns + Self::AT_ONCE * Self::ONE_MORE_NS {
+            self.left_out += 1;
+            return None;
+        }
+        self.full_at_ns = full_at_ns;
+        match std::mem::take(&mut self.left_out) {
+            0 => Some(text),
+            left_out => Some(format!("{text} ({} left out before)", count(left_out, "line"))),
+        }
+    }
 }
 
 /// `1 message`, `2 messages`.
@@ -82,8 +116,24 @@ impl Show {
     /// One line of plain text.
     pub(crate) fn line(&mut self, text: &str) {
         if let Some(sink) = &mut self.sink {
-            return sink(format!("{}{text}\n", self.prefix));
+            return sink(format!("{}{}\n", self.prefix, foreign::lines(text)));
         }
         say(&format!("{}{text}", self.prefix));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_lines_are_some_and_then_one_in_a_while() {
+        let mut lines = Bounded::default();
+        let mut told = |now_ns| lines.line(now_ns, "ended".to_owned());
+        assert_eq!((0..2_000).filter_map(|_| told(1)).count(), 20);
+        assert_eq!(told(Bounded::ONE_MORE_NS), None);
+        let next = told(Bounded::ONE_MORE_NS + 1);
+        assert_eq!(next.as_deref(), Some("ended (1981 lines left out before)"));
+        assert_eq!(told(100 * Bounded::ONE_MORE_NS).as_deref(), Some("ended"));
     }
 }

@@ -24,6 +24,7 @@ use clap::Subcommand;
 use transfix::Timestamp;
 use transfix::quickfix::{Dialect, ForeignStore};
 
+use crate::foreign;
 use crate::input::{Failure, failed, holds_store};
 use crate::show::count;
 
@@ -129,12 +130,12 @@ fn ended(outcome: Result<ExitCode, Failure>) -> ExitCode {
 
 /// Prints the text.
 fn say(text: impl Display) -> Result<(), Failure> {
-    Ok(writeln!(io::stdout(), "{text}")?)
+    Ok(writeln!(io::stdout(), "{}", foreign::lines(&text.to_string()))?)
 }
 
 /// What was asked for is not to be done: says why, and ends with 1.
 fn refused(why: impl Display) -> ExitCode {
-    let _ = writeln!(io::stderr(), "transfix: {why}");
+    let _ = writeln!(io::stderr(), "transfix: {}", foreign::lines(&why.to_string()));
     ExitCode::FAILURE
 }
 

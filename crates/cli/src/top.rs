@@ -17,6 +17,7 @@ use serde_json::Value;
 use transfix::clock;
 
 use crate::admin::remote::{Failure, To};
+use crate::foreign::Foreign;
 use crate::input::failed;
 
 /// See the sessions of an engine that runs, in a table that lives.
@@ -317,14 +318,14 @@ impl Screen {
         });
         let bold = Style::new().add_modifier(Modifier::BOLD);
         let lines = rows.iter().map(|one| {
-            let row = Row::new(one.cells.iter().map(String::as_str));
+            let row = Row::new(one.cells.iter().map(|cell| Foreign(cell).to_string()));
             if one.has_problem { row.style(bold) } else { row }
         });
         let table = Table::new(lines.collect::<Vec<_>>(), widths.collect::<Vec<_>>())
             .header(Row::new(header.collect::<Vec<_>>()).style(bold))
             .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
         let last = match (&self.error, self.is_typing) {
-            (Some(error), _) => format!("not seen: {error}"),
+            (Some(error), _) => format!("not seen: {}", Foreign(error)),
             (None, true) => format!("/{}_", self.filter),
             (None, false) => match chosen.filter(|end| !end.is_empty()) {
                 Some(end) => end,
@@ -387,7 +388,7 @@ impl Seen {
         let end = match end.is_null() {
             true => String::new(),
             false => {
-                let said = end["text"].as_str().unwrap_or_default();
+                let said = Foreign(end["text"].as_str().unwrap_or_default());
                 let reason = text(&end["reason"]);
                 format!("last end at {}: {reason} {said}", text(&end["at"]))
             }

@@ -124,15 +124,15 @@ impl Draft {
         for place in 0..self.components.len() {
             resolver.component(place, 0, self.components[place].line)?;
         }
-        let header = resolver.members(&self.header, 0)?;
-        let trailer = resolver.members(&self.trailer, 0)?;
+        let (header, _) = resolver.members(&self.header, 0)?;
+        let (trailer, _) = resolver.members(&self.trailer, 0)?;
         let mut messages = Vec::with_capacity(self.messages.len());
         for message in &self.messages {
             messages.push(Message {
                 msg_type: message.msg_type.clone(),
                 name: message.name.clone(),
                 category: message.category,
-                members: resolver.members(&message.members, 0)?,
+                members: resolver.members(&message.members, 0)?.0,
                 conditions: resolver.conditionals(&message.conditions)?,
             });
         }
@@ -286,6 +286,8 @@ struct Resolver<'d> {
     places: HashMap<&'d str, usize>,
     /// The resolved components, by their place in the draft.
     done: Vec<Option<Arc<Component>>>,
+    /// How many members each of these has, with those of its own components and groups.
+    sizes: Vec<usize>,
     /// Which components are being resolved: to meet one again is a cycle.
     open: Vec<bool>,
 }
@@ -303,7 +305,8 @@ impl<'d> Resolver<'d> {
             };
         }
         let count = draft.components.len();
-        Ok(Self { draft, places, done: vec![None; count], open: vec![false; count] })
+        let (done, sizes) = (vec![None; count], vec![0; count]);
+        Ok(Self { draft, places, done, sizes, open: vec![false; count] })
     }
 
     fn component(
@@ -321,19 +324,23 @@ impl<'d> Resolver<'d> {
             return Err(self.draft.error(line, element, Problem::Cycle));
         }
         self.open[place] = true;
-        let members = self.members(&component.members, depth + 1)?;
+        let (members, size) = self.members(&component.members, depth + 1)?;
         self.open[place] = false;
+        self.sizes[place] = size;
         let component = Arc::new(Component { name: component.name.clone(), members });
         self.done[place] = Some(Arc::clone(&component));
         Ok(component)
     }
 
+    /// Looks up these members, and counts all that a message with them has. Whoever walks over a
+    /// message meets each of them, however few lines they take: components may stand twice in
+    /// components that stand twice in others.
     fn members(
         &mut self,
         members: &'d [DraftMember],
         depth: usize,
-    ) -> Result<Vec<Member>, DictionaryError> {
-        let mut resolved = Vec::with_capacity(members.len());
+    ) -> Result<(Vec<Member>, usize), DictionaryError> {
+        let (mut resolved, mut size) = (Vec::with_capacity(members.len()), 0);
         for member in members {
             if depth > Problem::DEPTH_MAX {
                 return Err(self.draft.error(member.line, "member".into(), Problem::TooDeep));
@@ -345,7 +352,8 @@ impl<'d> Resolver<'d> {
                 }
                 DraftKind::Group { count_tag, members } => {
                     self.check_defined(*count_tag, member.line)?;
-                    let members = self.members(members, depth + 1)?;
+                    let (members, inner) = self.members(members, depth + 1)?;
+                    size += inner;
                     if Flat::of(&members).next().is_none() {
                         let element = format!("group {count_tag}");
                         return Err(self.draft.error(member.line, element, Problem::EmptyGroup));
@@ -356,14 +364,21 @@ impl<'d> Resolver<'d> {
                     let Some(&place) = self.places.get(name.as_str()) else {
                         return Err(self.unknown_component(name, member.line));
                     };
-                    MemberKind::Component(self.component(place, depth, member.line)?)
+                    let component = self.component(place, depth, member.line)?;
+                    size += self.sizes[place];
+                    MemberKind::Component(component)
                 }
             };
+            size += 1;
+            if size > Problem::MEMBERS_MAX {
+                let problem = Problem::TooManyMembers;
+                return Err(self.draft.error(member.line, "member".into(), problem));
+            }
             let text = member.required_if.as_ref();
             let required_if = text.map(|text| self.condition(text, member.line)).transpose()?;
             resolved.push(Member { required: member.required, required_if, kind });
         }
-        Ok(resolved)
+        Ok((resolved, size))
     }
 
     fn conditionals(

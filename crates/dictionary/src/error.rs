@@ -99,6 +99,9 @@ pub enum Problem {
     TooDeep,
     /// There are more fields than [`Problem::FIELDS_MAX`].
     TooManyFields,
+    /// A message, a group or a component has more members than [`Problem::MEMBERS_MAX`], those of
+    /// its components counted each time that they stand there.
+    TooManyMembers,
     /// No standard dictionary has this name.
     UnknownStandard {
         /// The nearest name.
@@ -131,6 +134,7 @@ impl Problem {
             Self::TooDeep => 1017,
             Self::TooManyFields => 1018,
             Self::UnknownStandard { .. } => 1019,
+            Self::TooManyMembers => 1020,
         }
     }
 
@@ -138,6 +142,9 @@ impl Problem {
     pub const DEPTH_MAX: usize = 64;
     /// How many fields a dictionary may define; FIX Latest has some 6,000.
     pub const FIELDS_MAX: usize = 60_000;
+    /// How many members a message may have, with those of its components and groups; the largest
+    /// of FIX Latest has a few thousand.
+    pub const MEMBERS_MAX: usize = 20_000;
 }
 
 impl DictionaryError {
@@ -227,6 +234,10 @@ impl fmt::Display for Problem {
             Self::EmptyGroup => f.write_str("has no members; name the first field of an entry"),
             Self::Cycle => f.write_str("contains itself; break the cycle of components"),
             Self::TooDeep => write!(f, "nested deeper than {} levels", Self::DEPTH_MAX),
+            Self::TooManyMembers => {
+                let max = Self::MEMBERS_MAX;
+                write!(f, "more than {max} members, with those of its components: use fewer")
+            }
             Self::TooManyFields => write!(f, "more than {} fields", Self::FIELDS_MAX),
             Self::UnknownStandard { nearest } => {
                 f.write_str("no standard dictionary has this name; take one of FIX40 to FIX44, ")?;

@@ -24,6 +24,16 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
+/// Gives the calling thread a low priority: it works when sessions do not. It still gets a tenth of
+/// a CPU that others want.
+pub(crate) fn step_back() {
+    // Of Linux alone a thread has a priority of its own.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, 10) {
+        tracing::debug!(%error, "a thread keeps its priority");
+    }
+}
+
 /// What threads do first that help others: they run on these CPUs, or where the caller of this may
 /// run. A thread gets the CPUs of the one that starts it, which may be pinned to the one CPU on
 /// which nothing but a session is to run. What fails is told to `report`.

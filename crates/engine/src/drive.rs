@@ -24,6 +24,7 @@ pub(crate) mod mailbox;
 pub(crate) mod mappings;
 pub(crate) mod network;
 pub(crate) mod outcome;
+pub(crate) mod passwords;
 pub(crate) mod proxy_header;
 pub(crate) mod registry;
 mod reopening;

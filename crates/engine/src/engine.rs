@@ -29,7 +29,7 @@ use crate::drive::outcome::SessionOutcome;
 use crate::drive::registry::{OpenStore, Registry};
 use crate::drive::routes::Routes;
 use crate::drive::shared::Shared;
-use crate::drive::template::{Admit, Creator, Maker};
+use crate::drive::template::{Admit, CreatedPlaces, Creator, Maker};
 use crate::drive::waiting::WaitingTotal;
 use crate::drive::waiting_room::RoomLimits;
 use crate::drive::watching::Watching;
@@ -320,16 +320,15 @@ impl Engine {
             admit,
             judge: Box::new(move |settings, owner, logon| judge(settings, owner, logon, &of_judge)),
             open: Box::new(move |settings, owner| open(settings, owner, &of_open)),
+            places: CreatedPlaces::new(all.created_sessions_max),
         };
-        let created_max = all.created_sessions_max;
         let shares = Shares::new(pool_limits(all));
         let creator = Creator {
             templates,
             registry,
             workers,
             shares,
-            created: 0,
-            created_max,
+            places: Arc::clone(&maker.places),
             idle_ns: u64::from(all.created_sessions_idle_s) * 1_000_000_000,
             made: Vec::new(),
             look_ns: 0,
@@ -339,7 +338,8 @@ impl Engine {
             free: all.failed_logons_max,
             delay_max_ns: u64::from(all.failed_logon_delay_max_ms) * 1_000_000,
         });
-        let acceptor = Acceptor::new(entrances, keys, (creator, maker), (limits, failed), &io);
+        let limits = (limits, failed, Arc::clone(&self.registry.passwords));
+        let acceptor = Acceptor::new(entrances, keys, (creator, maker), limits, &io);
         let (mut acceptor, lost) = (acceptor.map_err(io_error("epoll"))?, all.thread_lost);
         let door = Arc::clone(acceptor.door());
         let (name, of_thread) = ("tfx-accept".to_owned(), Arc::clone(&io));

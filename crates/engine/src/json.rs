@@ -41,6 +41,7 @@ use std::fmt::{self, Write};
 use std::ops::Deref;
 
 use transfix_codec::group::{entry_end, group_end};
+use transfix_codec::shown::is_hidden;
 use transfix_codec::{Fields, Members, Message, MessageLayout, Tag, raw, tag, value};
 use transfix_dictionary::Dictionary;
 
@@ -278,17 +279,22 @@ fn write_value(value: &[u8], out: &mut dyn Write) -> fmt::Result {
     out.write_str("\"}")
 }
 
-/// A string with what JSON wants escaped.
+/// A string with what JSON wants escaped, and what a terminal would obey or hide.
 pub(crate) fn write_string(text: &str, out: &mut dyn Write) -> fmt::Result {
     out.write_char('"')?;
     let mut rest = text;
-    while let Some(at) = rest.find(|c: char| c < ' ' || c == '"' || c == '\\') {
+    let is_escaped = |c: char| c == '"' || c == '\\' || is_hidden(c);
+    while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_escaped(*c)) {
         out.write_str(&rest[..at])?;
-        match rest.as_bytes()[at] {
-            plain @ (b'"' | b'\\') => write!(out, "\\{}", char::from(plain))?,
-            control => write!(out, "\\u{control:04x}")?,
+        match c {
+            '"' | '\\' => write!(out, "\\{c}")?,
+            hidden => {
+                let mut units = [0; 2];
+                let units = hidden.encode_utf16(&mut units);
+                units.iter().try_for_each(|unit| write!(out, "\\u{unit:04x}"))?;
+            }
         }
-        rest = &rest[at + 1..];
+        rest = &rest[at + c.len_utf8()..];
     }
     out.write_str(rest)?;
     out.write_char('"')

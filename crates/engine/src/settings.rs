@@ -53,6 +53,7 @@ pub(crate) mod session;
 pub(crate) mod socket;
 pub(crate) mod store;
 pub(crate) mod template;
+mod text_file;
 pub(crate) mod threads;
 pub(crate) mod tls;
 pub(crate) mod validation;

@@ -34,8 +34,14 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn plain(address: &str, name: &str) -> Outcome<Self> {
         let failed = |error: std::io::Error| format!("{address}: {error}");
-        let socket = TcpStream::connect(address).map_err(failed)?;
+        Self::over(TcpStream::connect(address).map_err(failed)?, name)
+    }
+
+    /// Over a connection that is there.
+    pub(super) fn over(socket: TcpStream, name: &str) -> Outcome<Self> {
+        let failed = |error: std::io::Error| format!("{name}: {error}");
         socket.set_nodelay(true).map_err(failed)?;
+        socket.set_read_timeout(None).map_err(failed)?;
         socket.set_write_timeout(Some(Duration::from_secs(3))).map_err(failed)?;
         let (reader, writer) =
             (socket.try_clone().map_err(failed)?, socket.try_clone().map_err(failed)?);

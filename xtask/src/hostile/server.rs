@@ -1,7 +1,7 @@
 //! The server under attack: `transfix serve`, as its users run it.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
@@ -11,14 +11,32 @@ use std::time::Duration;
 use super::Outcome;
 
 /// The sessions: BeginString(8) and VENUE are the same for all.
-pub(super) const SESSIONS: [&str; 4] = ["HONEST", "LIAR", "PROBE", "LOCKED"];
+pub(super) const SESSIONS: [&str; 5] = ["HONEST", "LIAR", "PROBE", "LOCKED", "HASHED"];
+/// The password of all users, and of the session HASHED.
+pub(super) const PASSWORD: &str = "correct horse battery";
+/// People who administer it.
+const USERS: [&str; 4] = ["anna", "bert", "carl", "dora"];
 
 /// The process, and where it listens.
 pub(super) struct Server {
     child: Child,
-    log: PathBuf,
+    pub(super) place: Place,
+}
+
+/// Where a server is found.
+#[derive(Clone, Default)]
+pub(super) struct Place {
     pub(super) plain: String,
     pub(super) tls: String,
+    /// Where its administration listens, over HTTP and over FIX.
+    pub(super) admin: String,
+    pub(super) fix_admin: String,
+    /// That of an operator.
+    pub(super) token: String,
+    /// The number of the process.
+    pub(super) process: u32,
+    /// The file of its log.
+    pub(super) log: PathBuf,
 }
 
 /// What the system knows of the process.
@@ -33,10 +51,14 @@ pub(super) struct Usage {
 impl Server {
     pub(super) fn start(program: &Path, dir: &Path) -> Outcome<Self> {
         certificate(dir)?;
-        let mut settings = "[engine]\nfailed_logon_delay_max_ms = 200\n\n[defaults]\n\
+        let (token, hash) = (users(program, dir)?, hash(program)?);
+        let mut settings =
+            "[admin]\naddress = \"127.0.0.1:0\"\nusers_file = \"DIR/users.toml\"\n\n\
+            [admin.fix]\naddress = \"127.0.0.1:0\"\nsender_comp_id = \"VENUE\"\n\n"
+                .replace("DIR", &dir.display().to_string());
+        settings += "[engine]\nfailed_logon_delay_max_ms = 200\n\n[defaults]\n\
             role = \"acceptor\"\nbegin_string = \"FIX.4.4\"\nsender_comp_id = \"VENUE\"\n\
-            logon_timeout_ms = 1000\nlogout_timeout_ms = 1000\n"
-            .to_owned();
+            logon_timeout_ms = 1000\nlogout_timeout_ms = 1000\n";
         settings += &format!("store_dir = \"{}\"\n", dir.join("store").display());
         // Sessions at one address share a listener: the two of them need two.
         for (host, mark, tls) in [("127.0.0.1", "", ""), ("127.0.0.2", "T", TLS)] {
@@ -45,7 +67,11 @@ impl Server {
                     "\n[[session]]\ntarget_comp_id = \"{name}{mark}\"\n\
                      address = \"{host}:0\"\n{}{}",
                     tls.replace("DIR", &dir.display().to_string()),
-                    if name == "LOCKED" { "logon.expected_password = \"sesame\"\n" } else { "" },
+                    match name {
+                        "LOCKED" => "logon.expected_password = \"sesame\"\n",
+                        "HASHED" => &hash,
+                        _ => "",
+                    },
                 );
             }
         }
@@ -66,16 +92,23 @@ impl Server {
             // What it says later is read too, so that it never waits for us.
             lines.for_each(|line| drop(sender.send(line)));
         });
-        let mut server = Self { child, log, plain: String::new(), tls: String::new() };
-        while server.plain.is_empty() || server.tls.is_empty() {
+        let place = Place { token, log, process: child.id(), ..Place::default() };
+        let mut server = Self { child, place };
+        // It says last where it is administered over FIX.
+        while server.place.fix_admin.is_empty() {
             let line = lines.recv_timeout(Duration::from_secs(20));
             let line = line.map_err(|_| format!("it does not listen: {}", server.last_lines()))?;
+            if let Some(address) = line.strip_prefix("administration at http://") {
+                address.clone_into(&mut server.place.admin);
+            }
+            if let Some(address) = line.strip_prefix("administration over FIX at ") {
+                address.clone_into(&mut server.place.fix_admin);
+            }
             let Some(said) = line.strip_prefix("listening at ") else { continue };
             // Behind an address with TLS stands that it has it.
             let address = said.split(' ').next().unwrap_or_default();
-            let place =
-                if address.starts_with("127.0.0.2") { &mut server.tls } else { &mut server.plain };
-            address.clone_into(place);
+            let Place { plain, tls, .. } = &mut server.place;
+            address.clone_into(if address.starts_with("127.0.0.2") { tls } else { plain });
         }
         Ok(server)
     }
@@ -92,25 +125,12 @@ impl Server {
     }
 
     pub(super) fn usage(&self) -> Outcome<Usage> {
-        let proc = PathBuf::from(format!("/proc/{}", self.child.id()));
-        let failed = |error: std::io::Error| format!("{}: {error}", proc.display());
-        let status = fs::read_to_string(proc.join("status")).map_err(failed)?;
-        let number = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            line.trim_matches(|c: char| !c.is_ascii_digit()).parse().ok()
-        };
-        let descriptors = fs::read_dir(proc.join("fd")).map_err(failed)?.count();
-        match (number("RssAnon:"), number("Threads:")) {
-            (Some(memory_kib), Some(threads)) => Ok(Usage { memory_kib, descriptors, threads }),
-            _ => Err("the system does not say what the process uses".to_owned()),
-        }
+        usage_of(self.place.process)
     }
 
     /// What it has written to its log so far.
     pub(super) fn log(&self) -> String {
-        fs::read(&self.log)
-            .map(|log| String::from_utf8_lossy(&log).into_owned())
-            .unwrap_or_default()
+        text_of(&self.place.log)
     }
 
     fn last_lines(&self) -> String {
@@ -120,10 +140,66 @@ impl Server {
     }
 }
 
+/// A file that somebody writes.
+pub(super) fn text_of(file: &Path) -> String {
+    let text = fs::read(file).unwrap_or_default();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// What the system knows of a process.
+pub(super) fn usage_of(process: u32) -> Outcome<Usage> {
+    let proc = PathBuf::from(format!("/proc/{process}"));
+    let failed = |error: std::io::Error| format!("{}: {error}", proc.display());
+    let status = fs::read_to_string(proc.join("status")).map_err(failed)?;
+    let number = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim_matches(|c: char| !c.is_ascii_digit()).parse().ok()
+    };
+    let descriptors = fs::read_dir(proc.join("fd")).map_err(failed)?.count();
+    match (number("RssAnon:"), number("Threads:")) {
+        (Some(memory_kib), Some(threads)) => Ok(Usage { memory_kib, descriptors, threads }),
+        _ => Err("the system does not say what the process uses".to_owned()),
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Makes the file of users. Returns the token of an operator.
+fn users(program: &Path, dir: &Path) -> Outcome<String> {
+    let file = dir.join("users.toml");
+    for name in USERS {
+        let role = if name == "dora" { "administrator" } else { "operator" };
+        let add = ["admin", "user", "add", name, "--role", role, "--file"];
+        said(Command::new(program).args(add).arg(&file))?;
+    }
+    let add = ["admin", "token", "add", "program", "--role", "operator", "--file"];
+    Ok(said(Command::new(program).args(add).arg(&file))?.trim().to_owned())
+}
+
+/// The key of a session whose password is known by its hash.
+fn hash(program: &Path) -> Outcome<String> {
+    let hash = said(Command::new(program).arg("password"))?;
+    let hash = hash.lines().find(|line| line.starts_with("$argon2")).ok_or("no hash")?;
+    Ok(format!("logon.expected_password_hash = \"{hash}\"\n"))
+}
+
+/// What a program says that is given the password.
+fn said(command: &mut Command) -> Outcome<String> {
+    let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = pipes.spawn().map_err(|error| error.to_string())?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that asks for nothing may have ended.
+        let _ = writeln!(stdin, "{PASSWORD}");
+    }
+    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
     }
 }
 

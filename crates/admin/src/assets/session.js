@@ -93,7 +93,8 @@ const COUNTS = [["logons", "Logons"], ["logons_refused", "Logons refused"],
 
 function overview(main, id) {
   const [state, setState] = facts([["role", "Role"], ["address", "Address"],
-    ["destination", "Connected to"], ["next_in", "Next number in"], ["next_out", "Next number out"],
+    ["destination", "Connected to"], ["peer", "Address of the other side"],
+    ["next_in", "Next number in"], ["next_out", "Next number out"],
     ["heard", "Last heard"], ["sent", "Last sent"], ["heart", "HeartBtInt(108)"],
     ["queue", "Queue"], ["waiting", "Waiting for the program"], ["store", "Store on disk"]]);
   const [end, setEnd] = facts([["at", "When"], ["reason", "Why"],
@@ -116,6 +117,7 @@ function overview(main, id) {
     setState("role", s.role);
     setState("address", s.address);
     setState("destination", s.destination ?? "–");
+    setState("peer", s.peer ?? "–");
     setState("next_in", number(s.next_num_in));
     setState("next_out", number(s.next_num_out));
     setState("heard", s.last_received ? `${span(age(s.last_received, s.now))} ago` : "–");

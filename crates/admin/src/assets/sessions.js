@@ -57,7 +57,8 @@ function queue(session) {
 }
 
 const COLUMNS = [
-  { name: "Session", keys: ["id", "role"], class: "c-id", fill: (s) => [s.id, s.role] },
+  { name: "Session", keys: ["id", "role"], class: "c-id", fill: (s) =>
+    [s.id, s.peer ? `${s.role}, ${s.peer}` : s.role] },
   { name: "State", keys: ["state", "since"], class: "c-state", fill: (s) =>
     [STATES[s.state] ?? s.state, s.since ? span(since(s)) : "since start",
       `is-${s.state}`] },
@@ -79,7 +80,7 @@ const COLUMNS = [
 
 const searched = (s) =>
   `${s.id} ${s.role} ${STATES[s.state]} ${s.problem ?? ""} ${s.last_end?.reason ?? ""} ` +
-  `${s.last_end?.text ?? ""} ${s.enabled ? "" : "logged out"}`.toLowerCase();
+  `${s.last_end?.text ?? ""} ${s.peer ?? ""} ${s.enabled ? "" : "logged out"}`.toLowerCase();
 
 // What was chosen last, for who comes back.
 const kept = { filter: "", only: false, sort: { key: "problem", direction: 1 }, active: null,

@@ -1,14 +1,14 @@
 //! What all administrators share, and who they are.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use transfix::{Actor, Admin, clock};
 
 use crate::app::Limits;
 use crate::fix::attendance::SharedAttendance;
 use crate::fix::own::OwnCommands;
-use crate::throttle::Throttle;
+use crate::throttle::{Throttle, Wait};
 use crate::users::{NOBODY, Role, User, UsersFile};
 
 /// What all administrators share.
@@ -18,8 +18,6 @@ pub(crate) struct Desk {
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) own: OwnCommands,
     pub(crate) attendance: SharedAttendance,
-    /// One password is checked at a time: each takes memory.
-    pub(crate) checking: Mutex<()>,
     pub(crate) limits: Arc<Limits>,
 }
 
@@ -46,33 +44,25 @@ impl Desk {
         peer: Option<SocketAddr>,
     ) -> Result<Known, String> {
         let from = source(peer);
-        let wait = || match self.throttle.wait(from, clock::monotonic_ns()) {
-            Some(left) => {
-                let seconds = left.as_secs() + 1;
-                Err(format!("too many wrong passwords; try again in {seconds} s"))
-            }
-            None => Ok(()),
-        };
-        wait()?;
-        let turn = self.checking.lock().unwrap_or_else(PoisonError::into_inner);
-        // Others of this source may have failed meanwhile.
-        wait()?;
+        // Where the user has logged in before, its engine holds up who has failed there.
+        if let Wait::Refused(left) = self.throttle.wait(from, name, clock::monotonic_ns()) {
+            let seconds = left.as_secs() + 1;
+            return Err(format!("too many wrong passwords; try again in {seconds} s"));
+        }
         let users = self.users.now();
         let user = users.users.iter().find(|user| user.name == name);
         let hash = user.map_or(NOBODY, |user| &*user.password_hash);
-        let is_right = transfix::is_password_of(hash, password);
-        drop(turn);
-        let user = user.filter(|user| is_right && user.may_come_from(from));
-        let Some(user) = user else {
-            self.throttle.failed(from, clock::monotonic_ns());
-            let user = name.escape_debug();
-            tracing::warn!(%user, peer = %from, "a log-in to the administration failed");
+        let is_right = self.admin.is_password_of(hash, password, Some(from));
+        let is_right = is_right.map_err(|error| format!("not available: {error}"))?;
+        let is_user = user.is_some();
+        let Some(user) = user.filter(|user| is_right && user.may_come_from(from)) else {
+            self.throttle.failed(from, name, is_user);
             return Err("the name or the password is wrong".to_owned());
         };
-        self.throttle.succeeded(from);
         let at = peer.map_or_else(|| "fix".to_owned(), |peer| format!("fix {peer}"));
         let noted = self.admin.note(&Actor::new(&*user.name, at), "log in", Ok(""));
         noted.map_err(|error| error.to_string())?;
+        self.throttle.succeeded(from, name, clock::monotonic_ns());
         tracing::info!(user = user.name, peer = %from, "logged in to the administration");
         Ok(Known { name: user.name.clone(), password_hash: user.password_hash.clone() })
     }

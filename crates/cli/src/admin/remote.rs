@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value, json};
 
 use crate::admin::shown;
+use crate::foreign;
 use crate::input::answered;
 
 mod dynamic;
@@ -322,7 +323,7 @@ fn ended(text: Answer) -> ExitCode {
 /// Asks, and shows the answer.
 fn shown(to: &To, path: &str, show: impl FnOnce(&Value) -> String) -> Answer {
     let answer = to.json("GET", path, None)?;
-    Ok(if to.json { format!("{answer:#}\n") } else { show(&answer) })
+    Ok(if to.json { foreign::json(&answer) + "\n" } else { show(&answer) })
 }
 
 fn sessions(args: &Sessions) -> Answer {
@@ -330,7 +331,7 @@ fn sessions(args: &Sessions) -> Answer {
     sessions.retain(|one| !args.problems || !one["problem"].is_null());
     sessions.sort_by_key(|one| one["problem"].is_null());
     match args.to.json {
-        true => Ok(format!("{:#}\n", Value::Array(sessions))),
+        true => Ok(foreign::json(&Value::Array(sessions)) + "\n"),
         false => Ok(shown::sessions(&sessions)),
     }
 }
@@ -352,7 +353,7 @@ fn perform(args: &Do) -> Answer {
     let path = format!("/api/sessions/{}/actions", encoded(&args.id));
     let done = args.to.json("POST", &path, Some(&Value::Object(body)))?;
     Ok(match args.to.json {
-        true => format!("{done:#}\n"),
+        true => foreign::json(&done) + "\n",
         false => format!("done\n{}", shown::sessions(std::slice::from_ref(&done["session"]))),
     })
 }
@@ -364,7 +365,7 @@ fn levels(args: &Levels) -> Answer {
         Some(levels) => args.to.json("PUT", path, Some(&json!({ "levels": levels })))?,
     };
     Ok(match args.to.json {
-        true => format!("{answer:#}\n"),
+        true => foreign::json(&answer) + "\n",
         false => format!("{}\n", answer["said"].as_str().unwrap_or_default()),
     })
 }
@@ -418,7 +419,7 @@ fn events(args: &Events) -> ExitCode {
 /// Shows an event; `false` if nobody reads any more.
 fn show_event(args: &Events, event: &Value) -> bool {
     let line = match args.to.json {
-        true => format!("{event}\n"),
+        true => foreign::json_line(event) + "\n",
         false => shown::event(event),
     };
     stdout().write_all(line.as_bytes()).is_ok()

@@ -3,10 +3,12 @@
 use comfy_table::{Table, presets};
 use serde_json::Value;
 
+use crate::foreign::Foreign;
+
 fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => Foreign(text).to_string(),
         Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
         other => other.to_string(),
     }
@@ -30,12 +32,12 @@ fn rows<'v>(answer: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
 
 pub(super) fn sessions(sessions: &[Value]) -> String {
     let mut table =
-        table(&["session", "state", "problem", "since", "in", "out", "queued", "last end"]);
+        table(&["session", "state", "peer", "problem", "since", "in", "out", "queued", "last end"]);
     for one in sessions {
         let end = &one["last_end"];
         let end = match end["text"].as_str().unwrap_or_default() {
             "" => text(&end["reason"]),
-            said => format!("{}: {said}", text(&end["reason"])),
+            said => format!("{}: {}", text(&end["reason"]), Foreign(said)),
         };
         let problem = match one["enabled"] == false {
             true => "logged out by hand".to_owned(),
@@ -44,6 +46,7 @@ pub(super) fn sessions(sessions: &[Value]) -> String {
         table.add_row([
             text(&one["id"]),
             text(&one["state"]),
+            text(&one["peer"]),
             problem,
             second(&one["since"]),
             text(&one["next_num_in"]),
@@ -106,7 +109,7 @@ pub(super) fn messages(answer: &Value) -> String {
     for one in rows(answer, "messages") {
         let at = text(&one["at"]);
         match one["note"].as_str() {
-            Some(note) => all += &format!("{at}     -- {note}\n"),
+            Some(note) => all += &format!("{at}     -- {}\n", Foreign(note)),
             None => {
                 let (direction, bytes) = (text(&one["direction"]), text(&one["text"]));
                 all += &format!("{at} {direction:>3} {bytes}\n");
@@ -123,7 +126,7 @@ pub(super) fn event(event: &Value) -> String {
     let fields = event["fields"].as_object().into_iter().flatten();
     let fields: String = fields.map(|(name, value)| format!(" {name}={}", text(value))).collect();
     let session = match event["session"].as_str() {
-        Some(session) => format!(" {session}"),
+        Some(session) => format!(" {}", Foreign(session)),
         None => String::new(),
     };
     let [at, level, code, what] = ["at", "level", "code", "text"].map(|name| text(&event[name]));

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use transfix::{Origin, Settings, ShownKey, ShownSettings};
 
+use crate::foreign;
 use crate::input::{answered, failed};
 
 const HELP: &str = "\
@@ -62,7 +63,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
     }
     if args.json {
         let all: Vec<_> = wanted.iter().map(|one| of_json(one, args.changed)).collect();
-        return answered(&format!("{:#}\n", Value::Array(all)));
+        return answered(&(foreign::json(&Value::Array(all)) + "\n"));
     }
     let mut text = String::new();
     for one in wanted {

@@ -10,6 +10,7 @@ use transfix::store::journal::{self, Entry, Event, Message};
 use super::select::{Bound, Selection, bound};
 use super::{ended, existing, moment, output};
 use crate::convert::ToJson;
+use crate::foreign;
 use crate::input::{Choice, Dictionaries, Failure, Found, Place, Sink as _, failed, shown};
 
 /// Write the messages of a store as bytes, JSON or a log.
@@ -138,5 +139,5 @@ fn write_object(
 }
 
 fn mark(out: &mut dyn Write, object: &serde_json::Value) -> Result<(), Failure> {
-    Ok(writeln!(out, "{object}")?)
+    Ok(writeln!(out, "{}", foreign::json_line(object))?)
 }

@@ -60,7 +60,7 @@ impl Desk {
         Self { dir, venue, url, listening }
     }
 
-    fn ask(&self, role: &str, args: &[&str]) -> Run {
+    pub(crate) fn ask(&self, role: &str, args: &[&str]) -> Run {
         let who = ["--token-file", role, "--url", &self.url];
         run_in(self.dir.path(), &[&["admin"][..], args, &who].concat(), b"")
     }
@@ -269,10 +269,53 @@ fn who_speaks_no_tls_with_the_administration_is_told_of() {
     };
     // A flood is one line a second.
     (0..100).for_each(|_| speak());
-    let line = venue.wait_for_error("no TLS handshake with the administration");
-    assert!(line.contains("from=127.0.0.1:") && line.contains("why="), "{line}");
+    let line = venue.wait_for_error("closed: no TLS handshake");
+    assert!(line.contains("from=127.0.0.1 ") && line.contains("why="), "{line}");
     venue.signal();
     let (code, told) = venue.ended();
     assert_eq!(code, Some(0));
     assert!(told.matches("no TLS handshake").count() < 20, "{told}");
+}
+
+#[test]
+fn a_password_that_is_typed_as_a_name_is_in_no_log() {
+    let dir = TempDir::new();
+    let text = session("acceptor", "127.0.0.1:0")
+        + "store_dir = 'venue'\n[admin]\naddress = '127.0.0.1:0'\n\
+           [admin.fix]\naddress = '127.0.0.1:0'\n";
+    fs::write(dir.path().join("venue.toml"), text).unwrap();
+    let add = ["admin", "user", "add", "anna", "--role", "viewer"];
+    assert_eq!(run_in(dir.path(), &add, b"correct horse battery\n").code, 0);
+    let mut venue = Program::start(&dir, &["--verbose", "serve", "venue.toml", "--quiet"]);
+    let line = venue.wait_for("administration at http://");
+    let address = line.rsplit('/').next().unwrap().to_owned();
+    let line = venue.wait_for("administration over FIX at ");
+    let over_fix = line.rsplit(' ').next().unwrap().to_owned();
+    let log_in = |name: &str, password: &str| {
+        let body = format!("{{\"name\":\"{name}\",\"password\":\"{password}\"}}");
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let head = format!(
+            "POST /api/login HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all((head + &body).as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    };
+    log_in("correct horse battery", "anna");
+    log_in("anna", "correct horse");
+    fs::write(dir.path().join("pw"), "anna\n").unwrap();
+    let who = ["--fix", &over_fix, "--user", "correct horse battery", "--password-file", "pw"];
+    let refused = run_in(dir.path(), &[&["admin"][..], &who, &["sessions"]].concat(), b"");
+    assert_eq!(refused.code, 1, "{refused:?}");
+    let line = venue.wait_for_error("log-in to the administration failed");
+    assert!(line.contains("a name that no user has"), "{line}");
+    let line = venue.wait_for_error("log-in to the administration failed");
+    assert!(line.contains("user=anna"), "{line}");
+    venue.wait_for_error("log-in to the administration failed");
+    venue.signal();
+    let (_, log) = venue.ended();
+    assert!(!log.contains("correct horse"), "{log}");
 }

@@ -8,6 +8,7 @@ mod client_scripts;
 mod dynamic;
 mod events;
 mod exit_codes;
+mod foreign;
 mod gateway;
 mod gateway_faults;
 mod gateway_kills;

@@ -146,6 +146,24 @@ fn what_is_wrong_is_refused_with_its_line() {
 }
 
 #[test]
+fn what_doubles_itself_is_refused_by_its_size() {
+    // 60 lines of a million million fields; one with no field at all is walked over as often.
+    for end in ["<field name='A'/>", ""] {
+        let doubled = |i: usize| {
+            let next = format!("<component name='X{:03}'/>", i + 1);
+            format!("<component name='X{i:03}'>{next}{next}</component>")
+        };
+        let last = format!("<component name='X040'>{end}</component>");
+        let chain: String = (0..40).map(doubled).chain([last]).collect();
+        assert_eq!(error_of("", &chain).1, Problem::TooManyMembers);
+    }
+    let groups = format!("<component name='Y'>{}</component>", "<component name='Z'/>".repeat(200));
+    let groups =
+        groups + "<component name='Z'>" + &"<field name='A'/>".repeat(101) + "</component>";
+    assert_eq!(error_of("", &groups).1, Problem::TooManyMembers);
+}
+
+#[test]
 fn what_is_no_dictionary_is_refused() {
     let problem = |text: &str| Dictionary::from_xml(text, "x.xml").unwrap_err().problem;
     assert!(matches!(problem("<fix"), Problem::NotXml(_)));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -147,6 +147,22 @@ impl Admin {
     #[must_use]
     pub fn handles(&self) -> Vec<SessionHandle> {
         self.registry.all().into_iter().map(SessionHandle::of).collect()
+    }
+
+    /// Whether it is the Argon2 hash of this password, as a PHC string. All such checks of an
+    /// engine, with those of Password(554) at a Logon(A), are done one after the other, in a thread
+    /// of a low priority and in the same memory: guesses cost the sessions little. Each address
+    /// `from` which somebody asks has its turn. Waits for it.
+    ///
+    /// # Errors
+    /// If the system has no further thread: nothing was checked.
+    pub fn is_password_of(
+        &self,
+        hash: &str,
+        password: &str,
+        from: Option<IpAddr>,
+    ) -> io::Result<bool> {
+        self.registry.is_password_of(hash, password, from)
     }
 
     /// A handle to this session.

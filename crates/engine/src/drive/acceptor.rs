@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +26,7 @@ use crate::drive::admission::Admission;
 use crate::drive::bell::Bell;
 use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::handshakes::Handshakes;
+use crate::drive::passwords::Passwords;
 use crate::drive::stranger_lines::Lines;
 use crate::drive::template::{Creator, Maker};
 use crate::drive::waiting_room::{Newcomer, RoomLimits, WaitingRoom};
@@ -38,8 +39,6 @@ use crate::settings::allow_from::Subnet;
 
 /// Logons that are judged at once; further ones wait for one of these.
 const JUDGED_AT_ONCE: usize = 64;
-/// Passwords that are checked at once: each takes a CPU, and many megabytes.
-const PROVEN_AT_ONCE: usize = 2;
 const WAKE: Token = Token(usize::MAX);
 /// Tokens below it are those of entrances.
 const FIRST_CONNECTION: usize = 1 << 31;
@@ -85,6 +84,9 @@ impl AcceptorDoor {
     }
 }
 
+/// The token of a connection, its source, and whether its password is right.
+type Proof = (usize, Source, bool);
+
 /// A connection whose Logon(A) is being judged.
 struct Judged {
     waiting: Newcomer,
@@ -106,8 +108,9 @@ pub(crate) struct Acceptor {
     allowed: HashMap<usize, Vec<Subnet>>,
     admission: Admission,
     next_ticket: u64,
-    /// Where passwords are checked, by the tokens of their connections.
-    proofs: Admission,
+    passwords: Arc<Passwords>,
+    /// What has come of checks of passwords.
+    proofs: (Sender<Proof>, Receiver<Proof>),
     /// Of whom one is being checked: one of each source at a time.
     proving: HashSet<Source>,
     /// By ticket; those that have waited too long are gone from here.
@@ -130,7 +133,7 @@ impl Acceptor {
         entrances: Vec<Entrance>,
         sessions: HashMap<Key, Vec<Destination>>,
         (creator, maker): (Creator, Maker),
-        (limits, failed): (RoomLimits, FailedLogons),
+        (limits, failed, passwords): (RoomLimits, FailedLogons, Arc<Passwords>),
         io: &Arc<dyn Io>,
     ) -> io::Result<Self> {
         let poll = io.poll()?;
@@ -145,7 +148,8 @@ impl Acceptor {
             poll,
             admission: Admission::new(&maker, JUDGED_AT_ONCE, Waker::clone(&waker), io),
             next_ticket: 0,
-            proofs: Admission::new(&maker, PROVEN_AT_ONCE, Waker::clone(&waker), io),
+            passwords,
+            proofs: channel(),
             proving: HashSet::new(),
             door: Arc::new(AcceptorDoor { stop: AtomicBool::new(false), changes, waker }),
             next_token: FIRST_CONNECTION,
@@ -193,8 +197,11 @@ impl Acceptor {
                     Token(token) => self.read(token),
                 }
             }
-            while let Some(answer) = self.admission.answer().or_else(|| self.proofs.answer()) {
-                self.answered(answer);
+            while let Some((ticket, made)) = self.admission.answer() {
+                self.judged(ticket, *made);
+            }
+            while let Ok((token, source, is_right)) = self.proofs.1.try_recv() {
+                self.proven(token, source, is_right);
             }
             let now = self.io.monotonic_ns();
             if self.accept_at.is_some_and(|at| now >= at) {

@@ -1,6 +1,5 @@
-//! Judging counterparties that no settings name, and making their sessions, and checking passwords
-//! by their hashes, in threads of their own: it may take long, or panic, and must cost that
-//! connection alone.
+//! Judging counterparties that no settings name, and making their sessions, in threads of their
+//! own: it may take long, or panic, and must cost that connection alone.
 //!
 //! Invariants: at most the given number of threads runs, and none while nobody waits; a thread that
 //! panics answers all the same; what was made for a connection that has gone is dropped.
@@ -12,42 +11,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use transfix_session::{Offer, Secret};
+use transfix_session::Offer;
 
 use crate::drive::shared::Shared;
 use crate::drive::template::{Candidate, Maker};
 use crate::io::{Io, Waker};
-use crate::link::failed_logons::Source;
 use crate::link::refusal::Refusal;
-use crate::settings::password_hash;
 
-/// A password, of whom, and the hash that it should have.
-pub(crate) struct Guess {
-    pub(crate) source: Source,
-    pub(crate) hash: Secret,
-    pub(crate) password: Vec<u8>,
-}
-
-/// What is to be done for a connection.
-pub(crate) enum Job {
-    /// A session is to be made.
-    Make(Box<Candidate>),
-    /// A password is to be checked.
-    Prove(Guess),
-}
-
-/// What has come of it.
-pub(crate) enum Answer {
-    /// The session, and its first Logon(A), which is accepted.
-    Made(Box<Result<(Shared, Offer), Refusal>>),
-    /// Whether the password of somebody from there is right.
-    Proven(Source, bool),
-}
+/// What has come of it: the session, and its first Logon(A), which is accepted.
+pub(crate) type Made = Result<(Shared, Offer), Refusal>;
 
 /// What waits for a thread, by ticket, and how many threads run.
 #[derive(Default)]
 struct Line {
-    waiting: VecDeque<(u64, Job)>,
+    waiting: VecDeque<(u64, Box<Candidate>)>,
     threads: usize,
 }
 
@@ -60,8 +37,8 @@ pub(crate) struct Admission {
     waker: Waker,
     io: Arc<dyn Io>,
     threads_max: usize,
-    sender: Sender<(u64, Answer)>,
-    answers: Receiver<(u64, Answer)>,
+    sender: Sender<(u64, Box<Made>)>,
+    answers: Receiver<(u64, Box<Made>)>,
 }
 
 impl Admission {
@@ -89,9 +66,9 @@ impl Admission {
     ///
     /// # Errors
     /// If no thread runs and none could be started: it is not done.
-    pub(crate) fn give(&self, ticket: u64, job: Job) -> io::Result<()> {
+    pub(crate) fn give(&self, ticket: u64, candidate: Box<Candidate>) -> io::Result<()> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        line.waiting.push_back((ticket, job));
+        line.waiting.push_back((ticket, candidate));
         if line.threads >= self.threads_max {
             return Ok(());
         }
@@ -120,7 +97,7 @@ impl Admission {
     }
 
     /// An answer that is there.
-    pub(crate) fn answer(&self) -> Option<(u64, Answer)> {
+    pub(crate) fn answer(&self) -> Option<(u64, Box<Made>)> {
         self.answers.try_recv().ok()
     }
 }
@@ -132,26 +109,17 @@ impl Drop for Admission {
 }
 
 /// Does what waits, and ends when nothing does.
-fn work(maker: &Maker, line: &Mutex<Line>, closed: &AtomicBool, answer: impl Fn((u64, Answer))) {
+fn work(maker: &Maker, line: &Mutex<Line>, closed: &AtomicBool, answer: impl Fn((u64, Box<Made>))) {
     loop {
         let mut waiting = line.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((ticket, job)) = waiting.waiting.pop_front() else {
+        let Some((ticket, candidate)) = waiting.waiting.pop_front() else {
             waiting.threads -= 1;
             return;
         };
         drop(waiting);
-        let answered = match job {
-            Job::Make(candidate) => {
-                let make = || maker.make(*candidate, || closed.load(Ordering::Acquire));
-                let made = catch_unwind(AssertUnwindSafe(make));
-                let panicked = |_| Err(Refusal::silent("judging it panicked"));
-                Answer::Made(Box::new(made.unwrap_or_else(panicked)))
-            }
-            Job::Prove(Guess { source, hash, password }) => {
-                let prove = || password_hash::is_of(hash.reveal(), &password);
-                Answer::Proven(source, catch_unwind(prove).unwrap_or(false))
-            }
-        };
-        answer((ticket, answered));
+        let make = || maker.make(*candidate, || closed.load(Ordering::Acquire));
+        let made = catch_unwind(AssertUnwindSafe(make));
+        let panicked = |_| Err(Refusal::silent("judging it panicked"));
+        answer((ticket, Box::new(made.unwrap_or_else(panicked))));
     }
 }

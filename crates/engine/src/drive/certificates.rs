@@ -124,10 +124,11 @@ impl OwnCertificates {
     pub(crate) fn tell(&self, place: &dyn Place) {
         let (now_s, (shown, _)) = (self.now_s(), place.shown());
         for one in &*shown {
-            let Some(days) = to_tell(one.not_after_s - now_s) else { continue };
-            if !self.is_news(&one.sha256, days) {
+            let Some(threshold) = to_tell(one.not_after_s - now_s) else { continue };
+            if !self.is_news(&one.sha256, threshold) {
                 continue;
             }
+            let days = days_left(one.not_after_s, now_s);
             let (whose, certificate) = (place.whose(), one.to_string());
             let file = one.file.display();
             if days < 0 {

@@ -10,6 +10,7 @@ use crate::drive::shared::Shared;
 use crate::drive::tls::Door;
 use crate::io::Listener;
 use crate::link::failed_logons::LogonRecord;
+use crate::observe::published::Published;
 use crate::settings::allow_from::Subnet;
 
 /// Where it came in (the group of the listener), and BeginString(8), TargetCompID(56) and
@@ -32,6 +33,8 @@ pub(crate) struct Destination {
     pub(crate) password_hash: Option<Secret>,
     /// Its failed logons.
     pub(crate) record: Arc<LogonRecord>,
+    /// Where refused ones are counted.
+    pub(crate) published: Arc<Published>,
 }
 
 impl Destination {
@@ -40,8 +43,8 @@ impl Destination {
         let (tls_peers, allowed) = (Arc::clone(&shared.tls_peers), Arc::clone(&shared.allowed));
         let record = Arc::clone(&shared.record);
         let password_hash = shared.password_hash.clone();
-        let check_sum = shared.check_sum();
-        Self { bell, sub_ids, check_sum, tls_peers, allowed, password_hash, record }
+        let (check_sum, published) = (shared.check_sum(), Arc::clone(&shared.published));
+        Self { bell, sub_ids, check_sum, tls_peers, allowed, password_hash, record, published }
     }
 
     /// How well the SubIDs and LocationIDs of a Logon(A) fit: one more for each that is the same,

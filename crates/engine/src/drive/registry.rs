@@ -1,21 +1,24 @@
 //! All sessions of an engine, found by what they are.
 
 use std::collections::HashMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 
-use transfix_session::{BeginString, SessionId};
+use transfix_session::{BeginString, Secret, SessionId};
 use transfix_store::{Helpers, Store, StoreError};
 
 use crate::admin::audit::AuditFile;
 use crate::admin::request::Requests;
 use crate::drive::certificates::OwnCertificates;
 use crate::drive::line::Line;
+use crate::drive::passwords::{Guess, Passwords};
 use crate::drive::resolver::Resolver;
 use crate::drive::shared::Shared;
 use crate::drive::waiting::WaitingTotal;
 use crate::io::{Io, System};
+use crate::link::failed_logons::Source;
 use crate::link::rule_book::RuleBook;
 use crate::observe::called::Watch;
 use crate::observe::latency::usual::UsualTimes;
@@ -55,6 +58,8 @@ pub(crate) struct Registry {
     pub(crate) line: Option<Arc<Line>>,
     /// Looks up the names of counterparties.
     pub(crate) names: Arc<Resolver>,
+    /// Checks passwords by their hashes.
+    pub(crate) passwords: Arc<Passwords>,
     /// What all sessions count together.
     pub(crate) reasons: Arc<LiveReasons>,
     /// Whether the thread `tfx-accept` runs.
@@ -88,6 +93,7 @@ impl Default for Registry {
             usual_times: UsualTimes::default(),
             line: None,
             names: Arc::default(),
+            passwords: Arc::default(),
             reasons: Arc::default(),
             accepts: AtomicBool::new(false),
             listening: Mutex::default(),
@@ -103,6 +109,20 @@ impl Default for Registry {
 }
 
 impl Registry {
+    /// Whether it is the Argon2 hash of this password; waits for those who have asked before.
+    ///
+    /// # Errors
+    /// If the system has no further thread.
+    pub(crate) fn is_password_of(
+        &self,
+        hash: &str,
+        password: &str,
+        source: Source,
+    ) -> io::Result<bool> {
+        let (hash, password) = (Secret::new(hash.to_owned()), password.into());
+        self.passwords.wait(Guess { hash, password, source, is_known: false }, &self.io)
+    }
+
     /// Without sessions, over rules that others may share.
     pub(crate) fn new(rule_book: Arc<RuleBook>) -> Self {
         Self { rule_book, ..Self::default() }

@@ -3,9 +3,12 @@
 //! An acceptor with `target_comp_id = "*"` is a template: it has no session of its own. The thread
 //! that accepts connections finds the template and counts; [`Maker`] asks the application and opens
 //! the store, in a thread of its own. Invariants: the application is asked, and has judged the
-//! Logon(A), before anything is made that lasts; no more than the configured number is made.
+//! Logon(A), before anything is made that lasts; no more than the configured number is made; a
+//! Logon(A) that is still judged, or is refused, takes no place of a session.
 
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::sync::{Arc, Weak};
 
@@ -72,11 +75,38 @@ impl Candidate {
     }
 }
 
+/// Places of sessions that are made from templates.
+pub(crate) struct CreatedPlaces {
+    taken: AtomicUsize,
+    pub(crate) max: usize,
+}
+
+impl CreatedPlaces {
+    pub(crate) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self { taken: AtomicUsize::new(0), max })
+    }
+
+    fn are_all_taken(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) >= self.max
+    }
+
+    /// Takes one, if there is one.
+    fn take(&self) -> bool {
+        let more = |taken: usize| (taken < self.max).then_some(taken + 1);
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    fn give_back(&self) {
+        self.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// What sessions are made from, but for their counterparties.
 pub(crate) struct Maker {
     pub(crate) admit: Admit,
     pub(crate) judge: Judge,
     pub(crate) open: Open,
+    pub(crate) places: Arc<CreatedPlaces>,
 }
 
 impl Maker {
@@ -95,8 +125,22 @@ impl Maker {
         if is_over() {
             return Err(Refusal::silent("the engine ends"));
         }
-        let shared = (self.open)(&settings, application);
-        shared.map(|shared| (shared, offer)).map_err(|error| Refusal::not_made(&error))
+        if !self.places.take() {
+            return Err(Refusal::silent("no further session is made: created_sessions_max"));
+        }
+        // A panic of the store gives the place back, too.
+        let shared = catch_unwind(AssertUnwindSafe(|| (self.open)(&settings, application)));
+        match shared {
+            Ok(Ok(shared)) => Ok((shared, offer)),
+            Ok(Err(error)) => {
+                self.places.give_back();
+                Err(Refusal::not_made(&error))
+            }
+            Err(panic) => {
+                self.places.give_back();
+                resume_unwind(panic)
+            }
+        }
     }
 }
 
@@ -108,9 +152,8 @@ pub(crate) struct Creator {
     pub(crate) workers: Pool,
     /// How busy these are.
     pub(crate) shares: Shares,
-    /// Sessions made, and those that are being made.
-    pub(crate) created: usize,
-    pub(crate) created_max: usize,
+    /// Places of those that are made.
+    pub(crate) places: Arc<CreatedPlaces>,
     /// How long one may be without a connection; 0 for any time.
     pub(crate) idle_ns: u64,
     pub(crate) made: Vec<Made>,
@@ -174,7 +217,7 @@ impl Creator {
         gone
     }
 
-    /// The one whose Logon(A) this is, if a template fits and there is room; it counts from now on.
+    /// The one whose Logon(A) this is, if a template fits and there is room.
     ///
     /// # Errors
     /// `true` if a template fits and there is no room.
@@ -189,10 +232,9 @@ impl Creator {
         if is_template(&settings) {
             return Err(false);
         }
-        if self.created >= self.created_max {
+        if self.places.are_all_taken() {
             return Err(true);
         }
-        self.created += 1;
         Ok(Candidate { settings, logon: logon.to_vec(), password_proof, peer })
     }
 
@@ -209,9 +251,9 @@ impl Creator {
         self.templates.iter().find(fits).map(|(_, settings)| settings)
     }
 
-    /// Nothing was made for a candidate.
-    pub(crate) const fn forget(&mut self) {
-        self.created -= 1;
+    /// A session that was made has gone.
+    pub(crate) fn forget(&self) {
+        self.places.give_back();
     }
 
     /// Gives a session that was made to the worker that has the fewest, of those that have not too

@@ -1,11 +1,12 @@
 //! Failed logons: where many have failed, the next one waits before it is judged, and each failure
 //! makes the wait longer.
 //!
-//! Counted are those of one source (an address) at one session, those of a session from all sources
-//! together, and the different names with which one source fails. Invariants: nobody is sent away
-//! for the failures of others, he waits for a bounded time at most; a source from which a session
-//! has logged on waits for its own failures at that session alone; one session that fails again and
-//! again, as one with an old password does, holds up no other of its source; the memory is bounded.
+//! Counted are those of one source (an address) at one session or name, those of a session from all
+//! sources together, and the different names with which one source fails. Invariants: nobody is
+//! sent away for the failures of others, he waits for a bounded time at most; a source from which a
+//! session has logged on waits for its own failures at that session alone; names that fail hold up
+//! no session that is there; one session that fails again and again, as one with an old password
+//! does, holds up no other of its source; the memory is bounded.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
@@ -90,8 +91,9 @@ impl Count {
 #[derive(Default)]
 struct Tried {
     count: Count,
-    /// The last names that failed. One of them again is a session that is set up wrong.
-    names: VecDeque<u64>,
+    /// The last names that failed, each with its own failures. One of them again is a session that
+    /// is set up wrong, or somebody who guesses its password.
+    names: VecDeque<(u64, Count)>,
 }
 
 /// The failures of one session.
@@ -130,8 +132,7 @@ impl FailedLogons {
         Self { limits, sources: Mutex::default() }
     }
 
-    /// Whether a Logon(A) that came at `since_ns` is judged now; it counts as tried then. `record`:
-    /// that of its session, if there is one.
+    /// Whether a Logon(A) that came at `since_ns` is judged now; it counts as tried then.
     ///
     /// # Errors
     /// When to ask again.
@@ -139,41 +140,45 @@ impl FailedLogons {
         &self,
         (now_ns, since_ns): (u64, u64),
         source: Source,
-        record: Option<&LogonRecord>,
+        asked: AskedFor<'_>,
     ) -> Result<(), u64> {
         if self.limits.free == 0 {
             return Ok(());
         }
-        let mut sources = lock(&self.sources);
-        let mut record = record.map(|record| lock(&record.0));
-        let (mut is_known, mut at_ns) = (false, 0);
-        let mut of_both = None;
-        if let Some(record) = record.as_deref_mut() {
-            is_known = record.known.contains(&source);
-            if !is_known {
-                at_ns = since_ns + record.of_all.delay_ns(now_ns, self.limits);
+        let judge = |wait_ns: u64, own: Option<&mut Count>| {
+            let own_ns = own.as_ref().map_or(0, |own| own.next_ns);
+            let at_ns = (since_ns + wait_ns).max(own_ns);
+            if at_ns > now_ns {
+                return Err(at_ns);
             }
-            of_both = record.of.iter_mut().find(|(of, _)| *of == source).map(|(_, count)| count);
+            if let Some(own) = own {
+                own.take_turn(now_ns, self.limits);
+            }
+            Ok(())
+        };
+        match asked {
+            AskedFor::Session(record) => {
+                let mut record = lock(&record.0);
+                let wait_ns = match record.known.contains(&source) {
+                    true => 0,
+                    false => record.of_all.delay_ns(now_ns, self.limits),
+                };
+                let own = record.of.iter_mut().find(|(of, _)| *of == source);
+                judge(wait_ns, own.map(|(_, count)| count))
+            }
+            AskedFor::Name(name) => {
+                let (name, mut sources) = (hashed(name), lock(&self.sources));
+                let Some(tried) = sources.of.get_mut(&source) else { return Ok(()) };
+                let wait_ns = tried.count.delay_ns(now_ns, self.limits);
+                let own = tried.names.iter_mut().find(|(of, _)| *of == name);
+                judge(wait_ns, own.map(|(_, count)| count))
+            }
         }
-        let of_source = sources.of.get_mut(&source).filter(|_| !is_known);
-        let mut counts = [of_both, of_source.map(|tried| &mut tried.count)];
-        for count in counts.iter().flatten() {
-            at_ns = at_ns.max(count.next_ns);
-        }
-        if at_ns > now_ns {
-            return Err(at_ns);
-        }
-        for count in counts.iter_mut().flatten() {
-            count.take_turn(now_ns, self.limits);
-        }
-        Ok(())
     }
 
     /// This name, which no session has, or none for this source, was refused.
     pub(crate) fn failed_as(&self, now_ns: u64, source: Source, name: impl Hash) {
-        let mut hasher = DefaultHasher::new();
-        name.hash(&mut hasher);
-        let (name, mut sources) = (hasher.finish(), lock(&self.sources));
+        let (name, mut sources) = (hashed(name), lock(&self.sources));
         if sources.of.len() >= SOURCES_MAX && !sources.of.contains_key(&source) {
             // Not at each failure: a look at all of them takes its time.
             if now_ns >= sources.sweep_ns {
@@ -185,11 +190,37 @@ impl FailedLogons {
             }
         }
         let tried = sources.of.entry(source).or_default();
-        if !tried.names.contains(&name) {
-            remember(&mut tried.names, name, NAMES_MAX);
-            tried.count.fail(now_ns, self.limits);
+        if let Some((_, count)) = tried.names.iter_mut().find(|(of, _)| *of == name) {
+            count.fail(now_ns, self.limits);
+            return;
         }
+        let mut count = Count::default();
+        count.fail(now_ns, self.limits);
+        remember(&mut tried.names, (name, count), NAMES_MAX);
+        tried.count.fail(now_ns, self.limits);
     }
+}
+
+/// What a Logon(A) asks for.
+#[derive(Clone, Copy)]
+pub(crate) enum AskedFor<'a> {
+    /// A session that is there.
+    Session(&'a LogonRecord),
+    /// A name that no session has, and for which one may be made.
+    Name(&'a str),
+}
+
+impl AskedFor<'_> {
+    /// Whether it is a session that has logged on from there.
+    pub(crate) fn is_known(self, source: Source) -> bool {
+        matches!(self, Self::Session(record) if lock(&record.0).known.contains(&source))
+    }
+}
+
+fn hashed(name: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Puts it at the end; the first one goes where there is no room.
@@ -265,9 +296,16 @@ mod tests {
 
         /// How long a Logon(A) from there that comes now waits in all, in milliseconds.
         fn wait_ms(&self, host: u8, session: usize) -> u64 {
+            self.wait_ms_for(host, AskedFor::Session(&self.sessions[session]))
+        }
+
+        fn wait_ms_as(&self, host: u8, name: &str) -> u64 {
+            self.wait_ms_for(host, AskedFor::Name(name))
+        }
+
+        fn wait_ms_for(&self, host: u8, asked: AskedFor<'_>) -> u64 {
             let (mut now_ns, since_ns) = (self.now_ns, self.now_ns);
-            let record = Some(&*self.sessions[session]);
-            while let Err(at_ns) = self.failed.turn((now_ns, since_ns), source(host), record) {
+            while let Err(at_ns) = self.failed.turn((now_ns, since_ns), source(host), asked) {
                 assert!(at_ns > now_ns);
                 now_ns = at_ns;
             }
@@ -350,22 +388,36 @@ mod tests {
         let rig = Rig::new();
         let fails = |name: &str| rig.failed.failed_as(rig.now_ns, source(1), name);
         (0..100).for_each(|_| ["one", "other"].into_iter().for_each(fails));
-        assert_eq!(rig.wait_ms(1, 0), 0);
+        assert_eq!(rig.wait_ms_as(1, "new"), 0);
         fails("a third");
-        assert_eq!(rig.wait_ms(1, 0), 250);
+        assert_eq!(rig.wait_ms_as(1, "new"), 250);
     }
 
     #[test]
-    fn who_tries_many_names_waits_at_each_and_one_after_the_other() {
-        let rig = Rig::new();
-        rig.watch(1, 9).succeeded();
+    fn unknown_names_hold_up_unknown_names_of_their_source_and_no_session() {
+        let mut rig = Rig::new();
         for name in 0..20 {
-            rig.failed.failed_as(rig.now_ns, source(1), name);
+            rig.failed.failed_as(rig.now_ns, source(1), name.to_string());
         }
-        assert_eq!(rig.wait_ms(1, 0), 5_000);
-        assert_eq!(rig.wait_ms(1, 1), 10_000, "the next turn");
-        assert_eq!(rig.wait_ms(1, 9), 0, "it has logged on from there");
-        assert_eq!(rig.wait_ms(2, 0), 0, "another source");
+        for _ in 0..10 {
+            assert_eq!(rig.wait_ms(1, 0), 0, "it is there, though never logged on");
+            assert_eq!(rig.wait_ms_as(1, "new"), 5_000, "whoever else waits");
+        }
+        assert_eq!(rig.wait_ms_as(2, "new"), 0, "another source");
+        rig.now_ns += FORGET_NS;
+        assert_eq!(rig.wait_ms_as(1, "new"), 0);
+    }
+
+    #[test]
+    fn failures_at_one_name_make_that_name_wait() {
+        let rig = Rig::new();
+        let waits = [0; 8].map(|_| {
+            rig.failed.failed_as(rig.now_ns, source(1), "guessed");
+            rig.wait_ms_as(1, "guessed")
+        });
+        assert_eq!(waits, [0, 0, 250, 500, 1_000, 2_000, 4_000, 5_000]);
+        assert_eq!(rig.wait_ms_as(1, "guessed"), 10_000, "one after the other");
+        assert_eq!(rig.wait_ms_as(1, "other"), 0, "it is one name");
     }
 
     #[test]

@@ -27,7 +27,9 @@ pub struct Counters {
     pub passed_over: u64,
     /// Lines that the protocol log had no room for.
     pub not_logged: u64,
-    /// Connections that ended since a Logon(A) was refused, by this side or the other.
+    /// Connections that ended because a Logon(A) was refused, by this side or the other, whatever
+    /// the reason: also before the session has seen it (`allow_from`, `tls.peer`, another
+    /// connection that waits).
     pub logons_refused: u64,
     /// Reject(3) received.
     pub rejects_in: u64,
@@ -58,6 +60,11 @@ impl Count {
         self.0.store(self.get().wrapping_add(more), Ordering::Relaxed);
     }
 
+    /// The same, for a count that several threads write.
+    pub(crate) fn add_beside_others(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
     #[inline]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -77,6 +84,7 @@ pub(crate) struct LiveCounters {
     pub(crate) refused: Count,
     pub(crate) passed_over: Count,
     pub(crate) not_logged: Count,
+    /// The acceptor writes it too.
     pub(crate) logons_refused: Count,
     pub(crate) rejects_in: Count,
     pub(crate) rejects_out: Count,

@@ -44,6 +44,8 @@ pub(crate) struct Published {
     held_up_by: Mutex<Option<&'static str>>,
     /// The other end of the connection; held for a copy, twice a connection.
     peer: Mutex<Option<SocketAddr>>,
+    /// Logons before the connection began.
+    logons_before: AtomicU64,
     next_num_in: AtomicU64,
     next_num_out: AtomicU64,
     /// HeartBtInt(108) of the last logon in seconds, and 1; 0 before the first one.
@@ -91,8 +93,9 @@ impl Published {
         let end = Some(LastEnd { at, reason, text });
         *self.last_end.lock().unwrap_or_else(PoisonError::into_inner) = end;
         self.counters.disconnects.add(1);
-        if is_refused_logon(reason) {
-            self.counters.logons_refused.add(1);
+        let was_logged_on = self.counters.logons.get() > self.logons_before.load(Ordering::Relaxed);
+        if is_refused_logon(reason) || !was_logged_on && refuses_first_message(reason) {
+            self.counters.logons_refused.add_beside_others(1);
         }
         self.note_peer(None);
     }
@@ -100,6 +103,7 @@ impl Published {
     /// A connection has begun, whose other end is this one; or there is none.
     pub(crate) fn note_peer(&self, peer: Option<SocketAddr>) {
         self.note_slow(false);
+        self.logons_before.store(self.counters.logons.get(), Ordering::Relaxed);
         *self.peer.lock().unwrap_or_else(PoisonError::into_inner) = peer;
     }
 
@@ -178,6 +182,26 @@ impl Published {
     pub(crate) fn last_sent(&self) -> Option<Timestamp> {
         known(&self.sent_ns)
     }
+}
+
+/// Whether this end of a connection that was not logged on refuses its Logon(A).
+const fn refuses_first_message(why: Disconnect) -> bool {
+    matches!(
+        why,
+        Disconnect::FirstMessageNotLogon
+            | Disconnect::MsgSeqNumTooLow { .. }
+            | Disconnect::MissedReset { .. }
+            | Disconnect::NextExpectedTooHigh { .. }
+            | Disconnect::MsgSeqNumMissing
+            | Disconnect::MsgSeqNumTooHigh
+            | Disconnect::CompId
+            | Disconnect::SendingTime
+            | Disconnect::BeginString(_)
+            | Disconnect::ApplicationNotAvailable
+            | Disconnect::Application
+            | Disconnect::Panicked
+            | Disconnect::Schedule
+    )
 }
 
 const fn is_refused_logon(why: Disconnect) -> bool {

@@ -1,5 +1,6 @@
 //! Where a dictionary comes from: a standard one or a file, and what is laid over it.
 
+use crate::settings::text_file;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -89,7 +90,7 @@ impl DictionarySource {
 }
 
 fn text_of(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+    text_file::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 impl<'de> Deserialize<'de> for DictionarySource {

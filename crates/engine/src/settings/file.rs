@@ -20,6 +20,7 @@ use crate::settings::log::LogSettings;
 use crate::settings::proxy::ProxySettings;
 use crate::settings::secret;
 use crate::settings::session::{GROUPS, KeyLines, Places, SessionSettings};
+use crate::settings::text_file;
 use crate::settings::validation::ValidationSettings;
 use crate::settings::words::unknown_key;
 use crate::settings::{AdminSettings, Settings};
@@ -38,7 +39,7 @@ use sources::Sources;
 pub use error::SettingsError;
 
 pub(crate) fn load(path: &Path) -> Result<Settings, SettingsError> {
-    let text = std::fs::read_to_string(path);
+    let text = text_file::read(path);
     parse(path, &text.map_err(|error| SettingsError::unreadable(path, error))?)
 }
 
@@ -56,7 +57,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
 
 /// As [`load`], with all errors of the files in the order of their lines.
 pub(crate) fn load_or_all(path: &Path) -> Result<Settings, Vec<SettingsError>> {
-    let text = std::fs::read_to_string(path);
+    let text = text_file::read(path);
     parse_or_all(path, &text.map_err(|error| vec![SettingsError::unreadable(path, error)])?)
 }
 

@@ -1,14 +1,17 @@
 //! Passwords of which the settings have nothing but a hash: Argon2 (RFC 9106), written as a PHC
 //! string such as `$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHQ$…`.
 
-use argon2::password_hash::phc::PasswordHash;
-use argon2::password_hash::{PasswordHasher, PasswordVerifier};
-use argon2::{Algorithm, Argon2, Params};
+use argon2::password_hash::PasswordHasher;
+use argon2::password_hash::phc::{Output, PasswordHash};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use transfix_session::Secret;
 
 /// Most memory that one check may take, in KiB: the settings are trusted, but not to stop the
 /// machine.
 const MEMORY_KIB_MAX: u32 = 1 << 20;
+/// Most memory that is kept for the next check, in KiB. More than 32 MiB at once goes back to the
+/// system when it is dropped, whatever the allocator keeps.
+const KEPT_KIB_MAX: usize = 32 << 10;
 /// Most passes over it.
 const PASSES_MAX: u32 = 100;
 
@@ -26,8 +29,49 @@ pub fn hash_password(password: &str) -> Result<Secret, String> {
 /// Whether it is the Argon2 hash of this password, as a PHC string. It takes some 20 ms.
 #[must_use]
 pub fn is_of(hash: &str, password: impl AsRef<[u8]>) -> bool {
-    let parsed = PasswordHash::new(hash);
-    parsed.is_ok_and(|hash| Argon2::default().verify_password(password.as_ref(), &hash).is_ok())
+    Memory::default().is_of(hash, password.as_ref())
+}
+
+/// The memory of one check, for the next one: the allocator would keep that of each thread.
+#[derive(Debug, Default)]
+pub(crate) struct Memory(Vec<Block>);
+
+impl Memory {
+    /// Whether it is the Argon2 hash of this password, as a PHC string.
+    pub(crate) fn is_of(&mut self, hash: &str, password: &[u8]) -> bool {
+        let is_right = PasswordHash::new(hash).is_ok_and(|hash| self.has(&hash, password));
+        if self.kib() > KEPT_KIB_MAX {
+            self.0 = Vec::new();
+        }
+        is_right
+    }
+
+    fn has(&mut self, hash: &PasswordHash, password: &[u8]) -> bool {
+        let (Some(salt), Some(expected)) = (&hash.salt, &hash.hash) else { return false };
+        let (Ok(algorithm), Ok(params)) =
+            (Algorithm::try_from(hash.algorithm.as_str()), Params::try_from(hash))
+        else {
+            return false;
+        };
+        let version = hash.version.map_or(Ok(Version::default()), Version::try_from);
+        let Ok(version) = version else { return false };
+        let (blocks, mut found) = (params.block_count(), [0; Output::MAX_LENGTH]);
+        if self.0.len() < blocks {
+            // Nothing is copied.
+            self.0 = Vec::new();
+            self.0.resize(blocks, Block::new());
+        }
+        let found = &mut found[..expected.len()];
+        let argon = Argon2::new(algorithm, version, params);
+        let memory = &mut self.0[..blocks];
+        let hashed = argon.hash_password_into_with_memory(password, salt, found, memory);
+        // `Output` is compared in a time that does not depend on how much is right.
+        hashed.is_ok() && Output::new(found).is_ok_and(|found| found == *expected)
+    }
+
+    pub(crate) fn kib(&self) -> usize {
+        self.0.len() * Block::SIZE / 1_024
+    }
 }
 
 /// What is wrong with a hash.
@@ -74,6 +118,27 @@ mod tests {
             assert_eq!(check(hash), Ok(()));
             assert!(is_of(hash, b"sesame") && !is_of(hash, b"Sesame"), "{hash}");
         }
+    }
+
+    /// Hashes of other sizes, algorithms and versions by turns, in memory that others have used.
+    #[test]
+    fn memory_that_was_used_finds_the_same() {
+        let mut memory = Memory::default();
+        let algorithms = [Algorithm::Argon2d, Algorithm::Argon2i, Algorithm::Argon2id];
+        for (n, kib) in [64, 1_024, 8, 300].into_iter().enumerate() {
+            for version in [Version::V0x10, Version::V0x13] {
+                let params = Params::new(kib, 1 + n as u32 % 2, 1, Some(16 + 8 * n)).unwrap();
+                let argon = Argon2::new(algorithms[n % 3], version, params);
+                let hash = argon.hash_password(b"sesame").unwrap().to_string();
+                assert!(memory.is_of(&hash, b"sesame"), "{hash}");
+                assert!(!memory.is_of(&hash, b"Sesame"), "{hash}");
+            }
+        }
+        assert_eq!(memory.kib(), 1_024);
+        let params = Params::new(33 << 10, 1, 1, None).unwrap();
+        let hash = Argon2::from(params).hash_password(b"sesame").unwrap().to_string();
+        assert!(memory.is_of(&hash, b"sesame"));
+        assert_eq!(memory.kib(), 0, "so much is not kept");
     }
 
     #[test]

@@ -25,6 +25,8 @@
 //! Invariants: no key of the file is without a [`Finding`]; what is written is what
 //! [`Settings::parse`] takes.
 
+use crate::settings::text_file;
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -241,7 +243,8 @@ impl Migration {
     /// If the file cannot be read, or none of its sessions can be carried over.
     pub fn read(path: impl AsRef<Path>, dialect: Option<Dialect>) -> Result<Self, SettingsError> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|error| SettingsError::unreadable(path, error))?;
+        let bytes =
+            text_file::read_bytes(path).map_err(|error| SettingsError::unreadable(path, error))?;
         Self::of(path, &bytes, dialect, None)
     }
 
@@ -258,7 +261,8 @@ impl Migration {
         dir: impl AsRef<Path>,
     ) -> Result<Self, SettingsError> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|error| SettingsError::unreadable(path, error))?;
+        let bytes =
+            text_file::read_bytes(path).map_err(|error| SettingsError::unreadable(path, error))?;
         Self::of(path, &bytes, dialect, Some(dir.as_ref()))
     }
 
@@ -310,22 +314,15 @@ impl Migration {
 
     /// By line, each once.
     fn sort_findings(&mut self) {
-        let mut seen: Vec<Finding> = Vec::new();
-        for finding in std::mem::take(&mut self.findings) {
+        let mut seen = HashSet::new();
+        self.findings.retain(|finding| {
+            let Finding { line, key, becomes, says, .. } = finding;
             // What the file does not say holds for all sessions: once is enough.
-            let is_same = |other: &&Finding| {
-                let is_of_line = !finding.key.is_empty() || !finding.becomes.is_empty();
-                other.key == finding.key
-                    && other.says == finding.says
-                    && other.becomes == finding.becomes
-                    && (other.line == finding.line || (finding.key.is_empty() && is_of_line))
-            };
-            if !seen.iter().any(|other| is_same(&other)) {
-                seen.push(finding);
-            }
-        }
-        seen.sort_by_key(|finding| finding.line);
-        self.findings = seen;
+            let is_of_all = key.is_empty() && !becomes.is_empty();
+            let line = (!is_of_all).then_some(*line);
+            seen.insert((line, key.clone(), becomes.clone(), says.clone()))
+        });
+        self.findings.sort_by_key(|finding| finding.line);
     }
 
     /// The engine whose file it is.

@@ -3,6 +3,7 @@
 //!
 //! Invariant: a program has a bounded time and a bounded number of bytes.
 
+use crate::settings::text_file;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -59,7 +60,7 @@ fn text(value: &DeValue<'_>) -> Result<String, String> {
             (text?, format!("the environment variable {name}"))
         }
         (_, Some(file)) => {
-            let text = std::fs::read_to_string(file);
+            let text = text_file::read(file);
             let text = text.map_err(|error| format!("the file {file}: {error}"))?;
             (
                 text.lines().next().unwrap_or_default().to_owned(),

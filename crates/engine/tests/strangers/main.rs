@@ -452,40 +452,193 @@ fn a_password_is_checked_by_its_hash() {
     assert!(!told("sesame") && !told("guess") && !told("argon2"), "{lines:#?}");
 }
 
+/// The memory of this process, in KiB.
+fn memory_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
 #[test]
-fn who_tries_many_names_waits_where_he_has_not_logged_on() {
+fn many_passwords_take_the_memory_of_one_check() {
     let _alone = alone();
-    let template = [("CLIENT", ""), ("KNOWN", ""), ("*", "127.0.0.7")];
-    let (_engine, address) = start_for(&template, strict());
+    let hash = transfix::hash_password("sesame").unwrap();
+    let session = |n: usize| {
+        let mut session = venue(&format!("C{n}"));
+        session.logon.expected_password_hash = Some(hash.clone());
+        session
+    };
+    let sessions = (0..60).map(session).collect();
+    let settings = Settings { sessions, ..Settings::default() };
+    let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let address = engine.listening()[0];
+    let all = |password: &str, mark: &str| {
+        let come =
+            |n: usize| with_password(&format!("127.0.2.{n}"), &format!("C{n}"), password, address);
+        let mut sockets: Vec<_> = (1..60).map(come).collect();
+        sockets.iter_mut().for_each(|socket| assert!(socket.next().contains(mark)));
+    };
+    let before_kib = memory_kib();
+    all("guess", "Username(553) or Password(554) is wrong");
+    all("sesame", "\x0135=A\x01");
+    let grown_kib = memory_kib().saturating_sub(before_kib);
+    assert!(grown_kib < 40 << 10, "{grown_kib} KiB for checks of 19 MiB, one after the other");
+}
+
+#[test]
+fn a_logon_that_is_judged_takes_no_place_of_a_session() {
+    let _alone = alone();
+    let (blocked, waits) = channel::<()>();
+    let waits = Arc::new(Mutex::new(waits));
+    let engine = EngineSettings { created_sessions_max: 1, ..EngineSettings::default() };
+    let settings = Settings { engine, sessions: vec![venue("*")], ..Settings::default() };
+    let builder = Engine::builder(&settings).admit(move |id| {
+        if &*id.target_comp_id != "FAST" {
+            // Until the test ends it.
+            let _ = waits.lock().unwrap().recv();
+        }
+        Some(Box::new(Deaf))
+    });
+    let engine = builder.start(|_| unreachable!("there is only a template")).unwrap();
+    let address = engine.listening()[0];
+    let mut slow = Socket::connect(address);
+    slow.log_on("SLOW");
+    let fast = logs_on(address, "FAST");
+    blocked.send(()).unwrap();
+    assert_eq!(slow.next(), "", "there is one place");
+    fast.log_out("FAST");
+    let found: Vec<_> = engine.sessions().map(|s| s.id().target_comp_id.to_string()).collect();
+    assert_eq!(found, ["FAST"]);
+}
+
+#[test]
+fn unknown_names_from_an_address_hold_up_no_session_behind_it() {
+    let _alone = alone();
+    let clients = ["DESK1", "DESK2", "DESK3", "DESK4", "DESK5", "DESK6"];
+    let sessions = clients.map(|client| (client, ""));
+    let all: Vec<_> = sessions.into_iter().chain([("*", "127.0.0.7")]).collect();
+    let (_engine, address) = start_for(&all, strict());
     let comes_in = |from: &str, client: &str| {
         let mut socket = Socket::connect_from(from, address);
         socket.log_on(client);
         assert!(socket.next().contains("\x0135=A\x01"), "{client} from {from}");
         socket.log_out(client);
     };
-    comes_in("127.0.0.2", "KNOWN");
+    let asks_for = |from: &str, venue: &str| {
+        let mut socket = Socket::connect_from(from, address);
+        let logon = String::from_utf8(socket.logon("NOBODY")).unwrap().replace("VENUE", venue);
+        socket.write(logon.as_bytes());
+        assert_eq!(socket.next(), "");
+    };
     events::take();
-    for name in ["NOBODY1", "NOBODY2", "NOBODY3"] {
-        let mut stranger = Socket::connect_from("127.0.0.2", address);
-        stranger.log_on(name);
-        assert_eq!(stranger.next(), "", "the template is not for this address");
+    for from in ["127.0.0.2", "127.0.0.7"] {
+        // As many as make the next wait the longest.
+        (0..10).for_each(|name| asks_for(from, &format!("MENU{name}")));
+        clients.iter().for_each(|client| comes_in(from, client));
+        assert_eq!(held(), [""; 0], "none of these has logged on from {from} before");
     }
+    comes_in("127.0.0.7", "NEW");
+    assert_eq!(held().len(), 1, "who gets a session from a template waits, and gets it");
+    comes_in("127.0.0.7", "NEW");
+    assert_eq!(held(), [""; 0], "it has a session now");
+}
+
+#[test]
+fn one_unknown_name_again_and_again_is_one_failure() {
+    let _alone = alone();
+    let (_engine, address) = start_for(&[("*", "127.0.0.7")], strict());
     let asks_for = |venue: &str| {
         let mut socket = Socket::connect_from("127.0.0.7", address);
         let logon = String::from_utf8(socket.logon("CLIENT")).unwrap().replace("VENUE", venue);
         socket.write(logon.as_bytes());
         assert_eq!(socket.next(), "");
     };
+    let comes_in = |client: &str| {
+        let mut socket = Socket::connect_from("127.0.0.7", address);
+        socket.log_on(client);
+        assert!(socket.next().contains("\x0135=A\x01"), "{client}");
+        socket.log_out(client);
+    };
+    events::take();
     (0..10).for_each(|_| asks_for("MENUE"));
-    comes_in("127.0.0.2", "KNOWN");
-    comes_in("127.0.0.7", "NEW");
-    comes_in("127.0.0.7", "CLIENT");
-    assert_eq!(held(), [""; 0], "the same name again and again is one failure");
-    comes_in("127.0.0.2", "CLIENT");
-    assert_eq!(held().len(), 1);
+    comes_in("NEW");
+    assert_eq!(held(), [""; 0]);
     ["MENU2", "MENU3"].into_iter().for_each(asks_for);
-    comes_in("127.0.0.7", "NEWER");
-    assert_eq!(held().len(), 1, "who gets a session from a template waits too, and gets it");
+    comes_in("NEWER");
+    assert_eq!(held().len(), 1);
+}
+
+/// Refuses who says so.
+struct Choosy;
+
+impl Application for Choosy {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+
+    fn judge_logon(
+        &mut self,
+        logon: &Message<'_>,
+        _: &mut LogonAttempt<'_>,
+    ) -> Result<(), LogonRefusal> {
+        match logon.raw(tag::TEXT) {
+            Some(b"refuse") => Err(LogonRefusal::new("as you wish")),
+            Some(_) => panic!("a bug of the application"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn every_refused_logon_is_counted() {
+    let _alone = alone();
+    let mut session = venue("CLIENT");
+    session.allow_from = vec!["127.0.0.1".to_owned()];
+    session.address =
+        std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    session.logon.expected_password_hash = Some(transfix::hash_password("sesame").unwrap());
+    // Another address comes to the Logon(A), since this one allows it.
+    let mut other = venue("OTHER");
+    other.address.clone_from(&session.address);
+    let settings = Settings { sessions: vec![session, other], ..Settings::default() };
+    let engine = Engine::start(&settings, |_| Box::new(Choosy)).unwrap();
+    let address = engine.listening()[0];
+    let handle = engine.sessions().find(|one| &*one.id().target_comp_id == "CLIENT").unwrap();
+    let right = "98=0\x01108=30\x01554=sesame\x01";
+    let comes = |from: &str, seq: u64, rest: &str| {
+        let mut socket = Socket::connect_from(from, address);
+        let logon = socket.frame("CLIENT", "A", seq, rest);
+        socket.write(&logon);
+        socket
+    };
+    let mut first = comes("127.0.0.1", 1, right);
+    assert!(first.next().contains("\x0135=A\x01"));
+    first.log_out("CLIENT");
+    let cases = [
+        ("a wrong password", "127.0.0.1", 3, "98=0\x01108=30\x01554=guess\x01".to_owned()),
+        ("another address", "127.0.0.2", 3, right.to_owned()),
+        ("the application", "127.0.0.1", 3, format!("{right}58=refuse\x01")),
+        ("an application that panics", "127.0.0.1", 3, format!("{right}58=panic\x01")),
+        ("a number that is too low", "127.0.0.1", 1, right.to_owned()),
+        ("no HeartBtInt(108)", "127.0.0.1", 3, "98=0\x01554=sesame\x01".to_owned()),
+        ("encryption", "127.0.0.1", 3, right.replace("98=0", "98=2")),
+    ];
+    for (n, (what, from, seq, rest)) in cases.iter().enumerate() {
+        let mut socket = comes(from, *seq, rest);
+        while !socket.next().is_empty() {}
+        let counted = || handle.status().counters.logons_refused;
+        // The connection ends before it is counted.
+        let until_ns = transfix::clock::monotonic_ns() + 20_000_000_000;
+        while counted() < n as u64 + 1 && transfix::clock::monotonic_ns() < until_ns {
+            std::thread::yield_now();
+        }
+        assert_eq!(counted(), n as u64 + 1, "{what}: {:#?}", events::take());
+    }
+    assert_eq!(handle.status().counters.logons, 1);
 }
 
 /// Panics at a password that is none.

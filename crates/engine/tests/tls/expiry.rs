@@ -128,9 +128,9 @@ fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
         );
         assert!(!events::take().iter().any(|line| line.contains("our certificate")));
         for (days, told, left) in [
-            (11, "days=30", 29),
-            (23, "days=7", 6),
-            (6, "days=1", 0),
+            (11, "days=29", 29),
+            (23, "days=6", 6),
+            (6, "days=0", 0),
             (1, "our certificate has expired", -1),
         ] {
             clock.turn(days);
@@ -155,7 +155,7 @@ fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
         assert!(status.days_left < 0, "the old one stays");
         fs::copy(&next.key, &firms.venue.key).unwrap();
         clock.turn(1);
-        let lines = ends_told_until("days=7");
+        let lines = ends_told_until("days=3");
         assert_eq!((lines.len(), only(&venue).refused), (1, None), "{lines:?}");
         assert_eq!(only(&venue).days_left, 3);
     }
@@ -166,7 +166,7 @@ fn sessions_that_show_the_same_certificate_share_a_line() {
     let _alone = alone();
     let mut firms = Firms::new();
     let clock = Turned::new();
-    let soon = Valid::Until(clock.now_s() + 6 * DAY_S);
+    let soon = Valid::Until(clock.now_s() + 5 * DAY_S + DAY_S / 2);
     firms.client = firms.authority.sign(&["client.example"], 10, soon);
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let sessions = ["A", "B", "C"].map(|to| {
@@ -176,7 +176,7 @@ fn sessions_that_show_the_same_certificate_share_a_line() {
     });
     let client =
         start(&Settings { sessions: sessions[..2].to_vec(), ..Settings::default() }, &clock);
-    let lines = ends_told_until("days=7");
+    let lines = ends_told_until("days=5");
     assert_eq!(lines.len(), 1, "{lines:?}");
     let handle = client.certificates();
     let shown_by = ["FIX.4.4:CLIENT->A", "FIX.4.4:CLIENT->B"];
@@ -186,7 +186,7 @@ fn sessions_that_show_the_same_certificate_share_a_line() {
     client.add(&sessions[2], Box::new(Recorder(channel().0))).unwrap();
     assert_eq!(handle.all()[0].shown_by.len(), 3);
     clock.turn(5);
-    assert_eq!(ends_told_until("days=1").len(), 1);
+    assert_eq!(ends_told_until("days=0").len(), 1);
     drop(client.stop(0));
     assert_eq!(handle.all(), []);
 }

@@ -11,6 +11,7 @@ use transfix_admin::client::{FixClient, FixLogin};
 
 use super::{ANSWER_MAX, Answer, Do, Failure, To, Verb};
 use crate::admin::shown;
+use crate::foreign;
 use crate::password;
 
 /// Where the administration over FIX is, and who logs on.
@@ -50,7 +51,7 @@ pub(super) fn run(verb: &Verb, fix: &FixTo) -> Answer {
             sessions.retain(|one| !args.problems || !one["problem"].is_null());
             sessions.sort_by_key(|one| one["problem"].is_null());
             Ok(match args.to.json {
-                true => format!("{:#}\n", Value::Array(sessions)),
+                true => foreign::json(&Value::Array(sessions)) + "\n",
                 false => shown::sessions(&sessions),
             })
         }
@@ -59,7 +60,7 @@ pub(super) fn run(verb: &Verb, fix: &FixTo) -> Answer {
             let one = all.into_iter().find(|one| one["id"] == *args.id);
             let unknown = || Failure::Other(format!("there is no session {}", args.id));
             let one = one.ok_or_else(unknown)?;
-            Ok(if args.to.json { format!("{one:#}\n") } else { shown::session(&one) })
+            Ok(if args.to.json { foreign::json(&one) + "\n" } else { shown::session(&one) })
         }
         Verb::Do(args) => ask(&args.to, &command(args)?).map(|_| "done\n".to_owned()),
         Verb::Reload(args) => said(&ask(&args.to, "<ReloadConfig/>")?),

@@ -11,6 +11,7 @@ use ureq::http::Response;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::{Agent, Body};
 
+use crate::foreign;
 use crate::input::failed;
 
 /// How long the engine may take to answer.
@@ -57,7 +58,7 @@ impl Failure {
         match self {
             Self::Usage(error) => failed(&error),
             Self::Other(error) => {
-                eprintln!("transfix admin: {error}");
+                eprintln!("transfix admin: {}", foreign::lines(&error));
                 ExitCode::FAILURE
             }
         }

@@ -11,22 +11,25 @@ use transfix_session::{BeginString, Offer, Secret};
 use transfix_transport::Stream;
 
 use super::{Acceptor, Judged, NOBODY};
-use crate::drive::admission::{Answer, Guess, Job};
+use crate::drive::admission::Made;
 use crate::drive::bell::Knock;
 use crate::drive::destination::Key;
 use crate::drive::driven::drain;
-use crate::drive::shared::Shared;
+use crate::drive::passwords::Guess;
 use crate::drive::template::Applicant;
 use crate::drive::tls::{PeerCertificate, certificate_of};
 use crate::drive::waiting_room::Newcomer;
+use crate::io::Waker;
 use crate::link::Arrival;
-use crate::link::failed_logons::{LogonRecord, LogonWatch, Source};
+use crate::link::failed_logons::{AskedFor, LogonWatch, Source};
 use crate::link::refusal::Refusal;
 use crate::observe::repeats::tell;
 use crate::settings::allow_from::is_allowed;
 
 /// What an answer to a Logon(A) may take beyond the application's time.
 const ANSWER_MARGIN_NS: u64 = 1_000_000_000;
+/// How long a connection waits until its password has been checked: others are before it.
+const CHECK_WAIT_NS: u64 = 60_000_000_000;
 /// Longest reason for a refusal in a line of the log.
 const REASON_BYTES_MAX: usize = 300;
 
@@ -76,7 +79,7 @@ impl Acceptor {
                 let shown = shown.as_ref();
                 let known = named.as_ref();
                 known.map_or(Found::Nobody, |key| {
-                    self.destination(key, &message, is_sound, (&waiting, shown))
+                    self.destination((key, &asked), &message, is_sound, (&waiting, shown))
                 })
             }
             Err(_) => Found::Nobody,
@@ -90,8 +93,7 @@ impl Acceptor {
             (Found::Unproven(guess), _) => self.prove(token, waiting, guess),
             (Found::InLine, _) => {
                 waiting.in_line = true;
-                waiting.no_more_looks();
-                self.put_aside(token, waiting);
+                self.waits_for_check(token, waiting);
             }
             (Found::Candidate(ticket, answer_ns), Some(key)) => {
                 // Long enough for the application's answer, or for ours in its place.
@@ -136,12 +138,24 @@ impl Acceptor {
     }
 
     /// Has its password checked.
-    fn prove(&mut self, token: usize, mut waiting: Newcomer, guess: Guess) {
-        let ticket = u64::try_from(token).expect("a token fits");
-        if let Err(error) = self.proofs.give(ticket, Job::Prove(guess)) {
+    fn prove(&mut self, token: usize, waiting: Newcomer, guess: Guess) {
+        let (source, waker) = (waiting.source(), Waker::clone(&self.door.waker));
+        let proofs = self.proofs.0.clone();
+        let checked = self.passwords.check(guess, &self.io, move |is_right| {
+            // At the end of the engine nobody reads the answer.
+            let _ = proofs.send((token, source, is_right));
+            waker();
+        });
+        if let Err(error) = checked {
             return self.tell_no_thread(&error);
         }
-        self.proving.insert(waiting.source());
+        self.proving.insert(source);
+        self.waits_for_check(token, waiting);
+    }
+
+    /// It waits until a password has been checked, which is not its lateness.
+    fn waits_for_check(&mut self, token: usize, mut waiting: Newcomer) {
+        waiting.until_ns = waiting.until_ns.max(self.io.monotonic_ns() + CHECK_WAIT_NS);
         waiting.no_more_looks();
         self.put_aside(token, waiting);
     }
@@ -152,7 +166,7 @@ impl Acceptor {
     }
 
     /// A password was checked; the connection may have gone meanwhile.
-    fn proven(&mut self, token: usize, source: Source, is_right: bool) {
+    pub(super) fn proven(&mut self, token: usize, source: Source, is_right: bool) {
         self.proving.remove(&source);
         if let Some(mut waiting) = self.room.take(token) {
             waiting.password_proof = Some(is_right);
@@ -176,7 +190,7 @@ impl Acceptor {
         who: &Newcomer,
         message: &Message<'_>,
         hash: Option<&Secret>,
-        record: Option<&LogonRecord>,
+        asked: AskedFor<'_>,
     ) -> Result<(), Found> {
         // It had its turn when its password was checked.
         if who.password_proof.is_some() {
@@ -187,10 +201,11 @@ impl Acceptor {
             return Err(Found::InLine);
         }
         let since_ns = who.held.map_or(now_ns, |(since_ns, _)| since_ns);
-        self.failed.turn((now_ns, since_ns), source, record).map_err(Found::Held)?;
+        self.failed.turn((now_ns, since_ns), source, asked).map_err(Found::Held)?;
         let Some(hash) = hash.cloned() else { return Ok(()) };
         let password = message.raw(tag::PASSWORD).unwrap_or_default().to_vec();
-        Err(Found::Unproven(Guess { source, hash, password }))
+        let is_known = asked.is_known(source);
+        Err(Found::Unproven(Guess { hash, password, source, is_known }))
     }
 
     /// Says why a connection is closed that goes to no session; nothing else is done for it.
@@ -245,10 +260,11 @@ impl Acceptor {
     }
 
     /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
-    /// `is_sound`: whether the CheckSum(10) is right. `who`, `shown`: who has connected.
+    /// `asked`: the name for failures. `is_sound`: whether the CheckSum(10) is right. `who`,
+    /// `shown`: who has connected.
     fn destination(
         &mut self,
-        key: &Key,
+        (key, asked): (&Key, &str),
         message: &Message<'_>,
         is_sound: bool,
         (who, shown): (&Newcomer, Option<&PeerCertificate>),
@@ -259,21 +275,28 @@ impl Acceptor {
             .filter(|to| is_sound || to.check_sum == CheckSumPolicy::Ignore)
             .filter_map(|to| Some((to.fit(message)?, to)))
             .max_by_key(|(fit, _)| *fit)
-            .map(|(_, to)| match is_wanted(&to.tls_peers, shown) {
-                _ if !is_allowed(&to.allowed, address) => Found::Elsewhere,
-                false => Found::Another(text_of(shown)),
-                true => match self.has_its_turn(
-                    who,
-                    message,
-                    to.password_hash.as_ref(),
-                    Some(&to.record),
-                ) {
-                    Ok(()) => Knock::at(&to.bell).map_or(Found::Busy, |knock| {
-                        let (failed, record) = (Arc::clone(&self.failed), Arc::clone(&to.record));
-                        Found::Session(knock, LogonWatch { source, failed, record })
-                    }),
-                    Err(before) => before,
-                },
+            .map(|(_, to)| {
+                let found = match is_wanted(&to.tls_peers, shown) {
+                    _ if !is_allowed(&to.allowed, address) => Found::Elsewhere,
+                    false => Found::Another(text_of(shown)),
+                    true => match self.has_its_turn(
+                        who,
+                        message,
+                        to.password_hash.as_ref(),
+                        AskedFor::Session(&to.record),
+                    ) {
+                        Ok(()) => Knock::at(&to.bell).map_or(Found::Busy, |knock| {
+                            let (failed, record) =
+                                (Arc::clone(&self.failed), Arc::clone(&to.record));
+                            Found::Session(knock, LogonWatch { source, failed, record })
+                        }),
+                        Err(before) => before,
+                    },
+                };
+                if matches!(found, Found::Elsewhere | Found::Another(_) | Found::Busy) {
+                    to.published.counters.logons_refused.add_beside_others(1);
+                }
+                found
             });
         if let Some(best) = best {
             return best;
@@ -292,7 +315,7 @@ impl Acceptor {
             return Found::Another(text_of(shown));
         }
         let hash = template.logon.expected_password_hash.as_ref();
-        if let Err(before) = self.has_its_turn(who, message, hash, None) {
+        if let Err(before) = self.has_its_turn(who, message, hash, AskedFor::Name(asked)) {
             return before;
         }
         let password_proof = who.password_proof == Some(true);
@@ -306,10 +329,9 @@ impl Acceptor {
             Ok(candidate) => {
                 let (answer_ns, ticket) = (candidate.answer_ns(), self.next_ticket);
                 self.next_ticket += 1;
-                match self.admission.give(ticket, Job::Make(Box::new(candidate))) {
+                match self.admission.give(ticket, Box::new(candidate)) {
                     Ok(()) => Found::Candidate(ticket, answer_ns),
                     Err(error) => {
-                        self.creator.forget();
                         self.tell_no_thread(&error);
                         Found::Told
                     }
@@ -317,7 +339,7 @@ impl Acceptor {
             }
             Err(is_full) => {
                 if is_full {
-                    let max = self.creator.created_max;
+                    let max = self.creator.places.max;
                     tell!(
                         self.lines,
                         self.at(None),
@@ -333,18 +355,8 @@ impl Acceptor {
         }
     }
 
-    /// Something was done for a connection.
-    pub(super) fn answered(&mut self, (ticket, answer): (u64, Answer)) {
-        match answer {
-            Answer::Made(made) => self.judged(ticket, *made),
-            Answer::Proven(source, is_right) => {
-                self.proven(usize::try_from(ticket).expect("it is a token"), source, is_right);
-            }
-        }
-    }
-
     /// Somebody whom a template fits has been judged.
-    fn judged(&mut self, ticket: u64, made: Result<(Shared, Offer), Refusal>) {
+    pub(super) fn judged(&mut self, ticket: u64, made: Made) {
         let key = self.making.remove(&ticket);
         match (made, self.judged.remove(&ticket)) {
             (Ok((shared, offer)), Some(Judged { waiting, key, .. })) => {
@@ -355,7 +367,6 @@ impl Acceptor {
                 self.sessions.insert(key, vec![to]);
             }
             (Err(refusal), Some(judged)) => {
-                self.creator.forget();
                 if refusal.is_failed_logon {
                     let (source, name) = (judged.waiting.source(), &judged.asked);
                     self.failed.failed_as(self.io.monotonic_ns(), source, name);
@@ -363,8 +374,10 @@ impl Acceptor {
                 self.refuse(judged, &refusal);
             }
             // The judgement took too long: the connection is closed already.
-            (_, None) => {
-                self.creator.forget();
+            (made, None) => {
+                if made.is_ok() {
+                    self.creator.forget();
+                }
                 let theirs = key.map(|(.., theirs)| theirs).unwrap_or_default();
                 let theirs = Shown::new(theirs.as_bytes());
                 tell!(

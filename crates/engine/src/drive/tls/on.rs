@@ -16,7 +16,7 @@ use transfix_transport::tls::{
 use transfix_transport::{SocketOptions, Stream, TcpStream};
 
 use crate::clock;
-use crate::drive::certificates::{OwnCertificates, Place, Shown, to_tell};
+use crate::drive::certificates::{OwnCertificates, Place, Shown, days_left, to_tell};
 use crate::drive::tls::Doubt;
 use crate::error::EngineError;
 use crate::observe::event_codes::event;
@@ -294,7 +294,10 @@ fn time_of(certificate: &Certificate, now_s: i64) -> Option<Doubt> {
     Some(match to_tell(certificate.not_after_s - now_s)? {
         -1 => Doubt::Error("has expired".to_owned()),
         1 => Doubt::Warning("ends within a day".to_owned()),
-        days => Doubt::Warning(format!("ends within {days} days")),
+        _ => {
+            let days = days_left(certificate.not_after_s, now_s);
+            Doubt::Warning(format!("ends in {days} days"))
+        }
     })
 }
 

@@ -11,9 +11,9 @@ use transfix_codec::{Tag, shown};
 use super::file::{LogFile, Rolling};
 use super::ring::{Consumer, LineKind};
 use crate::clock;
+use crate::observe::event_codes::event;
 use crate::observe::mask;
 use crate::settings::log::{LogDirection, LogSettings};
-use crate::observe::event_codes::event;
 
 /// The pause between two tries to open files.
 const OPEN_AGAIN_NS: u64 = 1_000_000_000;

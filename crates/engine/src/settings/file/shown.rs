@@ -15,6 +15,7 @@ use super::sources::Sources;
 use super::{merged, parse_or_all};
 use crate::settings::log::SECRET;
 use crate::settings::reference::{self, SESSION, TABLES, Table};
+use crate::settings::text_file;
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +62,7 @@ pub struct ShownSettings {
 /// The settings of `[engine]`, `[admin]` and `[events]`, then those of each session, in the order
 /// of the file.
 pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError>> {
-    let text = std::fs::read_to_string(path);
+    let text = text_file::read(path);
     let text = text.map_err(|error| vec![SettingsError::unreadable(path, error)])?;
     let settings = parse_or_all(path, &text)?;
     let (sources, _) = Sources::read(path, &text);

@@ -17,6 +17,7 @@ use crate::settings::file::lines::{Lines, line_of};
 use crate::settings::file::variables::Expanded;
 use crate::settings::file::{QUICKFIX, quickfix_section, variables};
 use crate::settings::session::Files;
+use crate::settings::text_file;
 
 /// Files that may include each other: deeper is a mistake.
 const DEPTH_MAX: usize = 8;
@@ -229,7 +230,7 @@ impl Reading {
             let what = format!("include: {shown} is read already: {before}; leave one out");
             return self.wrong(at, what);
         }
-        match fs::read_to_string(file) {
+        match text_file::read_plain(file) {
             Ok(text) if quickfix_section(&text).is_some() => {
                 self.wrong(at, format!("include: {shown}: {QUICKFIX}"));
             }

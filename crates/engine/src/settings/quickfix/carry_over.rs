@@ -1,12 +1,13 @@
 //! Sessions of a `.cfg` file, key by key.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use transfix_session::{BeginString, SessionId};
 
 use super::keys::{list, quoted};
 use super::read::Cfg;
-use super::session::{Session, is_credential};
+use super::session::{Session, Told, is_credential};
 use super::table::{Rule, find, find_in_any_case};
 use super::values::written;
 use super::{
@@ -17,15 +18,19 @@ use crate::settings::{SessionSettings, Settings};
 /// Carries over all sessions of a file.
 pub(super) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
     let mut ids: Vec<(SessionId, usize)> = Vec::new();
+    let (mut known, mut stores_known) = (HashSet::new(), HashSet::new());
+    let mut told = Told::default();
     for section in &cfg.sessions {
         let mut session = Session::new(cfg, section, all, overlays_in);
         session.tell_of_unknown();
         let settings = session.carry_over();
-        session.tell_of_the_rest();
+        session.tell_of_the_rest(&mut told);
         let (toml, overlays, store) = session.into_parts();
         let Some(settings) = settings else { continue };
         let id = settings.id();
-        if let Some(place) = ids.iter().position(|(other, _)| *other == id) {
+        let is_known = !known.insert(id.clone());
+        let place = is_known.then(|| ids.iter().position(|(other, _)| *other == id)).flatten();
+        if let Some(place) = place {
             let line = ids[place].1;
             if all.dialect != Dialect::Java {
                 let says = format!("session {id} is there twice: line {line} has it too");
@@ -43,10 +48,11 @@ pub(super) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
             let to = settings.store_path();
             ForeignStore { dir, session, to }
         });
-        let stores = &mut all.stores;
-        if let Some(store) = store.filter(|store| !stores.contains(store)) {
-            stores.push(store);
-        }
+        let is_new = |store: &ForeignStore| {
+            let ForeignStore { dir, session, to } = store.clone();
+            stores_known.insert((dir, session, to))
+        };
+        all.stores.extend(store.filter(is_new));
         for overlay in overlays {
             if !all.overlays.contains(&overlay) {
                 all.overlays.push(overlay);
@@ -54,15 +60,10 @@ pub(super) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
         }
         all.sessions.push(toml);
     }
-    for entry in &cfg.defaults {
-        if !all
-            .findings
-            .iter()
-            .any(|finding| finding.line == entry.line && finding.key == entry.key)
-        {
-            let says = "each session says it itself";
-            all.findings.push(Finding::of(entry, Fate::Ignored, "", says));
-        }
+    told.add(&all.findings);
+    for entry in cfg.defaults.iter().filter(|entry| !told.has(entry)) {
+        let says = "each session says it itself";
+        all.findings.push(Finding::of(entry, Fate::Ignored, "", says));
     }
 }
 

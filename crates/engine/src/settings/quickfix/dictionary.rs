@@ -4,6 +4,7 @@
 //! codes and members. Names of codes, the order of members outside of groups, and conditions, which
 //! only ours have, do not count.
 
+use crate::settings::text_file;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -22,7 +23,7 @@ pub(super) struct Compared {
 
 /// Compares a file with a standard dictionary.
 pub(super) fn compare(path: &Path, base: &'static str) -> Result<Compared, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let text = text_file::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let theirs = Draft::from_xml(&text, &path.display().to_string());
     let theirs = theirs.map_err(|error| error.to_string())?;
     theirs.clone().resolve().map_err(|error| error.to_string())?;

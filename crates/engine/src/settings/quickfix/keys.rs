@@ -34,13 +34,16 @@ pub(super) fn file(path: &Path, dialect: Dialect, sessions: &[Vec<(String, Strin
     let name = path.file_name().map(|name| name.to_string_lossy().escape_debug().to_string());
     let mut text = format!("# From {}, a file of {dialect}.\n", name.unwrap_or_default());
     let first = sessions.first().map_or(&[][..], |first| first);
-    let is_common = |key: &(String, String)| {
-        sessions.len() > 1 && sessions.iter().all(|session| session.contains(key))
-    };
+    // Looked for once: a file may have thousands of sessions.
+    let mut common: Vec<_> = first.iter().filter(|_| sessions.len() > 1).collect();
+    for session in sessions {
+        common.retain(|key| session.contains(key));
+    }
+    let is_common = |key: &(String, String)| common.contains(&key);
     let line = |(key, value): &(String, String)| format!("{key} = {value}\n");
-    let common: String = first.iter().filter(|key| is_common(key)).map(line).collect();
     if !common.is_empty() {
-        text += &format!("\n[defaults]\n{common}");
+        text += "\n[defaults]\n";
+        text.extend(common.iter().copied().map(line));
     }
     for session in sessions {
         text += "\n[[session]]\n";
@@ -52,6 +55,18 @@ pub(super) fn file(path: &Path, dialect: Dialect, sessions: &[Vec<(String, Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Looking for each key in all sessions would take hours.
+    #[test]
+    fn a_file_of_many_sessions_is_written_at_once() {
+        let key = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let session = |n: usize| vec![key("role", "1"), key("port", &n.to_string()), key("x", "2")];
+        let sessions: Vec<_> = (0..30_000).map(session).collect();
+        let text = file(Path::new("a.cfg"), Dialect::Cpp, &sessions);
+        assert!(text.contains("\n[defaults]\nrole = 1\nx = 2\n\n[[session]]\nport = 0\n"));
+        assert_eq!(text.matches("[[session]]").count(), 30_000);
+        assert_eq!(text.matches("role").count(), 1);
+    }
 
     #[test]
     fn any_text_is_read_back() {

@@ -2,6 +2,8 @@
 //!
 //! Invariant: each line of the file is an entry, a heading, empty, a comment, or a finding.
 
+use std::collections::HashMap;
+
 use super::table::{find, find_in_any_case, rows};
 use super::{Dialect, Fate, Finding};
 
@@ -95,18 +97,19 @@ pub(super) fn read(text: &str, dialect: Dialect, findings: &mut Vec<Finding>) ->
 
 /// Of a key that is there twice the last counts.
 fn once(entries: &mut Vec<Entry>, findings: &mut Vec<Finding>) {
-    let mut n = 0;
-    while n < entries.len() {
-        let Entry { key, .. } = &entries[n];
-        match entries[n + 1..].iter().find(|later| later.key == *key).map(|later| later.line) {
-            None => n += 1,
+    // The line that says each key again.
+    let mut later = HashMap::new();
+    let mut last = Vec::with_capacity(entries.len());
+    for entry in entries.drain(..).rev() {
+        match later.insert(entry.key.clone(), entry.line) {
+            None => last.push(entry),
             Some(line) => {
                 let says = format!("line {line} says it again, and the last one counts");
-                findings.push(Finding::of(&entries[n], Fate::Ignored, "", &says));
-                entries.remove(n);
+                findings.push(Finding::of(&entry, Fate::Ignored, "", &says));
             }
         }
     }
+    entries.extend(last.into_iter().rev());
 }
 
 struct Reader<'f> {
@@ -199,5 +202,25 @@ impl Reader<'_> {
         if self.place == Place::Session {
             cfg.sessions.push(Section { line: n, entries: Vec::new() });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looking for each in all others would take hours.
+    #[test]
+    fn of_many_lines_of_one_key_the_last_counts() {
+        let line = |n: usize| format!("HeartBtInt={n}\nOther{n}=x\n");
+        let text = "[SESSION]\n".to_owned() + &(0..10_000).map(line).collect::<String>();
+        let mut findings = Vec::new();
+        let cfg = read(&text, Dialect::Cpp, &mut findings);
+        let [session] = &cfg.sessions[..] else { panic!("{cfg:?}") };
+        assert_eq!(session.entries.len(), 10_001);
+        let found = session.entries.iter().find(|entry| entry.key == "HeartBtInt").unwrap();
+        assert_eq!((&*found.value, findings.len()), ("9999", 9_999));
+        let first = findings.iter().find(|finding| finding.line == 2).unwrap();
+        assert_eq!(first.says, "line 4 says it again, and the last one counts");
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: each entry of a session gets a finding, whatever becomes of the session.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use transfix_dictionary::nearest;
@@ -22,6 +23,27 @@ pub(super) struct Session<'c> {
     pub(super) toml: Vec<(String, String)>,
     pub(super) store: Option<(PathBuf, String)>,
     pub(super) findings: &'c mut Vec<Finding>,
+}
+
+/// The lines and keys of which something is said.
+#[derive(Default)]
+pub(super) struct Told {
+    keys: HashSet<(usize, String)>,
+    /// So many findings are in it.
+    findings: usize,
+}
+
+impl Told {
+    /// Adds those that have come since the last call.
+    pub(super) fn add(&mut self, findings: &[Finding]) {
+        let new = findings[self.findings..].iter().map(|one| (one.line, one.key.clone()));
+        self.keys.extend(new);
+        self.findings = findings.len();
+    }
+
+    pub(super) fn has(&self, entry: &Entry) -> bool {
+        self.keys.contains(&(entry.line, entry.key.clone()))
+    }
 }
 
 impl<'c> Session<'c> {
@@ -174,9 +196,10 @@ impl<'c> Session<'c> {
     }
 
     /// Keys of a session that was given up before they were looked at.
-    pub(super) fn tell_of_the_rest(&mut self) {
+    pub(super) fn tell_of_the_rest(&mut self, told: &mut Told) {
+        told.add(self.findings);
         for entry in self.entries.clone() {
-            if !self.findings.iter().any(|f| f.line == entry.line && f.key == entry.key) {
+            if !told.has(entry) {
                 let says = "its session is not carried over";
                 self.findings.push(Finding::of(entry, Fate::NotCarriedOver, "", says));
             }

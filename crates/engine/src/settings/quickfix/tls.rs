@@ -4,7 +4,7 @@
 //! written as the file that is to be made, so that nothing starts without it; nothing that is
 //! checked here is checked less because QuickFIX checked less.
 
-use std::fs;
+use crate::settings::text_file;
 use std::path::Path;
 
 use super::data_dictionary::found;
@@ -514,7 +514,7 @@ fn pkcs12(path: &str, kind: &str) -> (String, String) {
 
 /// The text of the file, if it is there.
 fn text_of(session: &Session<'_>, path: &str) -> Option<String> {
-    let bytes = fs::read(found(session, path)?).ok()?;
+    let bytes = text_file::read_bytes(found(session, path)?).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -1,0 +1,260 @@
+//! One connection with HTTP/1.1, until it ends or takes too long.
+//!
+//! Invariant: a client bounds no phase of a request. The head, which includes the wait for the
+//! first byte, the body, and each part of an answer have a time of their own.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{ConnectInfo, Request};
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::Watcher;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep, timeout};
+
+use crate::answer::Refusal;
+use crate::places::Seat;
+
+/// How long a client may take for a TLS handshake, and for the head of a request: from the moment
+/// when the connection, or the answer before, is there.
+pub(crate) const HEAD_TIME: Duration = Duration::from_secs(10);
+/// How long a client may take for the body of a request.
+const BODY_TIME: Duration = Duration::from_secs(10);
+/// How long a client may take to read [`READ_BYTES`] of an answer, or what is left of it.
+const READ_TIME: Duration = Duration::from_secs(10);
+const READ_BYTES: usize = 64 << 10;
+/// The longest body of a request.
+const BODY_MAX: usize = 64 << 10;
+/// The longest head of a request, and what is read or written at once.
+const BUFFER_MAX: usize = 64 << 10;
+
+/// Serves a connection that came from there.
+pub(crate) async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    (from, seat): (SocketAddr, Arc<Seat>),
+    router: Router,
+    open: Watcher,
+) {
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        use tower::ServiceExt as _;
+        request.extensions_mut().insert(ConnectInfo(from));
+        request.extensions_mut().insert(Arc::clone(&seat));
+        router.clone().oneshot(request)
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(BUFFER_MAX);
+    let stream = TokioIo::new(Written { stream, written: 0, timer: None });
+    // A client that breaks off has no answer to get.
+    let _ = open.watch(builder.serve_connection(stream, service)).await;
+}
+
+/// Reads the body of a request before anything is done for it.
+pub(crate) async fn whole(request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    match timeout(BODY_TIME, to_bytes(body, BODY_MAX)).await {
+        Ok(Ok(body)) => next.run(Request::from_parts(head, Body::from(body))).await,
+        Ok(Err(_)) => {
+            let why = format!("the body has more than {BODY_MAX} bytes, or its end is missing");
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why).into_response()
+        }
+        Err(_) => {
+            let why = "the body has not come in time; send it at once";
+            Refusal::new(StatusCode::REQUEST_TIMEOUT, why).into_response()
+        }
+    }
+}
+
+/// A stream whose writes fail when nobody reads them.
+struct Written<S> {
+    stream: S,
+    /// Bytes since the timer was set.
+    written: usize,
+    /// Runs while bytes wait to be written.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Written<S> {
+    /// What comes of a write, or of its end: an error once it has waited too long.
+    fn timed<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if done.is_ready() {
+            return done;
+        }
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(READ_TIME)));
+        ready!(timer.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn wrote(&mut self, done: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(n)) = done {
+            self.written += n;
+            if self.written >= READ_BYTES {
+                self.rest();
+            }
+        }
+    }
+
+    fn rest(&mut self) {
+        (self.written, self.timer) = (0, None);
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Written<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Written<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.wrote(&done);
+        self.timed(cx, done)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
+        self.wrote(&done);
+        self.timed(cx, done)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let done = Pin::new(&mut self.stream).poll_flush(cx);
+        if done.is_ready() {
+            self.rest();
+        }
+        self.timed(cx, done)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let done = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.timed(cx, done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::middleware;
+    use axum::routing::{get, post};
+    use hyper_util::server::graceful::GracefulShutdown;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::places::Places;
+
+    /// A connection to an administration with a long answer and a body that is read.
+    fn client() -> DuplexStream {
+        let (ours, theirs) = duplex(1 << 10);
+        let router = Router::new()
+            .route("/long", get(|| async { vec![b'x'; 4 << 20] }))
+            .route("/body", post(|body: String| async { body }))
+            .layer(middleware::from_fn(whole));
+        let from = SocketAddr::from(([192, 0, 2, 1], 5));
+        let (seat, _, _) = Arc::<Places>::default().enter(from, None);
+        let open = GracefulShutdown::new();
+        let watcher = open.watcher();
+        tokio::spawn(async move {
+            serve(theirs, (from, Arc::new(seat)), router, watcher).await;
+            drop(open);
+        });
+        ours
+    }
+
+    /// A client that sends this, byte by byte if it is slow, and does no more. Returns what it is
+    /// told, and after how many seconds the connection ends.
+    async fn end_of(sends: &str, slow: usize) -> (String, u64) {
+        let (mut client, begun) = (client(), Instant::now());
+        let (at_once, slowly) = sends.split_at(sends.len() - slow);
+        client.write_all(at_once.as_bytes()).await.unwrap();
+        for byte in slowly.bytes() {
+            sleep(Duration::from_secs(2)).await;
+            if client.write_all(&[byte]).await.is_err() {
+                break;
+            }
+        }
+        let mut said = Vec::new();
+        let _ = client.read_to_end(&mut said).await;
+        (String::from_utf8_lossy(&said).into_owned(), begun.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_phase_of_a_request_ends_in_time() {
+        let head = "POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\n\r\n";
+        for (what, sends, slow, says) in [
+            ("nothing", String::new(), 0, ""),
+            ("half of a head", head[..30].to_owned(), 0, ""),
+            ("a head byte by byte", head.to_owned(), head.len(), ""),
+            ("no body", head.to_owned(), 0, "HTTP/1.1 408 "),
+            ("a body byte by byte", format!("{head}{}", "x".repeat(30)), 30, "HTTP/1.1 408 "),
+            ("no second request", format!("{head}{}", "x".repeat(30)), 0, "HTTP/1.1 200 "),
+            ("HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), 0, ""),
+        ] {
+            let (said, after_s) = end_of(&sends, slow).await;
+            assert!(said.starts_with(says), "{what}: {said}");
+            assert!(!said.contains("\0"), "{what}: an answer of HTTP/2");
+            assert!(after_s <= HEAD_TIME.as_secs() + 2, "{what}: after {after_s} s");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_nobody_reads_ends_in_time() {
+        for pause in [None, Some(Duration::from_secs(1))] {
+            let (mut client, begun) = (client(), Instant::now());
+            client.write_all(b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+            let mut read = 0;
+            if let Some(pause) = pause {
+                // A reader of one KiB a second.
+                let mut part = [0; 1 << 10];
+                while let Ok(n @ 1..) = client.read(&mut part).await {
+                    read += n;
+                    sleep(pause).await;
+                }
+            } else {
+                sleep(2 * READ_TIME).await;
+                read = client.read_to_end(&mut Vec::new()).await.unwrap_or_default();
+            }
+            assert!(read < 1 << 20, "{read} bytes are no whole answer");
+            assert!(begun.elapsed() <= 3 * READ_TIME, "after {:?}", begun.elapsed());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_reader_gets_all_of_its_answer() {
+        let mut client = client();
+        client.write_all(b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let (mut part, mut read) = ([0; 1 << 10], 0);
+        while let Ok(Ok(n @ 1..)) = timeout(HEAD_TIME, client.read(&mut part)).await {
+            read += n;
+            sleep(Duration::from_millis(100)).await;
+        }
+        assert!(read > 4 << 20, "{read} bytes");
+    }
+}

@@ -1,0 +1,199 @@
+//! Which connections the administration serves at once.
+//!
+//! Invariants: a new connection always finds a place; a connection that has not shown who it is
+//! loses its place to a new one if its source has too many, or if its source has the most and all
+//! places are taken; connections from the machine itself have places that no other takes; a
+//! connection that has shown who it is keeps its place until it ends.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::throttle::network;
+
+/// Connections from other machines that have not shown who they are.
+const STRANGERS_MAX: usize = 128;
+/// Those of one source among them: of an address, or of a /64 network of IPv6.
+const PER_SOURCE_MAX: usize = 32;
+/// Connections from the machine itself that have not shown who they are.
+const LOCAL_MAX: usize = 32;
+/// Connections that have shown a token or the cookie of a log-in.
+const KNOWN_MAX: usize = 96;
+/// Those of one user or token among them.
+const PER_NAME_MAX: usize = 32;
+
+/// A connection that is served.
+struct Open {
+    source: IpAddr,
+    is_local: bool,
+    /// The user or token, once it has been shown and there was a place.
+    name: Option<String>,
+    /// Ends the connection when it is dropped.
+    _cut: oneshot::Sender<()>,
+}
+
+/// The connections that are served.
+#[derive(Default)]
+struct Table {
+    /// By number: the oldest first.
+    open: BTreeMap<u64, Open>,
+    next: u64,
+}
+
+/// The places of an administration.
+#[derive(Default)]
+pub(crate) struct Places(Mutex<Table>);
+
+/// The place of one connection, until it is dropped.
+pub(crate) struct Seat {
+    places: Arc<Places>,
+    number: u64,
+}
+
+impl Places {
+    /// Takes a connection in, which came `from` there to the address `to`. Returns its place, what
+    /// resolves when the place is lost, and the source of the connection that made room.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        from: SocketAddr,
+        to: Option<SocketAddr>,
+    ) -> (Seat, oneshot::Receiver<()>, Option<IpAddr>) {
+        let source = network(from.ip());
+        let is_local = to.is_some_and(|to| network(to.ip()) == source);
+        let mut table = self.table();
+        let gone = table.victim(source, is_local).and_then(|number| table.open.remove(&number));
+        let (cut, is_cut) = oneshot::channel();
+        let number = table.next;
+        table.next += 1;
+        table.open.insert(number, Open { source, is_local, name: None, _cut: cut });
+        drop(table);
+        let seat = Seat { places: Arc::clone(self), number };
+        (seat, is_cut, gone.map(|gone| gone.source))
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// The connection that makes room for a new one of this source, if there is no room.
+    fn victim(&self, source: IpAddr, is_local: bool) -> Option<u64> {
+        let strangers = || {
+            let all = self.open.iter();
+            all.filter(|(_, open)| open.name.is_none() && open.is_local == is_local)
+        };
+        let mut counts = HashMap::new();
+        for (_, open) in strangers() {
+            *counts.entry(open.source).or_insert(0) += 1;
+        }
+        let oldest = |is_victim: &dyn Fn(IpAddr) -> bool| {
+            strangers().find(|(_, open)| is_victim(open.source)).map(|(number, _)| *number)
+        };
+        if !is_local && counts.get(&source).is_some_and(|count| *count >= PER_SOURCE_MAX) {
+            return oldest(&|other| other == source);
+        }
+        let most = counts.values().max().copied()?;
+        let max = if is_local { LOCAL_MAX } else { STRANGERS_MAX };
+        let is_full = counts.values().sum::<usize>() >= max;
+        is_full.then(|| oldest(&|other| counts.get(&other) == Some(&most))).flatten()
+    }
+}
+
+impl Seat {
+    /// Keeps the place from now on: a request of this connection has shown this user or token.
+    /// Without effect if all such places are taken.
+    pub(crate) fn keep(&self, name: &str) {
+        let mut table = self.places.table();
+        let names = || table.open.values().filter_map(|open| open.name.as_deref());
+        let has_room = names().count() < KNOWN_MAX;
+        if !has_room || names().filter(|other| *other == name).count() >= PER_NAME_MAX {
+            return;
+        }
+        if let Some(open) = table.open.get_mut(&self.number).filter(|open| open.name.is_none()) {
+            open.name = Some(name.to_owned());
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.places.table().open.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Room {
+        places: Arc<Places>,
+        seats: Vec<(Seat, oneshot::Receiver<()>)>,
+    }
+
+    impl Room {
+        fn new() -> Self {
+            Self { places: Arc::default(), seats: Vec::new() }
+        }
+
+        /// A connection from this host to host 1. Returns its place in `seats`.
+        fn enter(&mut self, host: u16) -> usize {
+            let at = |host: u16| SocketAddr::from(([10, 0, (host >> 8) as u8, host as u8], 5));
+            let (seat, is_cut, _) = self.places.enter(at(host), Some(at(1)));
+            self.seats.push((seat, is_cut));
+            self.seats.len() - 1
+        }
+
+        fn is_open(&mut self, n: usize) -> bool {
+            self.seats[n].1.try_recv() == Err(oneshot::error::TryRecvError::Empty)
+        }
+    }
+
+    #[test]
+    fn a_source_makes_room_for_itself() {
+        let mut room = Room::new();
+        let other = room.enter(3);
+        let all: Vec<_> = (0..1_000).map(|_| room.enter(2)).collect();
+        assert!(room.is_open(other));
+        let open: Vec<_> = all.iter().filter(|n| room.is_open(**n)).copied().collect();
+        assert_eq!(open, all[1_000 - PER_SOURCE_MAX..]);
+    }
+
+    #[test]
+    fn many_sources_leave_room_for_a_new_one_and_for_the_machine_itself() {
+        let mut room = Room::new();
+        let local = room.enter(1);
+        for host in 2..1_000 {
+            room.enter(host);
+            let newest = room.enter(host);
+            assert!(room.is_open(newest));
+        }
+        assert!(room.is_open(local));
+        assert_eq!(room.places.table().open.len(), STRANGERS_MAX + 1);
+        (0..100).for_each(|_| _ = room.enter(1));
+        assert_eq!(room.places.table().open.len(), STRANGERS_MAX + LOCAL_MAX);
+    }
+
+    #[test]
+    fn a_connection_that_has_shown_who_it_is_stays() {
+        let mut room = Room::new();
+        let known: Vec<_> = (0..PER_NAME_MAX).map(|_| room.enter(2)).collect();
+        known.iter().for_each(|n| room.seats[*n].0.keep("anna"));
+        let beyond = room.enter(2);
+        room.seats[beyond].0.keep("anna");
+        (0..1_000).for_each(|_| _ = room.enter(2));
+        assert!(known.iter().all(|n| room.is_open(*n)));
+        assert!(!room.is_open(beyond), "one user has so many places and no more");
+        for name in 0..1_000 {
+            let one = room.enter(3);
+            room.seats[one].0.keep(&name.to_string());
+        }
+        let table = room.places.table();
+        assert_eq!(table.open.values().filter(|open| open.name.is_some()).count(), KNOWN_MAX);
+        drop(table);
+        room.seats.clear();
+        assert!(room.places.table().open.is_empty());
+    }
+}

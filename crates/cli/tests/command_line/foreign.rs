@@ -1,0 +1,221 @@
+//! What counterparties say is shown by each verb, and no terminal obeys it.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+
+use transfix::clock;
+use transfix::codec::shown::is_hidden;
+use transfix_testkit::temp::TempDir;
+
+use crate::command_line::admin::Desk;
+use crate::command_line::running::{PATIENCE, Program};
+use crate::command_line::{Run, run_in, session};
+
+const ID: &str = "FIX.4.4:VENUE->CLIENT";
+/// ESC, OSC with BEL, BS, C1, bidi, marks without width, line breaks, DEL; and what is found again.
+const EVIL: &str = "FOUND\u{1b}[2J\u{1b}]0;title\u{7}\u{8}\u{9b}31m\u{90}q\u{9c}\u{202e}\u{2066}\
+                    \u{200b}\r\nLINE\u{85}\u{2028}\u{7f}\u{e0041}";
+
+/// A frame from `from` to `to` with these fields, whatever they hold.
+fn frame((from, to): (&str, &str), msg_type: &str, seq: u64, fields: &[(u32, &str)]) -> Vec<u8> {
+    // `20261127-00:00:00.123`
+    let now = clock::now().utc.to_string();
+    let mut body =
+        format!("35={msg_type}\x0149={from}\x0156={to}\x0134={seq}\x0152={}\x01", &now[..21]);
+    fields.iter().for_each(|(tag, value)| body += &format!("{tag}={value}\x01"));
+    let mut frame = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
+    let sum = frame.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
+    frame.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+    frame
+}
+
+/// All that a hostile counterparty says, which ends with a Logout(5).
+fn evil(way: (&str, &str)) -> Vec<u8> {
+    let order = |id| [(11, id), (55, EVIL), (54, "1"), (38, "1"), (40, "2"), (44, "1"), (58, EVIL)];
+    [
+        frame(way, "A", 1, &[(98, "0"), (108, "30"), (58, EVIL)]),
+        frame(way, "D", 2, &order("plain")),
+        frame(way, "D", 3, &order(EVIL)),
+        frame(way, EVIL, 4, &[(58, EVIL)]),
+        frame(way, "3", 5, &[(45, "2"), (373, "5"), (58, EVIL)]),
+        frame(way, "j", 6, &[(45, "2"), (372, EVIL), (380, "0"), (58, EVIL)]),
+        frame(way, "B", 7, &[(148, EVIL), (33, "1"), (58, EVIL), (9_999, EVIL)]),
+        frame(way, "1", 8, &[(112, EVIL)]),
+        frame(way, "5", 9, &[(58, EVIL)]),
+    ]
+    .concat()
+}
+
+#[track_caller]
+fn is_clean(verb: &str, text: &str) {
+    let is_bad = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
+    assert!(!text.contains(is_bad), "{verb}: {}", text.escape_debug());
+}
+
+#[track_caller]
+fn shows(run: &Run, verb: &str) {
+    let all = format!("{}{}", run.out, run.err);
+    is_clean(verb, &all);
+    assert!(all.contains("FOUND"), "{verb} shows nothing of it: {run:?}");
+    let lines: Vec<_> = all.lines().filter(|line| line.starts_with("LINE")).collect();
+    assert_eq!(lines, [""; 0], "{verb}: lines that look like those of the program");
+}
+
+/// Tries as stranger and as counterparty.
+fn attack(listening: &str) {
+    let mut stranger = TcpStream::connect(listening).unwrap();
+    stranger.write_all(&frame((EVIL, "VENUE"), "A", 1, &[(98, "0"), (108, "30")])).unwrap();
+    let mut socket = TcpStream::connect(listening).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.write_all(&evil(("CLIENT", "VENUE"))).unwrap();
+    // Until our answer to its Logout(5) has come, and the end.
+    let _ = socket.read_to_end(&mut Vec::new());
+    let _ = stranger.read_to_end(&mut Vec::new());
+}
+
+#[test]
+fn an_operator_is_shown_it_harmlessly() {
+    let mut desk = Desk::of("keep_inbound = true\nvalidate = false\n");
+    attack(&desk.listening);
+    for args in [
+        &["sessions"][..],
+        &["sessions", "--json"],
+        &["session", ID],
+        &["session", ID, "--json"],
+        &["messages", ID],
+        &["messages", ID, "--json"],
+        &["messages", ID, "--type", "D"],
+        &["events"],
+        &["events", "--json"],
+    ] {
+        shows(&desk.ask("viewer", args), &args.join(" "));
+    }
+    shows(&desk.ask("operator", &["do", ID, "log_out", &format!("text={EVIL}")]), "do");
+    for args in [
+        &["session", EVIL][..],
+        &["do", EVIL, "log_on"],
+        &["messages", ID, "--field", EVIL],
+        &["latency", ID, EVIL],
+        &["levels", EVIL],
+    ] {
+        let run = desk.ask("administrator", args);
+        assert_eq!(run.code, 1, "{run:?}");
+        is_clean(args[0], &(run.out + &run.err));
+    }
+    for args in [&["audit"][..], &["audit", "--json"], &["certificates"]] {
+        let run = desk.ask("viewer", args);
+        is_clean(args[0], &(run.out + &run.err));
+    }
+    desk.venue.signal();
+    let rest = desk.venue.rest();
+    is_clean("serve --quiet", &rest);
+    is_clean("serve --quiet", &desk.venue.ended().1);
+}
+
+/// The store that a venue has of it, and what the venue itself has printed.
+fn store(dir: &TempDir) -> Run {
+    let keys = "store_dir = 'venue'\nkeep_inbound = true\nvalidate = false\n";
+    let keys = session("acceptor", "127.0.0.1:0") + keys;
+    fs::write(dir.path().join("venue.toml"), keys).unwrap();
+    let mut venue = Program::start(dir, &["serve", "venue.toml", "--verbose"]);
+    let line = venue.wait_for("listening at ");
+    attack(line.rsplit(' ').next().unwrap());
+    venue.signal();
+    let out = venue.rest();
+    let (code, err) = venue.ended();
+    Run { code: code.unwrap(), out, err }
+}
+
+#[test]
+fn verbs_that_read_stores_show_it_harmlessly() {
+    let dir = TempDir::new();
+    shows(&store(&dir), "serve");
+    let at = "venue/FIX.4.4-VENUE-CLIENT";
+    assert!(Path::new(&dir.path().join(at)).is_dir());
+    for args in [
+        &["print", at][..],
+        &["print", at, "--one-line"],
+        &["print", at, "--summary", "--unmasked"],
+        &["logs", at],
+        &["logs", at, "--full"],
+        &["logs", at, "--json"],
+        &["logs", at, "--csv", "time,MsgType,Text,ClOrdID"],
+        &["logs", at, "--order", EVIL],
+        &["check", at],
+        &["convert", at, "--to", "json"],
+        &["store", "print", at],
+        &["store", "print", at, "--full"],
+        &["store", "print", at, "--direction", "in"],
+        &["store", "export", at, "--to", "json"],
+    ] {
+        let run = run_in(dir.path(), args, b"");
+        assert_ne!(run.code, 2, "{args:?}: {run:?}");
+        shows(&run, &args.join(" "));
+    }
+    for args in [
+        &["store", "list", "venue"][..],
+        &["logs", at, "--gaps"],
+        &["store", "show", at],
+        &["store", "verify", at],
+        &["store", "queue", at],
+        &["print", EVIL],
+        &["logs", EVIL],
+        &["check", EVIL],
+        &["convert", EVIL],
+        &["store", "show", EVIL],
+        &["settings", "check", EVIL],
+        &["settings", "show", EVIL],
+        &["serve", EVIL],
+        &["connect", EVIL],
+        &["audit", "verify", EVIL],
+    ] {
+        let run = run_in(dir.path(), args, b"");
+        is_clean(&args.join(" "), &(run.out + &run.err));
+    }
+}
+
+#[test]
+fn a_client_shows_it_harmlessly() {
+    let dir = TempDir::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let keys = "store_dir = 'client'\nvalidate = false\n";
+    fs::write(dir.path().join("client.toml"), session("initiator", &address) + keys).unwrap();
+    let mut client = Program::start(&dir, &["connect", "client.toml", "--verbose"]);
+    let (mut socket, _) = listener.accept().unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    // Its Logon(A).
+    socket.read_exact(&mut [0; 60]).unwrap();
+    socket.write_all(&evil(("CLIENT", "VENUE"))).unwrap();
+    let _ = socket.read_to_end(&mut Vec::new());
+    drop((socket, listener));
+    let mut out = client.wait_for("ended");
+    client.signal();
+    out += &client.rest();
+    let (_, err) = client.ended();
+    shows(&Run { code: 0, out, err }, "connect");
+}
+
+#[test]
+fn whoever_connects_again_and_again_makes_few_lines() {
+    let dir = TempDir::new();
+    let settings = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n";
+    fs::write(dir.path().join("venue.toml"), settings).unwrap();
+    let mut venue = Program::start(&dir, &["serve", "venue.toml", "--quiet"]);
+    let line = venue.wait_for("listening at ");
+    let address = line.rsplit(' ').next().unwrap();
+    for _ in 0..300 {
+        let mut socket = TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        // No HeartBtInt(108).
+        socket.write_all(&frame(("CLIENT", "VENUE"), "A", 1, &[(98, "0")])).unwrap();
+        let _ = socket.read_to_end(&mut Vec::new());
+    }
+    venue.signal();
+    let out = venue.rest();
+    let ended = out.lines().filter(|line| line.contains(" ended: ")).count();
+    assert!((1..40).contains(&ended), "{ended} lines: {out}");
+    assert!(venue.ended().1.lines().count() < 60);
+}

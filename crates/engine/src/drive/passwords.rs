@@ -1,0 +1,182 @@
+//! Checks passwords by their hashes, in a thread of its own: for the Logon(A) of counterparties
+//! and for the administration.
+//!
+//! Invariants: one check runs at a time; its memory is used again by the next one; the thread has
+//! a low priority, and rests after a wrong password, so that guesses take a bounded part of one
+//! CPU; who has logged on before does not wait for strangers; of these each source has its turn,
+//! however many others wait there; the thread ends when nobody waits; a
+//! check that panics finds the password wrong.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use transfix_session::Secret;
+
+use crate::affinity;
+use crate::io::Io;
+use crate::link::failed_logons::Source;
+use crate::settings::password_hash::Memory;
+
+/// After a wrong password the thread rests for so many times what the check has taken: guesses take
+/// a quarter of a CPU.
+const REST: u32 = 3;
+
+/// A password, and the hash that it should have.
+pub(crate) struct Guess {
+    pub(crate) hash: Secret,
+    pub(crate) password: Vec<u8>,
+    /// From where it comes.
+    pub(crate) source: Source,
+    /// It comes from where this session has logged on before.
+    pub(crate) is_known: bool,
+}
+
+/// A guess, and who is told whether it is right.
+type Check = (Guess, Box<dyn FnOnce(bool) + Send>);
+
+#[derive(Default)]
+struct Line {
+    /// From where sessions have logged on before: these are first.
+    known: VecDeque<Check>,
+    strangers: VecDeque<Check>,
+    /// When each source had its last turn, counted by turns; forgotten when nobody waits.
+    turns: HashMap<Source, u64>,
+    is_running: bool,
+    memory: Memory,
+}
+
+impl Line {
+    /// Whose turn it is: of strangers the source whose last turn is the longest ago.
+    fn next(&mut self) -> Option<Check> {
+        if let Some(known) = self.known.pop_front() {
+            return Some(known);
+        }
+        let last = |(guess, _): &Check| self.turns.get(&guess.source).copied().unwrap_or(0);
+        let place = (0..self.strangers.len()).min_by_key(|n| last(&self.strangers[*n]));
+        let Some(next) = place.and_then(|place| self.strangers.remove(place)) else {
+            self.turns.clear();
+            return None;
+        };
+        let turn = 1 + self.turns.values().max().copied().unwrap_or(0);
+        self.turns.insert(next.0.source, turn);
+        Some(next)
+    }
+}
+
+/// Where the passwords of one engine are checked.
+#[derive(Default)]
+pub(crate) struct Passwords(Mutex<Line>);
+
+impl Passwords {
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a password checked; `answer` is called with what comes of it, in another thread.
+    ///
+    /// # Errors
+    /// If the system has no further thread: nothing is checked.
+    pub(crate) fn check(
+        self: &Arc<Self>,
+        guess: Guess,
+        io: &Arc<dyn Io>,
+        answer: impl FnOnce(bool) + Send + 'static,
+    ) -> io::Result<()> {
+        let mut line = self.line();
+        if !line.is_running {
+            let (passwords, world) = (Arc::clone(self), Arc::clone(io));
+            let run = Box::new(move || passwords.work(&*world));
+            io.spawn("tfx-password".to_owned(), run)?;
+            line.is_running = true;
+        }
+        let waiting = if guess.is_known { &mut line.known } else { &mut line.strangers };
+        waiting.push_back((guess, Box::new(answer)));
+        Ok(())
+    }
+
+    /// Checks a password, and waits for what comes of it.
+    ///
+    /// # Errors
+    /// If the system has no further thread: nothing is checked.
+    pub(crate) fn wait(self: &Arc<Self>, guess: Guess, io: &Arc<dyn Io>) -> io::Result<bool> {
+        let (answer, answered) = channel();
+        self.check(guess, io, move |is_right| _ = answer.send(is_right))?;
+        // The thread answers each of them.
+        Ok(answered.recv().unwrap_or(false))
+    }
+
+    /// Checks what waits, and ends when nothing does.
+    fn work(&self, io: &dyn Io) {
+        affinity::step_back();
+        loop {
+            let mut line = self.line();
+            let Some((guess, answer)) = line.next() else {
+                line.is_running = false;
+                return;
+            };
+            let mut memory = std::mem::take(&mut line.memory);
+            drop(line);
+            let begun_ns = io.monotonic_ns();
+            let check = || memory.is_of(guess.hash.reveal(), &guess.password);
+            let is_right = catch_unwind(AssertUnwindSafe(check)).unwrap_or(false);
+            let took_ns = io.monotonic_ns().saturating_sub(begun_ns);
+            self.line().memory = memory;
+            // A panic there is the caller's, and must not end this thread.
+            let _ = catch_unwind(AssertUnwindSafe(|| answer(is_right)));
+            if !is_right {
+                io.sleep(Duration::from_nanos(took_ns) * REST);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::System;
+    use crate::settings::hash_password;
+
+    /// Many threads ask at once; the memory is that of one check.
+    #[test]
+    fn many_checks_take_the_memory_of_one() {
+        let (passwords, io): (Arc<Passwords>, Arc<dyn Io>) = (Arc::default(), Arc::new(System));
+        let hash = hash_password("sesame").unwrap();
+        std::thread::scope(|scope| {
+            for n in 0..8 {
+                let (passwords, io, hash) = (&passwords, &io, &hash);
+                scope.spawn(move || {
+                    let password = if n % 2 == 0 { "sesame" } else { "guess" };
+                    let (hash, password) = (hash.clone(), password.into());
+                    let guess = Guess { hash, password, source: None, is_known: n < 4 };
+                    assert_eq!(passwords.wait(guess, io).unwrap(), n % 2 == 0);
+                });
+            }
+        });
+        let line = passwords.line();
+        assert_eq!(line.memory.kib(), 19_456);
+        assert!(line.known.is_empty() && line.strangers.is_empty());
+    }
+
+    #[test]
+    fn a_known_counterparty_is_first_and_each_source_has_its_turn() {
+        let (passwords, io): (Arc<Passwords>, Arc<dyn Io>) = (Arc::default(), Arc::new(System));
+        let hash = hash_password("sesame").unwrap();
+        // As if the thread were busy.
+        passwords.line().is_running = true;
+        let (told, order) = channel();
+        for (who, host, is_known) in
+            [("a", 1, false), ("b", 1, false), ("c", 1, false), ("d", 2, false), ("e", 1, true)]
+        {
+            let (hash, password) = (hash.clone(), b"sesame".to_vec());
+            let guess = Guess { hash, password, source: Some([10, 0, 0, host].into()), is_known };
+            let told = told.clone();
+            passwords.check(guess, &io, move |_| told.send(who).unwrap()).unwrap();
+        }
+        std::thread::scope(|scope| _ = scope.spawn(|| passwords.work(&*io)));
+        assert_eq!(order.try_iter().collect::<Vec<_>>(), ["e", "a", "d", "b", "c"]);
+    }
+}
