@@ -107,6 +107,8 @@ fn a_thousand_restarts_leave_nothing_behind() {
     (FIRST..RESTARTS).for_each(|_| live(dir.path()));
     (0..STARTS_IN_VAIN).for_each(|_| start_in_vain(dir.path()));
     let [memory_now, threads_now, files_now] = held();
-    assert_eq!((threads_now, files_now), (threads, files));
+    // A thread of the first ones may have been ending when they were counted.
+    let (left, before) = ((threads_now, files_now), (threads, files));
+    assert!(threads_now <= threads && files_now <= files, "{left:?}, {before:?} before");
     assert!(memory_now < memory + KIB_MAX, "{memory} KiB have become {memory_now}");
 }

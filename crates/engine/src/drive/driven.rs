@@ -298,7 +298,8 @@ impl DrivenSession {
     ) -> Result<(), Down> {
         if self.failed {
             if let Ok(mut link) = self.shared.link.try_lock() {
-                link.core.refused_connection(now, "the session has failed");
+                let peer = arrival.stream.peer_addr();
+                link.core.refused_connection(now, peer, "the session has failed");
             }
             return Ok(());
         }
@@ -310,7 +311,7 @@ impl DrivenSession {
                 () if !is_open => "the session is closed by its schedule",
                 () => "the session is logged out by its operator",
             };
-            link.core.refused_connection(now, why);
+            link.core.refused_connection(now, arrival.stream.peer_addr(), why);
             let untold_at = link.core.events.deadline();
             drop(link);
             self.untold_at = untold_at;

@@ -13,6 +13,7 @@ mod unread;
 mod write;
 
 use std::hint::cold_path;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use transfix_codec::frame::SearchBudget;
@@ -447,9 +448,9 @@ impl Core {
     }
 
     /// Another connection of this session was closed.
-    pub(crate) fn refused_connection(&mut self, now: Now, why: &str) {
+    pub(crate) fn refused_connection(&mut self, now: Now, peer: Option<SocketAddr>, why: &str) {
         self.published.counters.refused.add(1);
-        self.events.connection_refused(now, why);
+        self.events.connection_refused(now, peer, why);
     }
 
     /// The connection is to end for this reason. Returns it unless the store has still to make safe
@@ -535,7 +536,8 @@ impl Core {
         self.cut = None;
         self.outgoing.end_pause();
         self.slow.reset();
-        (self.shown, self.burst) = (0, 0);
+        self.burst = 0;
+        self.shown = 0;
         self.replay.clear();
         if let Some(desk) = self.delivery.desk() {
             desk.release();

@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use tracing::field::display;
+use transfix_codec::shown::Shown;
 use transfix_codec::{Garbled, Misuse};
 use transfix_session::{Now, Remark, SendError, SessionId};
 use transfix_store::StoreError;
@@ -81,16 +82,26 @@ impl Events {
     }
 
     pub(super) fn logon_refused(&mut self, now: Now, why: &str) {
-        line!(self, now, Refused, warn, LogonRefused, why = %why);
+        let peer = self.peer.map(display);
+        line!(self, now, Refused, warn, LogonRefused, peer, why = %why);
     }
 
     pub(super) fn logon_unanswered(&mut self, now: Now) {
-        line!(self, now, Refused, error, LogonUnanswered);
+        let peer = self.peer.map(display);
+        line!(self, now, Refused, error, LogonUnanswered, peer);
     }
 
-    /// Another connection of this session was closed.
-    pub(super) fn connection_refused(&mut self, now: Now, why: &str) {
-        line!(self, now, Refused, warn, ConnectionRefused, why);
+    /// Another connection of this session, from `peer`, was closed.
+    pub(super) fn connection_refused(&mut self, now: Now, peer: Option<SocketAddr>, why: &str) {
+        let peer = peer.map(display);
+        line!(self, now, Refused, warn, ConnectionRefused, peer, why);
+    }
+
+    /// A message of the counterparty was answered by BusinessMessageReject(j), or by Reject(3) up
+    /// to FIX 4.1.
+    pub(super) fn business_rejected(&mut self, now: Now, seq: u64, (reason, text): (u16, &str)) {
+        let text = Shown::new(text.as_bytes());
+        line!(self, now, NotTaken, warn, NotTaken, seq, reason, %text);
     }
 
     pub(super) fn logon_fields_left_out(&mut self, now: Now, error: Misuse) {
@@ -254,11 +265,11 @@ impl Events {
 
     /// The connection has ended: by a fault of either side it is a warning.
     pub(super) fn ended(&mut self, now: Now, end: &Disconnection<'_>) {
-        let destination = self.destination.as_deref();
+        let (peer, destination) = (self.peer.map(display), self.destination.as_deref());
         if end.reason.is_error() {
-            line!(self, now, Ended, warn, Disconnected, destination, reason = %end);
+            line!(self, now, Ended, warn, Disconnected, peer, destination, reason = %end);
         } else {
-            line!(self, now, Ended, info, Disconnected, destination, reason = %end);
+            line!(self, now, Ended, info, Disconnected, peer, destination, reason = %end);
         }
     }
 

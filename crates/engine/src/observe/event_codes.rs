@@ -153,9 +153,9 @@ events! {
         "not sent, and given back",
         "The application has the message again, by `on_unsent`; `why` says why.";
     NotAnswered = 2020,
-        "rejected, as the answer could not be sent",
-        "The application's answer was refused, so the counterparty got a \
-        BusinessMessageReject(j). Mend the cause in `why`.";
+        "the answer of the application could not be sent",
+        "`why` is the cause. For a mistake of the program the counterparty got a \
+        BusinessMessageReject(j): mend the program.";
     SlowConsumer = 2021,
         "the counterparty takes its messages slowly",
         "It reads too slowly, or the network is full. Beyond the limits of the settings it is \
@@ -214,6 +214,10 @@ events! {
     FaultyLogout = 2038,
         "what is wrong with a Logout(5) of the counterparty, in words",
         "The session has ended all the same. Tell the counterparty, or check `dictionary`.";
+    NotTaken = 2039,
+        "a message of the counterparty is not taken",
+        "Our BusinessMessageReject(j) has told the counterparty: `seq` is the number of its \
+        message, `reason` and `text` say why. Up to FIX 4.1 it was a Reject(3).";
     LogonWaits = 2101,
         "a Logon(A) waits, as many have failed",
         "Somebody tries passwords, or a counterparty has an old one: `asked` says for which \

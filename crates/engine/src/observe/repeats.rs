@@ -56,6 +56,8 @@ pub(crate) enum Cause {
     ResendLoop,
     /// The counterparty has rejected a message of ours.
     Rejected,
+    /// A message of the counterparty was not taken.
+    NotTaken,
     /// A message could not be passed on to another session.
     NotRouted,
     /// A session was logged on.
@@ -91,13 +93,14 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    const COUNT: usize = 21;
+    const COUNT: usize = 22;
     const ALL: [Self; Self::COUNT] = [
         Self::Garbled,
         Self::Remark,
         Self::Resend,
         Self::ResendLoop,
         Self::Rejected,
+        Self::NotTaken,
         Self::NotRouted,
         Self::LoggedOn,
         Self::Ended,
@@ -123,6 +126,7 @@ impl Cause {
             Self::Resend => "resending",
             Self::ResendLoop => "the same ResendRequest(2) again",
             Self::Rejected => "rejected by the counterparty",
+            Self::NotTaken => "a message of the counterparty is not taken",
             Self::NotRouted => "a message could not be passed on",
             Self::LoggedOn => "logged on",
             Self::Ended => "disconnected",

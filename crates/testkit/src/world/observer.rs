@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, Timestamp, frame, tag};
 
@@ -63,6 +64,8 @@ pub(super) struct Written {
     /// answered, or Logout(5) has been sent.
     stores_late: bool,
     last_is_logout: bool,
+    /// Numbers of this connection that were stored in place of being written.
+    skipped: Vec<Range<u64>>,
     /// The highest number used since the last reset, and what was sent since.
     highest: u64,
     originals: HashMap<u64, Original>,
@@ -219,7 +222,8 @@ impl Observer {
 }
 
 impl Observer {
-    /// What comes on this connection comes in order: only what lies before it can be missing.
+    /// What comes on this connection comes in order: only what lies before it can be missing, and
+    /// what was stored in place of being written.
     fn check_need(&self, side: usize, message: &Message<'_>) {
         let begin = message.uint(tag::BEGIN_SEQ_NO).expect("it has BeginSeqNo(7)");
         let other = &self.sides[1 - side];
@@ -227,7 +231,8 @@ impl Observer {
         // Of early ResendRequest(2)s, which are answered at once, so many are remembered, and the
         // others asked for again (applications, seed 20261772992: 1,100 of them in one gap).
         let many = other.requests > EARLY_REQUESTS_MAX;
-        let missing = first.is_none_or(|first| begin < first) || many;
+        let stored_late = other.skipped.iter().any(|numbers| numbers.contains(&begin));
+        let missing = first.is_none_or(|first| begin < first) || many || stored_late;
         assert!(missing, "side {side} asks for {begin}, which it has: {first:?} came first");
     }
 }
@@ -263,10 +268,14 @@ impl Written {
             Some(last) => {
                 let skips = self.stores_late && seq > last;
                 assert!(seq == last + 1 || skips, "side {side}: {seq} follows {last}");
+                if seq > last + 1 {
+                    self.skipped.push(last + 1..seq);
+                }
             }
             None => {
                 assert!(seq > self.highest, "side {side} uses MsgSeqNum(34) {seq} twice");
                 self.stores_late = false;
+                self.skipped.clear();
             }
         }
         let has_logged_out = self.stores_late && self.last_is_logout;
@@ -330,6 +339,11 @@ impl Written {
 
     /// What is sent again is what was sent.
     fn check_duplicate(&mut self, side: usize, seq: u64, message: &Message<'_>) {
+        if self.stores_late {
+            // It was numbered and never written.
+            let next = message.uint(tag::NEW_SEQ_NO).unwrap_or(seq + 1);
+            self.highest = self.highest.max(next - 1);
+        }
         assert!(seq <= self.highest, "side {side} sends {seq} again, which it has not sent");
         if message.msg_type() == b"4" {
             let next = message.uint(tag::NEW_SEQ_NO).expect("SequenceReset(4) has NewSeqNo(36)");

@@ -254,6 +254,8 @@ impl Core {
                 return Ok(Delivered::Behind);
             }
             self.session.refuse_throttled(now, message, &mut self.out);
+            let seq = message.msg_seq_num().unwrap_or(0);
+            self.events.business_rejected(now, seq, (0, "too many messages of this type"));
             return Ok(Delivered::Done);
         }
         let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
@@ -317,7 +319,20 @@ impl Core {
                 self.session.reject(now, message, fault, &mut self.out);
                 self.note_remarks(now);
             }
-            _ => self.session.business_reject(now, (message, seq), why, &mut self.out),
+            _ => self.business_reject(now, (message, seq), why),
+        }
+    }
+
+    fn business_reject(
+        &mut self,
+        now: Now,
+        (message, seq): (&Message<'_>, Option<u64>),
+        why: (u16, &str),
+    ) {
+        let before = self.out.entries().len();
+        self.session.business_reject(now, (message, seq), why, &mut self.out);
+        if self.out.entries().len() > before {
+            self.events.business_rejected(now, message.msg_seq_num().unwrap_or(0), why);
         }
     }
 
@@ -400,7 +415,7 @@ impl Core {
         let reason = if version >= BeginString::Fix43 { 7 } else { 4 };
         let why = (reason, "DeliverToCompID(128) is not available at this time");
         let seq = message.msg_seq_num().ok();
-        self.session.business_reject(now, (message, seq), why, &mut self.out);
+        self.business_reject(now, (message, seq), why);
         true
     }
 }
