@@ -109,7 +109,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "stored-before-what-is-held-back",
-        changes: &[(ENGINE, "(waits && (active || self.stores(state)))", "(waits && active)")],
+        changes: &[(ENGINE, "waits && (active || self.stores(state))", "waits && active")],
         kind: KIND,
         worlds: 500,
     },

@@ -95,8 +95,9 @@ impl Outgoing {
 
     /// Whether others that are held back go first.
     pub(super) fn waits_behind(&self, state: State) -> bool {
+        let active = state == State::Active;
         let waits = self.is_held_back || self.pause_until_ns.is_some();
-        waits && (state == State::Active || self.stores(state))
+        waits && (active || self.stores(state))
     }
 
     /// Whether what waits goes on waiting.
