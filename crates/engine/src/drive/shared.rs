@@ -43,7 +43,7 @@ struct Wish<'a> {
 }
 
 /// How much the wish of a worker weighs in [`Shared::wishes`]; that of another thread weighs 1.
-const WORKER: usize = 1 << 32;
+const WORKER: usize = 1 << 16;
 
 impl<'a> Wish<'a> {
     fn of(wishes: &'a AtomicUsize) -> Self {

@@ -48,10 +48,16 @@ impl Core {
         if now.monotonic_ns < until_ns {
             return true;
         }
-        self.answering.close();
-        if let Some(desk) = self.delivery.desk() {
+        self.count_answer();
+        false
+    }
+
+    /// The call counts as returned, if there is one: what must be committed now is.
+    pub(super) fn count_answer(&mut self) {
+        if self.answering.since_ns.take().is_some()
+            && let Some(desk) = self.delivery.desk()
+        {
             desk.count_running();
         }
-        false
     }
 }

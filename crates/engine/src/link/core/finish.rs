@@ -21,6 +21,7 @@ impl Core {
     /// store is waited for until this moment of the monotonic clock.
     pub(crate) fn finish(&mut self, io: &dyn Io, queue: &SendQueue, until_ns: u64) {
         queue.close();
+        self.count_answer();
         for _ in 0..2 {
             let is_open = self.open_again(io.now(), queue);
             self.leave_nothing(io.now(), queue);

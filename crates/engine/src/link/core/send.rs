@@ -272,6 +272,7 @@ impl Core {
         if messages.is_empty() {
             return;
         }
+        self.count_answer();
         // What it was told before comes first.
         let ticket = if self.commit(now).is_ok() {
             self.pending.last_ticket()
