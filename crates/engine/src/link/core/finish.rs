@@ -20,8 +20,8 @@ impl Core {
     /// opened once more: only then is it known what it has of the messages that were sent last. The
     /// store is waited for until this moment of the monotonic clock.
     pub(crate) fn finish(&mut self, io: &dyn Io, queue: &SendQueue, until_ns: u64) {
-        queue.close();
         self.count_answer();
+        queue.close();
         for _ in 0..2 {
             let is_open = self.open_again(io.now(), queue);
             self.leave_nothing(io.now(), queue);
