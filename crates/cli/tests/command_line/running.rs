@@ -20,7 +20,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::command_line::{run_in, session};
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// No messages on the screen.
 const QUIET: &[&str] = &["--quiet"];

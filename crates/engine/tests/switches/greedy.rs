@@ -38,6 +38,7 @@ fn a_loop_of_sends_lets_the_worker_have_its_turns() {
             let (mut engine, address) = start(vec![settings], || Echo);
             let handle = engine.sessions().next().unwrap();
             let (is_over, is_read) = (AtomicBool::new(false), AtomicBool::new(false));
+            let mut sent = 0;
             std::thread::scope(|scope| {
                 if mode == Mode::Polled {
                     scope.spawn(|| {
@@ -63,7 +64,7 @@ fn a_loop_of_sends_lets_the_worker_have_its_turns() {
                     assert!(orders < 2 * MESSAGES_MAX, "{mode:?} {send:?}: the worker starves");
                 }
                 is_over.store(true, Ordering::Relaxed);
-                let sent = senders.into_iter().map(|sender| sender.join().unwrap()).sum();
+                sent = senders.into_iter().map(|sender| sender.join().unwrap()).sum();
                 while orders < sent {
                     assert!(wire.next().starts_with("35=D|"), "{mode:?} {send:?}");
                     orders += 1;
@@ -72,8 +73,10 @@ fn a_loop_of_sends_lets_the_worker_have_its_turns() {
             });
             engine.stop(5_000);
             let store = dir.path().join("FIX.4.4-VENUE-CLIENT");
-            let files = fs::read_dir(store).unwrap().count();
-            assert!(files < 40, "{mode:?} {send:?}: {files} files of the store");
+            let files = fs::read_dir(store).unwrap().count() as u64;
+            // Segments are short while the thread that makes them ahead has no turn.
+            let many = 40 + sent / 1_000;
+            assert!(files < many, "{mode:?} {send:?}: {files} files of the store, {sent} sent");
         }
     }
 }
