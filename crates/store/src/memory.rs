@@ -1,6 +1,7 @@
 //! A store in memory, bounded by bytes: the oldest messages make room for the newest.
 //!
-//! **Invariant:** after `new` nothing is allocated, except by a batch of over a thousand records.
+//! **Invariant:** after `new` nothing is allocated, except by a batch of over a thousand records, and
+//! by a reset, which gives the memory of what it forgets back to the system.
 
 use crate::error::StoreError;
 use crate::index::Index;
@@ -28,6 +29,10 @@ pub struct MemoryStore {
     ring: Box<[u8]>,
     /// Bytes written since the store was made; the ring's place is the remainder.
     head: u64,
+    /// What was written before this position takes no memory of the ring.
+    released: u64,
+    /// Where the first message behind a reset begins, which waits to be committed.
+    reset_at: Option<u64>,
     entries_max: usize,
     when_full: WhenFull,
 }
@@ -38,6 +43,9 @@ impl MemoryStore {
 
     /// Below this average length of a message the number of messages is the bound, not their bytes.
     const MESSAGE_BYTES_MIN: usize = 64;
+
+    /// A reset leaves this part of the memory where it is.
+    const KEPT: usize = 64;
 
     /// Holds up to `capacity_bytes` of messages (at most 4 GiB). Memory is claimed here and touched
     /// when first used. `now_ns` is UTC nanoseconds since 1970.
@@ -69,6 +77,8 @@ impl MemoryStore {
             ledger,
             ring: vec![0; capacity_bytes].into_boxed_slice(),
             head: 0,
+            released: 0,
+            reset_at: None,
             entries_max,
             when_full,
         }
@@ -106,6 +116,25 @@ impl MemoryStore {
         let first = self.ledger.outbound.first().or(put);
         first.is_some_and(|first| !is_held(&first, after, self.ring.len()))
             || self.ledger.outbound.len() + self.ledger.staged.len() >= self.entries_max
+    }
+
+    /// Gives back the memory of all that was written before this position. Little stays: it costs
+    /// less than to ask the system for it again.
+    fn release(&mut self, first: u64) {
+        let capacity = self.ring.len();
+        if first - self.released <= (capacity / Self::KEPT) as u64 {
+            return;
+        }
+        let held = (self.head - first) as usize;
+        if held <= capacity {
+            let mut ring = vec![0; capacity].into_boxed_slice();
+            let start = self.offset(first);
+            let to_end = held.min(capacity - start);
+            ring[start..start + to_end].copy_from_slice(&self.ring[start..start + to_end]);
+            ring[..held - to_end].copy_from_slice(&self.ring[..held - to_end]);
+            self.ring = ring;
+            self.released = first;
+        }
     }
 
     const fn offset(&self, position: u64) -> usize {
@@ -154,7 +183,10 @@ impl Store for MemoryStore {
             }
             Record::NextIn(seq) => Change::NextIn(seq),
             Record::NextOut(seq) => Change::NextOut(seq),
-            Record::Reset => Change::Reset { now_ns },
+            Record::Reset => {
+                self.reset_at = Some(self.head);
+                Change::Reset { now_ns }
+            }
             // Nobody can read a journal of it, and what waits is gone with the process.
             Record::Note(_) | Record::Queued { .. } | Record::Unqueued(_) => Change::Nothing,
         };
@@ -174,6 +206,9 @@ impl Store for MemoryStore {
         forget_lost(&mut self.ledger.outbound, head, capacity, keep);
         forget_lost(&mut self.ledger.inbound, head, capacity, keep);
         self.ledger.commit();
+        if let Some(first) = self.reset_at.take() {
+            self.release(first);
+        }
         Ok(Committed::Now)
     }
 
@@ -183,6 +218,7 @@ impl Store for MemoryStore {
             _ => None,
         });
         self.head = put.map_or(self.head, |place| place.position);
+        self.reset_at = None;
         self.ledger.staged.clear();
         Ok(())
     }
@@ -229,6 +265,25 @@ mod tests {
             // Where the ring ends it goes to the beginning, as the store does not say.
             let is_at_end = place.end.addr() - place.start.addr() < 30;
             assert!(place.contains(&kept) || is_at_end, "message {seq}");
+        }
+    }
+
+    #[test]
+    fn a_reset_keeps_what_is_put_behind_it() {
+        let mut store = MemoryStore::new(1024, 0);
+        // Wherever the ring has come to.
+        for sent in 0..60_u64 {
+            (1..=sent).for_each(|seq| send(&mut store, seq, &[1; 30]));
+            store.put(0, Record::Reset).unwrap();
+            for seq in 1..=20 {
+                let bytes = &[seq as u8; 40];
+                store.put(0, Record::Outbound { seq, kind: Kind::Admin, bytes }).unwrap();
+            }
+            store.commit().unwrap();
+            for seq in 1..=20 {
+                assert_eq!(store.outbound(seq).unwrap().unwrap().bytes, [seq as u8; 40]);
+            }
+            assert_eq!(store.numbers().next_out, 21);
         }
     }
 

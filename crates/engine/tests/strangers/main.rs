@@ -486,6 +486,28 @@ fn many_passwords_take_the_memory_of_one_check() {
 }
 
 #[test]
+fn a_reset_gives_back_the_memory_of_what_was_sent() {
+    const TEXT_BYTES: usize = 500_000;
+    let _alone = alone();
+    let (_engine, address) = start(EngineSettings::default());
+    let before_kib = memory_kib();
+    let text = "x".repeat(TEXT_BYTES);
+    let mut socket = logs_on(address, "CLIENT");
+    for seq in 2..82 {
+        let request = socket.frame("CLIENT", "1", seq, &format!("112={text}\x01"));
+        socket.write(&request);
+        assert!(socket.next().len() > TEXT_BYTES);
+    }
+    let kept_kib = memory_kib() - before_kib;
+    assert!(kept_kib > 38 << 10, "{kept_kib} KiB: a store in memory keeps what it sent");
+    socket.log_out_at("CLIENT", 82);
+    // Its Logon(A) resets the numbers.
+    let _socket = logs_on(address, "CLIENT");
+    let kept_kib = memory_kib().saturating_sub(before_kib);
+    assert!(kept_kib < 8 << 10, "{kept_kib} KiB are kept of what nobody can ask for");
+}
+
+#[test]
 fn a_logon_that_is_judged_takes_no_place_of_a_session() {
     let _alone = alone();
     let (blocked, waits) = channel::<()>();
