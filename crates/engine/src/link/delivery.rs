@@ -254,15 +254,15 @@ impl Delivery {
     }
 
     /// The highest number of a message that an application in a thread of its own has had, or has
-    /// now, and that has not been taken yet.
+    /// now, and of whose end the link has not heard.
     pub(super) fn last_seq(&self) -> Option<u64> {
         self.desk.as_ref().and_then(|desk| desk.last_seq())
     }
 
-    /// Whether an application in a thread of its own is called for a message that has not been
-    /// taken yet.
-    pub(super) fn answers(&self) -> bool {
-        self.desk.as_ref().is_some_and(|desk| desk.answers())
+    /// The number of the message that an application in a thread of its own is called for, if it has
+    /// not been taken yet.
+    pub(super) fn running_seq(&self) -> Option<u64> {
+        self.desk.as_ref().and_then(|desk| desk.running_seq())
     }
 
     /// What an application in a thread of its own has answered may be lost: the message that it has

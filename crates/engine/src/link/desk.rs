@@ -85,6 +85,9 @@ struct State {
     waiting: VecDeque<Item>,
     /// The application is called: for a message with this number, or for something else.
     running: Option<Option<u64>>,
+    /// The message with this number counts as taken, though the link has not heard of its end; 0 if
+    /// none does.
+    counted: u64,
     had: VecDeque<Had>,
     /// The first that waits is a message that the application is not available for.
     halted: bool,
@@ -221,6 +224,7 @@ impl Desk {
                 (state.halted, state.awaits_rest) = (true, true);
                 state.refusal = Some(reject);
                 let work = Work::Message;
+                let seq = state.forget_counted(seq);
                 let item = Item { work, bytes, now, acts: true, seq, epoch };
                 state.count(&item);
                 state.waiting.push_front(item);
@@ -291,7 +295,10 @@ impl Desk {
 
     /// The next message that the application has had.
     pub(crate) fn take_had(&self) -> Option<Had> {
-        self.lock().had.pop_front()
+        let mut state = self.lock();
+        let had = state.had.pop_front()?;
+        state.forget_counted(had.seq);
+        Some(had)
     }
 
     /// Gives the memory of a message back.
@@ -445,27 +452,33 @@ impl Desk {
     #[inline(never)]
     pub(crate) fn first_seq(&self) -> Option<u64> {
         let state = self.lock();
-        let had = state.had.iter().map(|had| had.seq);
-        let waiting = state.waiting.iter().map(|item| item.seq);
-        had.chain(state.running.flatten()).chain(waiting).find(|seq| *seq > 0)
+        let waiting = state.waiting.iter().map(|item| item.seq).find(|seq| *seq > 0);
+        let mut begun = state.begun().filter(|seq| *seq != state.counted);
+        begun.next().or(waiting)
     }
 
-    /// The highest number of a message that the application has had, or is called for, and that
-    /// does not count as taken yet.
+    /// The highest number of a message that the application has had, or is called for, and of which
+    /// the link has not heard.
     pub(crate) fn last_seq(&self) -> Option<u64> {
+        self.lock().begun().max()
+    }
+
+    /// The number of the message that the application is called for, if it does not count as taken
+    /// yet.
+    pub(crate) fn running_seq(&self) -> Option<u64> {
         let state = self.lock();
-        let had = state.had.iter().map(|had| had.seq);
-        had.chain(state.running.flatten()).filter(|seq| *seq > 0).max()
+        state.running.flatten().filter(|seq| *seq > 0 && *seq != state.counted)
     }
 
-    /// Whether the application is called for a message with a number.
-    pub(crate) fn answers(&self) -> bool {
-        matches!(self.lock().running, Some(Some(1..)))
-    }
-
-    /// The message that the application is called for counts as taken from now on.
-    pub(crate) fn count_running(&self) {
-        self.lock().forget_running();
+    /// The message with this number counts as taken, also while the application is called for it.
+    /// Returns whether the number still names one.
+    pub(crate) fn count(&self, seq: u64) -> bool {
+        let mut state = self.lock();
+        let is_begun = state.begun().any(|begun| begun == seq);
+        if is_begun {
+            state.counted = seq;
+        }
+        is_begun
     }
 
     /// What the application has had, or is called for, does not count, and comes again.
@@ -532,8 +545,25 @@ impl State {
         !(self.running.is_some() || self.halted || self.wanted || has_panicked)
     }
 
+    /// The messages that the application has had, or is called for, and of which the link has not
+    /// heard; those of before a reset have no number.
+    fn begun(&self) -> impl Iterator<Item = u64> {
+        let had = self.had.iter().map(|had| had.seq);
+        had.chain(self.running.flatten()).filter(|seq| *seq > 0)
+    }
+
+    /// The link hears of the message with this number. Returns 0 if it has counted before.
+    const fn forget_counted(&mut self, seq: u64) -> u64 {
+        if seq == self.counted {
+            self.counted = 0;
+            return 0;
+        }
+        seq
+    }
+
     /// The number of the message that the application is called for means nothing any more.
     const fn forget_running(&mut self) {
+        self.counted = 0;
         if let Some(Some(seq)) = &mut self.running {
             *seq = 0;
         }

@@ -134,6 +134,52 @@ fn an_order_that_comes_behind_our_logout_is_answered() {
     }
 }
 
+/// The numbers of the messages that the journal has as sent, and the next one expected.
+fn kept(dir: &TempDir) -> (Vec<u64>, Option<u64>) {
+    let (mut sent, mut next_in) = (Vec::new(), None);
+    for entry in journal::read(&dir.path().join("FIX.4.4-VENUE-CLIENT")).unwrap() {
+        match entry.unwrap().event {
+            Event::Outbound(message) => sent.push(message.seq),
+            Event::NextIn(seq) => next_in = Some(seq),
+            _ => {}
+        }
+    }
+    (sent, next_in)
+}
+
+#[test]
+fn a_connection_that_ends_in_a_call_leaves_the_answer_and_its_number() {
+    let desk = Desk::open(2, 10, |_| ());
+    let mut wire = logged_on(desk.engine.listening()[0]);
+    wire.send("35=D|34=2|11=hold");
+    assert_eq!(desk.executed.recv_timeout(LONG).unwrap(), "hold");
+    drop(wire);
+    let until_ns = clock::monotonic_ns() + LONG.as_nanos() as u64;
+    let next_in = loop {
+        let (sent, next_in) = kept(&desk.dir);
+        if sent.contains(&2) {
+            break next_in;
+        }
+        assert!(clock::monotonic_ns() < until_ns, "the answer is not kept");
+        std::thread::yield_now();
+    };
+    assert!(next_in > Some(2), "the order would come again: {next_in:?}");
+    desk.release.send(()).unwrap();
+}
+
+#[test]
+fn an_engine_that_stops_in_a_call_keeps_the_answer_and_its_number() {
+    let Desk { engine, executed, release, dir } = Desk::open(2, 10, |_| ());
+    let mut wire = logged_on(engine.listening()[0]);
+    wire.send("35=D|34=2|11=hold");
+    assert_eq!(executed.recv_timeout(LONG).unwrap(), "hold");
+    engine.stop(1);
+    let (sent, next_in) = kept(&dir);
+    assert!(sent.contains(&2), "the answer: {sent:?}");
+    assert!(next_in > Some(2), "the order would come again: {next_in:?}");
+    release.send(()).unwrap();
+}
+
 #[test]
 fn an_answer_is_committed_with_the_number_that_it_answers() {
     let desk = Desk::open(2, 10, |_| ());
@@ -145,17 +191,9 @@ fn an_answer_is_committed_with_the_number_that_it_answers() {
     let mut came = [wire.next(), wire.next()];
     came.sort();
     assert_eq!(came[0], "35=0|34=3|112=x");
-    let events: Vec<_> = journal::read(&desk.dir.path().join("FIX.4.4-VENUE-CLIENT"))
-        .unwrap()
-        .map(|entry| entry.unwrap().event)
-        .collect();
-    let next_in = events.iter().filter_map(|event| match event {
-        Event::NextIn(seq) => Some(*seq),
-        _ => None,
-    });
-    let answered = |event: &Event| matches!(event, Event::Outbound(message) if message.seq == 2);
-    assert!(events.iter().any(answered), "the answer is on the wire");
-    assert!(next_in.max() > Some(2), "and so the order counts");
+    let (sent, next_in) = kept(&desk.dir);
+    assert!(sent.contains(&2), "the answer is on the wire");
+    assert!(next_in > Some(2), "and so the order counts");
     desk.release.send(()).unwrap();
     assert!(wire.next().starts_with("35=8|34=4|11=hold|58=end"));
 }

@@ -13,33 +13,35 @@ const HELD_NS_MAX: u64 = 250_000_000;
 /// The call that has sent something and has not returned.
 #[derive(Debug, Default)]
 pub(super) struct Answering {
-    /// When it sent first, on the monotonic clock.
-    since_ns: Option<u64>,
+    /// When it sent first, on the monotonic clock, and the number of the message that it is for.
+    open: Option<(u64, u64)>,
 }
 
 impl Answering {
     /// The call has returned, or its message counts no more.
     pub(super) const fn close(&mut self) {
-        self.since_ns = None;
+        self.open = None;
     }
 
     /// When it counts as returned, on the monotonic clock.
     pub(super) fn deadline(&self) -> Option<u64> {
-        self.since_ns.map(|since| since + HELD_NS_MAX)
+        self.open.map(|(since_ns, _)| since_ns + HELD_NS_MAX)
     }
 }
 
 impl Core {
     /// The application is about to send in a thread of its own.
     pub(crate) fn note_answer(&mut self, now: Now) {
-        if self.answering.since_ns.is_none() && self.delivery.answers() {
-            self.answering.since_ns = Some(now.monotonic_ns);
+        if self.answering.open.is_none()
+            && let Some(seq) = self.delivery.running_seq()
+        {
+            self.answering.open = Some((now.monotonic_ns, seq));
         }
     }
 
     /// Whether a call has sent something and has not returned.
     pub(crate) const fn has_open_answer(&self) -> bool {
-        self.answering.since_ns.is_some()
+        self.answering.open.is_some()
     }
 
     /// Whether nothing is committed, and nothing more written, before that call returns.
@@ -54,10 +56,11 @@ impl Core {
 
     /// The call counts as returned, if there is one: what must be committed now is.
     pub(super) fn count_answer(&mut self) {
-        if self.answering.since_ns.take().is_some()
-            && let Some(desk) = self.delivery.desk()
-        {
-            desk.count_running();
+        let Some((_, seq)) = self.answering.open.take() else { return };
+        let counts = self.delivery.desk().is_some_and(|desk| desk.count(seq));
+        // The connection ended during the call: the message would be asked for again.
+        if counts && seq == self.session.next_num_in() {
+            self.session.set_next_num_in(seq + 1);
         }
     }
 }

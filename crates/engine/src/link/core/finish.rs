@@ -20,7 +20,11 @@ impl Core {
     /// opened once more: only then is it known what it has of the messages that were sent last. The
     /// store is waited for until this moment of the monotonic clock.
     pub(crate) fn finish(&mut self, io: &dyn Io, queue: &SendQueue, until_ns: u64) {
-        self.count_answer();
+        if self.has_open_answer() {
+            self.count_answer();
+            // A store that fails is opened again below.
+            let _ = self.commit(io.now());
+        }
         queue.close();
         for _ in 0..2 {
             let is_open = self.open_again(io.now(), queue);
