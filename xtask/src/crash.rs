@@ -13,14 +13,18 @@ use crate::{Outcome, root};
 const TEST: &str = "kills_lose_and_double_nothing";
 /// Of the engine, with an application in a thread of its own.
 const POOL_TEST: &str = "each_message_is_answered_once_however_often_the_process_is_killed";
+/// Of the gateway: each of them kills as often.
+const GATEWAY_TESTS: &str = "command_line::gateway_kills::";
 
 const USAGE: &str = "usage: cargo xtask crash [--loops N] [--seed S]
 
 A venue and a client trade over loopback, each in a process of its own; again and again one of
 them is killed by SIGKILL at any moment and started anew. In the end each application message must
-have arrived once and in order, and the numbers of both sides must agree. Then a process whose
-application has threads of its own is killed as often, with durability `process` and with `power`:
-each order must be answered once. N is 1,000 by default.";
+have arrived once and in order, and the numbers of both sides must agree. Who starts again does so
+in one of twelve ways: three modes, with and without threads of the application, durability
+`process` or `power`. Then a process whose application has threads of its own is killed as often,
+with durability `process` and with `power`: each order must be answered once. Last a gateway is
+killed a third as often in each of three tests. N is 1,000 by default.";
 
 /// Kills.
 ///
@@ -55,7 +59,12 @@ pub fn run(args: &[String]) -> Outcome {
     pool.args(["test", "--workspace", "--test", "pool_kill", "--", "--exact", POOL_TEST])
         .env("TRANSFIX_KILLS", loops.to_string())
         .current_dir(root());
-    for mut command in [command, pool] {
+    let mut gateway = Command::new("cargo");
+    gateway
+        .args(["test", "--workspace", "--test", "all", "--", GATEWAY_TESTS, "--test-threads=1"])
+        .env("TRANSFIX_KILLS", loops.div_ceil(3).to_string())
+        .current_dir(root());
+    for mut command in [command, pool, gateway] {
         let status = command.status().map_err(|error| format!("cargo: {error}"))?;
         if !status.success() {
             return Err("something was lost or doubled; see above".to_owned());

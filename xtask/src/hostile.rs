@@ -53,6 +53,8 @@ const IN_A_SLICE: usize = 12;
 const SLOWED: f64 = 1.5;
 /// How long such a pause is.
 const PAUSE: Duration = Duration::from_millis(1_500);
+/// How long what an attack took may take to come back: an idle thread for blocking work stays 10 s.
+const SETTLED: Duration = Duration::from_secs(20);
 /// How much more memory there may be in the end, in KiB.
 const GROWTH_KIB: u64 = 24 << 10;
 
@@ -281,11 +283,9 @@ fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> 
         thread::sleep(PAUSE);
     }
     let times = honest.stop();
-    // Connections that wait for their end have it by then.
-    thread::sleep(2 * PAUSE);
-    let after = server.usage()?;
+    let (after, grown) = settled(&server, before)?;
     failed.extend(times.as_ref().err().cloned());
-    failed.extend(growth(before, after));
+    failed.extend(grown);
     failed.extend(control_characters(&server.log()));
     let over = if is_tls { "TLS" } else { "plain TCP" };
     let mut report = format!("over {over}: {} attacks, {} failed\n", attacks.len(), failed.len());
@@ -361,6 +361,19 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What the server takes when all has come back, or what has not by then.
+fn settled(server: &Server, before: Usage) -> Outcome<(Usage, Vec<String>)> {
+    let until = Instant::now() + SETTLED;
+    loop {
+        let after = server.usage()?;
+        let grown = growth(before, after);
+        if grown.is_empty() || Instant::now() > until {
+            return Ok((after, grown));
+        }
+        thread::sleep(PAUSE);
     }
 }
 

@@ -1,5 +1,6 @@
 //! A venue and a client, real processes, are killed again and again while they trade; nothing may
-//! be lost or doubled.
+//! be lost or doubled. Who starts again does so in another mode, with or without threads of the
+//! application, and with another durability.
 //!
 //! `TRANSFIX_KILLS=n` for more kills, `TRANSFIX_SEED=x` for the moments of a run that has failed:
 //! near enough, since the machine is never the same twice. `TRANSFIX_PROGRAM=path` for another
@@ -22,7 +23,7 @@ use transfix_testkit::temp::TempDir;
 const KILLS: u64 = 100;
 /// Longest wait for what should happen at once; shorter than the timers of the session layer (10 s
 /// for a Logon(A), 30 s for a heartbeat), none of which may be needed to get on.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(8);
 /// Time between two looks at a journal.
 const GLANCE: Duration = Duration::from_millis(20);
 /// Looks for a report before its order is sent once more.
@@ -103,6 +104,7 @@ impl Drop for Side {
 /// Venue and client with their settings and stores.
 struct Market {
     dir: TempDir,
+    port: u16,
     venue: Side,
     client: Side,
 }
@@ -111,50 +113,32 @@ impl Market {
     fn start() -> Self {
         let dir = TempDir::new();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        for (role, ours, theirs) in
-            [("acceptor", "VENUE", "CLIENT"), ("initiator", "CLIENT", "VENUE")]
-        {
-            let store = dir.path().join(ours);
-            let settings = format!(
-                "[[session]]\n\
-                 role = '{role}'\n\
-                 address = '127.0.0.1:{port}'\n\
-                 begin_string = 'FIX.4.4'\n\
-                 sender_comp_id = '{ours}'\n\
-                 target_comp_id = '{theirs}'\n\
-                 durability = 'process'\n\
-                 keep_inbound = true\n\
-                 reconnect_interval_ms = 10\n\
-                 segment_bytes = 65536\n\
-                 store_dir = '{}'\n",
-                store.display()
-            );
-            fs::write(dir.path().join(format!("{ours}.toml")), settings).unwrap();
-        }
-        let (venue, client) = (Self::venue(dir.path()), Self::client(dir.path()));
-        Self { dir, venue, client }
+        let (venue, client) = (Self::venue(dir.path(), port, 0), Self::client(dir.path(), port, 0));
+        Self { dir, port, venue, client }
     }
 
-    fn venue(dir: &Path) -> Side {
-        Side::start("serve", &dir.join("VENUE.toml"))
+    fn venue(dir: &Path, port: u16, way: usize) -> Side {
+        let settings = settings(dir, ("acceptor", "VENUE", "CLIENT"), port, way);
+        Side::start("serve", &settings)
     }
 
-    fn client(dir: &Path) -> Side {
-        Side::start("connect", &dir.join("CLIENT.toml"))
+    fn client(dir: &Path, port: u16, way: usize) -> Side {
+        let settings = settings(dir, ("initiator", "CLIENT", "VENUE"), port, way);
+        Side::start("connect", &settings)
     }
 
-    fn kill_venue(&mut self) {
+    fn kill_venue(&mut self, way: usize) {
         self.venue.child.kill().unwrap();
         self.venue.child.wait().unwrap();
         // Logons from now on are those with the new venue.
         self.client.lines.try_iter().for_each(drop);
-        self.venue = Self::venue(self.dir.path());
+        self.venue = Self::venue(self.dir.path(), self.port, way);
     }
 
-    fn kill_client(&mut self) {
+    fn kill_client(&mut self, way: usize) {
         self.client.child.kill().unwrap();
         self.client.child.wait().unwrap();
-        self.client = Self::client(self.dir.path());
+        self.client = Self::client(self.dir.path(), self.port, way);
     }
 
     fn stores(&self) -> [PathBuf; 2] {
@@ -178,6 +162,42 @@ impl Market {
         }
         panic!("the last order is not answered");
     }
+}
+
+/// Ways to run a session.
+const WAYS: usize = 12;
+
+/// Writes the settings of a side that runs in one of the [`WAYS`].
+fn settings(
+    dir: &Path,
+    (role, ours, theirs): (&str, &str, &str),
+    port: u16,
+    way: usize,
+) -> PathBuf {
+    let mode = ["pool", "dedicated", "spin"][way % 3];
+    let threads = [0, 2][way / 3 % 2];
+    let durability = ["process", "power"][way / 6 % 2];
+    let store = dir.join(ours);
+    let settings = format!(
+        "[engine]\n\
+         application_threads = {threads}\n\
+         [[session]]\n\
+         mode = '{mode}'\n\
+         role = '{role}'\n\
+         address = '127.0.0.1:{port}'\n\
+         begin_string = 'FIX.4.4'\n\
+         sender_comp_id = '{ours}'\n\
+         target_comp_id = '{theirs}'\n\
+         durability = '{durability}'\n\
+         keep_inbound = true\n\
+         reconnect_interval_ms = 10\n\
+         segment_bytes = 65536\n\
+         store_dir = '{}'\n",
+        store.display()
+    );
+    let file = dir.join(format!("{ours}.toml"));
+    fs::write(&file, settings).unwrap();
+    file
 }
 
 fn has_report(store: &Path, field: &str) -> bool {
@@ -236,10 +256,11 @@ fn kills_lose_and_double_nothing() {
         let orders = 1 + random.below(60);
         market.client.command(&format!("wait\nburst {orders}"));
         clock.pause(Duration::from_micros(random.below(micros) as u64));
+        let way = random.below(WAYS);
         if random.below(2) == 0 {
-            market.kill_venue();
+            market.kill_venue(way);
         } else {
-            market.kill_client();
+            market.kill_client(way);
         }
     }
     market.settle(&clock);

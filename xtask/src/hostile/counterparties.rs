@@ -207,11 +207,11 @@ fn bulks() -> Vec<Attack> {
             line.hears("|35=3|")?;
             line.lives()
         }),
-        attack("counterparty/a-message-longer-than-may-be", "skipped, and asked for", |field| {
+        attack("counterparty/a-message-longer-than-may-be", "rejected by its length", |field| {
             let mut line = field.liar()?;
             line.say("B", &format!("148={}|", "x".repeat(2 << 20)));
-            line.say("0", "");
-            line.hears("|35=2|").map(drop)
+            line.hears("|371=9|")?;
+            line.lives()
         }),
     ]
 }

@@ -1,5 +1,6 @@
 //! `transfix run` killed under load, and started again while a venue is away: what a venue has is
 //! not refused and goes to no other venue, and what no venue has is lost by nobody.
+//! `TRANSFIX_KILLS=n` for more kills in each test.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,6 +16,11 @@ const OTHER: &str = "FIX.4.4:GATE->OTHER";
 const AT_THE_OTHER: &str = "OTHER-GATE/FIX.4.4-OTHER-GATE";
 const POWER: &str = "durability = 'power'\n";
 const ROUNDS: usize = 4;
+
+fn rounds() -> impl Iterator<Item = usize> {
+    let kills = std::env::var("TRANSFIX_KILLS").ok().map(|kills| kills.parse().unwrap());
+    (0..kills.unwrap_or(ROUNDS)).map(|round| round % ROUNDS)
+}
 
 /// A second venue beside that of the street.
 struct Other {
@@ -92,7 +98,7 @@ fn quit(mut client: Program) {
 #[test]
 fn what_the_venue_has_is_not_refused_while_it_is_away() {
     let mut street = Street::with(POWER, POWER);
-    for round in 0..ROUNDS {
+    for round in rounds() {
         kill_under_load(&street, gate(&street, &[VENUE]), 40 + 30 * round);
         street.venue.send(Signal::KILL);
         let gate = gate(&street, &[]);
@@ -116,7 +122,7 @@ fn what_the_first_venue_has_goes_to_no_second_one() {
         "[[route]]\nfrom = ['{DESK}']\nto = ['{VENUE}', '{OTHER}']\n\
          [[route]]\nfrom = ['{VENUE}', '{OTHER}']\nto = ['{DESK}']\n"
     ));
-    for round in 0..ROUNDS {
+    for round in rounds() {
         kill_under_load(&street, gate(&street, &[VENUE, OTHER]), 40 + 30 * round);
         street.venue.send(Signal::KILL);
         let gate = gate(&street, &[OTHER]);
@@ -148,7 +154,7 @@ fn what_one_of_all_venues_has_is_held_for_the_others() {
         "[[route]]\nfrom = ['{DESK}']\nto = ['{VENUE}', '{OTHER}']\npick = 'all'\n\
          [[route]]\nfrom = ['{VENUE}', '{OTHER}']\nto = ['{DESK}']\n"
     ));
-    for round in 0..ROUNDS {
+    for round in rounds() {
         let running = gate(&street, &[VENUE, OTHER]);
         let mut client = Program::start(&street.dir, &["connect", "client.toml", "--quiet"]);
         client.wait_for("logged on");
