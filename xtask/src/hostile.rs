@@ -57,6 +57,8 @@ const PAUSE: Duration = Duration::from_millis(1_500);
 const SETTLED: Duration = Duration::from_secs(20);
 /// How much more memory there may be in the end, in KiB.
 const GROWTH_KIB: u64 = 24 << 10;
+/// What the venue and its store keep of each order of the honest counterparty, in bytes.
+const ORDER_BYTES: u64 = 500;
 
 /// Which of the two ports an attack is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -283,7 +285,9 @@ fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> 
         thread::sleep(PAUSE);
     }
     let times = honest.stop();
-    let (after, grown) = settled(&server, before)?;
+    let orders = times.as_ref().map_or(0, Vec::len) as u64;
+    let allowed_kib = GROWTH_KIB + orders * ORDER_BYTES / 1024;
+    let (after, grown) = settled(&server, before, allowed_kib)?;
     failed.extend(times.as_ref().err().cloned());
     failed.extend(grown);
     failed.extend(control_characters(&server.log()));
@@ -365,11 +369,11 @@ impl Drop for Folder {
 }
 
 /// What the server takes when all has come back, or what has not by then.
-fn settled(server: &Server, before: Usage) -> Outcome<(Usage, Vec<String>)> {
+fn settled(server: &Server, before: Usage, allowed_kib: u64) -> Outcome<(Usage, Vec<String>)> {
     let until = Instant::now() + SETTLED;
     loop {
         let after = server.usage()?;
-        let grown = growth(before, after);
+        let grown = growth(before, after, allowed_kib);
         if grown.is_empty() || Instant::now() > until {
             return Ok((after, grown));
         }
@@ -378,9 +382,9 @@ fn settled(server: &Server, before: Usage) -> Outcome<(Usage, Vec<String>)> {
 }
 
 /// What has not come back.
-fn growth(before: Usage, after: Usage) -> Vec<String> {
+fn growth(before: Usage, after: Usage, allowed_kib: u64) -> Vec<String> {
     let mut grown = Vec::new();
-    if after.memory_kib > before.memory_kib + GROWTH_KIB {
+    if after.memory_kib > before.memory_kib + allowed_kib {
         let (from, to) = (before.memory_kib, after.memory_kib);
         grown.push(format!("memory has grown from {from} to {to} KiB"));
     }
