@@ -170,8 +170,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "counts-while-the-application-has-it",
         changes: &[(
             ENGINE,
-            "had.chain(state.running.flatten()).chain(waiting)",
-            "had.chain(waiting)",
+            "state.begun().filter(|seq| *seq != state.counted)",
+            "state.had.iter().map(|had| had.seq).filter(|seq| *seq > 0)",
         )],
         kind: KIND,
         worlds: 2_000,

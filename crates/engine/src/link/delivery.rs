@@ -259,8 +259,8 @@ impl Delivery {
         self.desk.as_ref().and_then(|desk| desk.last_seq())
     }
 
-    /// The number of the message that an application in a thread of its own is called for, if it has
-    /// not been taken yet.
+    /// The number of the message that an application in a thread of its own is called for, if it
+    /// has not been taken yet.
     pub(super) fn running_seq(&self) -> Option<u64> {
         self.desk.as_ref().and_then(|desk| desk.running_seq())
     }
