@@ -1,7 +1,7 @@
 //! A store in memory, bounded by bytes: the oldest messages make room for the newest.
 //!
-//! **Invariant:** after `new` nothing is allocated, except by a batch of over a thousand records and
-//! by a reset, which gives the memory of what it forgets back to the system.
+//! **Invariant:** after `new` nothing is allocated, except by a batch of over a thousand records,
+//! and by a reset, which gives the memory of what it forgets back to the system.
 
 use crate::error::StoreError;
 use crate::index::Index;
