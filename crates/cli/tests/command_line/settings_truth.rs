@@ -187,6 +187,7 @@ const CHOICES: &[(&str, &str, &str, &str)] = &[
     ("FIX.4.1", ACCEPTOR, "logon.max_message_size = 5000", "is there from FIX 4.2 on"),
     ("FIX.4.2", ACCEPTOR, "logon.test_message_indicator = true", "is there from FIX 4.3 on"),
     ("FIX.4.3", ACCEPTOR, "checks.conditions = true", "the dictionary FIX.4.3 has no conditions"),
+    ("FIX.4.4", ACCEPTOR, "reset_at_zone = 'UTC'", "no effect without reset_at"),
     ("FIX.4.4", ACCEPTOR, "queue_wait_ms = 5", "no effect without queue_when_full = \"wait\""),
     ("FIX.4.4", ACCEPTOR, "queue_pause_ms = 5", "no effect without offline = \"queue\""),
     ("FIX.4.4", ACCEPTOR, "slow_consumer_ms = 5", "no effect without slow_consumer_bytes"),

@@ -151,6 +151,12 @@ const IDLE: &[Choice] = &[
         "`test_message_indicator` has no effect: TestMessageIndicator(464) is there from FIX 4.3 on",
     ),
     idle(
+        "reset_at_zone",
+        |s| !s.protocol.reset_at_zone.is_empty(),
+        |s| s.protocol.reset_at.is_none(),
+        "no effect without reset_at",
+    ),
+    idle(
         "queue_wait_ms",
         |s| s.queue.queue_wait_ms != QueueSettings::default().queue_wait_ms,
         |s| s.queue.queue_when_full != QueueWhenFull::Wait,

@@ -384,9 +384,6 @@ fn reset_at_zone(session: &SessionSettings) -> Result<(), String> {
     if zone.is_empty() {
         return Ok(());
     }
-    if session.protocol.reset_at.is_none() {
-        return Err("reset_at_zone is the zone of reset_at, which is missing".to_owned());
-    }
     check_zone(zone).map_err(|why| format!("reset_at_zone: {why}"))
 }
 
@@ -453,7 +450,6 @@ mod tests {
             "mode = \"dedicated\" or \"spin\", not \"polled\"",
         );
         refused(|s| s.protocol.reset_after_h = 24, "no reset in mid-session");
-        refused(|s| s.protocol.reset_at_zone = "UTC".into(), "reset_at, which is missing");
         refused(
             |s| {
                 s.begin_string = BeginString::Fix44;
