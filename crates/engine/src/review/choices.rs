@@ -148,7 +148,7 @@ const IDLE: &[Choice] = &[
         "logon",
         |s| s.logon.test_message_indicator.is_some(),
         |s| s.begin_string < BeginString::Fix43,
-        "`test_message_indicator` has no effect: TestMessageIndicator(464) is there from FIX 4.3 on",
+        "`test_message_indicator` has no effect: that field is there from FIX 4.3 on",
     ),
     idle(
         "reset_at_zone",

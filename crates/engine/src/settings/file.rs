@@ -16,8 +16,8 @@ use crate::settings::check::{Step, find_wrong};
 use crate::settings::dictionary_source::DictionarySource;
 use crate::settings::engine::EngineSettings;
 use crate::settings::events::EventSettings;
-use crate::settings::foreign;
 use crate::settings::log::LogSettings;
+use crate::settings::other_engines;
 use crate::settings::proxy::ProxySettings;
 use crate::settings::secret;
 use crate::settings::session::{GROUPS, KeyLines, Places, SessionSettings};
@@ -372,7 +372,7 @@ fn missing(
 /// The error, if the file is that of another engine.
 fn of_another(path: &Path, text: &str) -> Option<SettingsError> {
     let quickfix = quickfix_section(text).map(|at| (at, QUICKFIX));
-    let found = quickfix.or_else(|| Some((0, foreign::settings_of_another(text)?)));
+    let found = quickfix.or_else(|| Some((0, other_engines::settings_of_another(text)?)));
     found.map(|(at, what)| SettingsError::new(path, text, at, what.to_owned()))
 }
 

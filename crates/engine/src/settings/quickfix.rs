@@ -49,7 +49,7 @@ mod zones;
 
 use crate::settings::Settings;
 use crate::settings::file::SettingsError;
-use crate::settings::foreign;
+use crate::settings::other_engines;
 use keys::Variables;
 use table::Row;
 
@@ -325,7 +325,7 @@ impl Migration {
         if is_ours(&text) {
             return Err(SettingsError::at_line(path, 0, OURS.to_owned()));
         }
-        if let Some(what) = foreign::settings_of_another(&text) {
+        if let Some(what) = other_engines::settings_of_another(&text) {
             return Err(SettingsError::at_line(path, 0, what.to_owned()));
         }
         let (guessed, telling) = read::guess(&text);
