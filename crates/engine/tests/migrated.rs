@@ -1,5 +1,6 @@
 //! What the report of a migration says of a key, held against a session that runs with what was
 //! written: a row for each behaviour that a sentence promises.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};

@@ -2,9 +2,9 @@
 //! what to do.
 
 /// What is said of a settings file of Fix8.
-const FIX8: &str = "these are settings of Fix8, which no verb reads; write ours: `transfix settings \
-                    reference login_retries` finds the key for each of theirs, and the page \
-                    \"Coming from Fix8\" of the book has them side by side";
+const FIX8: &str = "these are settings of Fix8, which no verb reads; write ours: \
+                    `transfix settings reference login_retries` finds the key for each of theirs, \
+                    and the page \"Coming from Fix8\" of the book has them side by side";
 
 /// What is said of a settings file of FIX Antenna.
 const ANTENNA: &str = "these are settings of FIX Antenna, which no verb reads; write ours: \
