@@ -165,6 +165,7 @@ mod tests {
         "proxy_protocol_from",
         "qualifier",
         "reset_at",
+        "reset_at_zone",
         "schedule.days",
         "schedule.from",
         "schedule.outside.reject",

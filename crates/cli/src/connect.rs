@@ -26,13 +26,14 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::{CompletionType, ExternalPrinter};
 use transfix::{
     Application, BusinessReject, Direction, Disconnect, Disconnection, Engine, Message, Outcome,
-    Rejected, Role, SessionHandle, SessionRef, SessionSettings, Settings, clock,
+    Rejected, SessionHandle, SessionRef, SessionSettings, Settings, clock,
 };
 
 use crate::events::{connection_failure, forget_connection_failure, take_connection_break};
 use crate::input::failed;
 use crate::not_started::NotStarted;
 use crate::show::{Show, say};
+use crate::suits::Runner;
 use crate::{administered, events};
 use completion::{Help, Situation};
 use console::{Console, LineEditor};
@@ -87,22 +88,10 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(settings) => settings,
         Err(error) => return failed(&error.to_string()),
     };
-    let session = match &settings.sessions[..] {
-        [session] if session.role == Role::Initiator => session,
-        [session] => {
-            let (path, id) = (args.settings.display(), session.id());
-            return failed(&format!("{path}: {id} is an acceptor; use `transfix serve`"));
-        }
-        sessions => {
-            let (path, count) = (args.settings.display(), sessions.len());
-            let is_venue = sessions.iter().all(|session| session.role == Role::Acceptor);
-            let hint = if is_venue { "; use `transfix serve` for acceptors" } else { "" };
-            return failed(&format!(
-                "{path}: {count} sessions; `transfix connect` runs one initiator{hint}"
-            ));
-        }
-    };
-    match connect(args, &settings, session) {
+    if let Some(why) = Runner::Connect.refuses(&args.settings, &settings) {
+        return failed(&why);
+    }
+    match connect(args, &settings, &settings.sessions[0]) {
         Ok(code) => code,
         Err(why) => why.exit("connect"),
     }

@@ -28,6 +28,7 @@ mod serve;
 mod settings;
 mod show;
 mod store;
+mod suits;
 #[cfg(feature = "tls")]
 mod tls;
 mod top;

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use transfix::quickfix::{Dialect, Migration};
 
+use crate::foreign::lines;
 use crate::input::{answered, failed};
 use crate::store;
 
@@ -23,13 +24,16 @@ use crate::store;
   transfix migrate desk.cfg --out desk.toml --import-stores
 
 The report has a line for each key: honoured, mapped with the difference, ignored with the reason,
-dangerous, not carried over. It goes to standard error, or to the file of --report.
+dangerous, not carried over. It goes to standard error, or to the file of --report, whatever the
+outcome is. What is not carried over is a comment in its place in the settings.
 With --out, a DataDictionary that differs little from the standard becomes an overlay beside that
 file; otherwise, and where it differs much, the settings name the file itself.
 Relative paths are taken from the current directory, as QuickFIX does; a dictionary that is not
 there is looked for beside the settings.
+`transfix run desk.toml` runs what is written, whatever sessions it has.
 Exit code: 0 done, 1 done, but a key is dangerous or not carried over, or a store does not fit
-together, 2 wrong usage, or a file that cannot be read or written.")]
+together, 2 wrong usage, a file that cannot be read or written, or no session that can be carried
+over.")]
 pub(crate) struct Args {
     /// Settings of QuickFIX.
     file: PathBuf,
@@ -85,11 +89,17 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(migration) => migration,
         Err(error) => return failed(&error.to_string()),
     };
-    if let Err(error) = write(args, &migration) {
+    let written = write(args, &migration);
+    // What it says is wanted most where something went wrong.
+    if args.report.is_none() || written.is_err() {
+        let _ = io::stderr().write_all(lines(&migration.report()).as_bytes());
+    }
+    if let Err(error) = written {
         return failed(&error);
     }
-    if args.report.is_none() {
-        let _ = io::stderr().write_all(migration.report().as_bytes());
+    if migration.is_empty() {
+        let error = migration.settings().err().map(|error| error.to_string());
+        return failed(&error.unwrap_or_default());
     }
     if args.out.is_none() && answered(&migration.toml()) != ExitCode::SUCCESS {
         return ExitCode::from(2);
@@ -101,12 +111,14 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Writes all files, or none.
+/// Writes all files, or none. Without a session there are no settings to write.
 fn write(args: &Args, migration: &Migration) -> Result<(), String> {
     let overlays = migration.overlays().iter().map(|o| (o.path.clone(), o.text.clone()));
-    let out = args.out.iter().map(|path| (path.clone(), migration.toml()));
+    let out = args.out.iter().filter(|_| !migration.is_empty());
+    let out = out.map(|path| (path.clone(), migration.toml()));
     let report = args.report.iter().map(|path| (path.clone(), migration.report()));
     let files: Vec<(PathBuf, String)> = overlays.chain(out).chain(report).collect();
+    check_apart(&args.file, &files)?;
     let there = files.iter().find(|(path, _)| path.exists() && !args.force);
     if let Some((path, _)) = there {
         return Err(format!("{}: is there already; --force writes over it", path.display()));
@@ -121,6 +133,26 @@ fn write(args: &Args, migration: &Migration) -> Result<(), String> {
         }
         let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
         written.map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// No file is written twice, and none over the one that is read.
+fn check_apart(from: &Path, files: &[(PathBuf, String)]) -> Result<(), String> {
+    let whole = |path: &Path| {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        let dir = fs::canonicalize(dir.unwrap_or(Path::new("."))).unwrap_or_default();
+        fs::canonicalize(path).unwrap_or_else(|_| dir.join(path.file_name().unwrap_or_default()))
+    };
+    let mut known = vec![whole(from)];
+    for (path, _) in files {
+        let path = whole(path);
+        if known.contains(&path) {
+            let path = path.display();
+            let why = "is the file that is read, or named for two that are written";
+            return Err(format!("{path}: {why}; name another one"));
+        }
+        known.push(path);
     }
     Ok(())
 }

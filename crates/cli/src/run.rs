@@ -31,6 +31,7 @@ use crate::input::failed;
 use crate::not_started::NotStarted;
 use crate::serve::{Asked, LOGOUT_MS, say_where, steer, tell};
 use crate::show::say;
+use crate::suits::Runner;
 use bridge::Bridge;
 use choices::Choices;
 use files::{Drains, Sources};
@@ -43,6 +44,7 @@ use told::Told;
 /// Run a gateway: sessions of a settings file, between which rules pass messages on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  transfix run sessions.toml                             whatever sessions the file has
   transfix run sessions.toml --routes routes.toml
   transfix run sessions.toml --routes routes.toml --check      says what is wrong, and ends
 
@@ -66,9 +68,10 @@ Exit code: 0 all sessions logged out, 1 not started or a session did not end in 
 pub(crate) struct Args {
     /// Settings file with the sessions.
     settings: PathBuf,
-    /// File of the routes, sockets and files.
-    #[arg(long, value_name = "FILE", default_value = "routes.toml")]
-    routes: PathBuf,
+    /// File of the routes, sockets and files. Default: routes.toml, if it is there; without any
+    /// route the sessions run, and messages of the application are refused.
+    #[arg(long, value_name = "FILE")]
+    routes: Option<PathBuf>,
     /// Only say whether both files are right.
     #[arg(long)]
     check: bool,
@@ -152,9 +155,20 @@ fn read(args: &Args) -> Result<(Settings, Routes), Vec<String>> {
     // Messages are passed on in threads that hold no session: so one session may wait for another.
     let threads = &mut settings.engine.application_threads;
     *threads = (*threads).max(APPLICATION_THREADS);
-    let routes = written::read(&args.routes, &settings)?;
+    if let Some(why) = Runner::Run.refuses(&args.settings, &settings) {
+        return Err(vec![why]);
+    }
+    let usual = PathBuf::from(ROUTES);
+    let path = args.routes.clone().or_else(|| usual.exists().then_some(usual));
+    let routes = match path {
+        Some(path) => written::read(&path, &settings)?,
+        None => Routes::default(),
+    };
     Ok((settings, routes))
 }
+
+/// The file of routes that is taken if it is there.
+const ROUTES: &str = "routes.toml";
 
 fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotStarted> {
     // Before the engine starts: no signal is lost.

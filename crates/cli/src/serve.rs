@@ -17,13 +17,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use transfix::{
     Actor, Admin, Application, Direction, Disconnect, Engine, EngineAction, Outcome, Reloaded,
-    Request, Role, SessionId, SessionOutcome, SessionSettings, Settings,
+    Request, SessionId, SessionOutcome, SessionSettings, Settings,
 };
 use transfix_admin::AdminServer;
 
 use crate::input::failed;
 use crate::not_started::NotStarted;
 use crate::show::{Bounded, Show, say};
+use crate::suits::Runner;
 use crate::venue::book::Ids;
 use crate::venue::{Venue, Watch};
 use crate::{administered, events};
@@ -101,23 +102,13 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(settings) => settings,
         Err(error) => return failed(&error.to_string()),
     };
-    if let Err(why) = only_acceptors(args, &settings) {
+    if let Some(why) = Runner::Serve.refuses(&args.settings, &settings) {
         return failed(&why);
     }
     match serve(args, settings) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(why) => why.exit("serve"),
-    }
-}
-
-fn only_acceptors(args: &Args, settings: &Settings) -> Result<(), String> {
-    let path = args.settings.display();
-    match settings.sessions.iter().find(|session| session.role != Role::Acceptor) {
-        None => Ok(()),
-        Some(session) => {
-            Err(format!("{path}: {} is an initiator; use `transfix connect`", session.id()))
-        }
     }
 }
 
@@ -338,7 +329,7 @@ fn reload(
     let one = |error: String| vec![error];
     let to = Settings::load_or_all_errors(&args.settings);
     let to = to.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-    only_acceptors(args, &to).map_err(one)?;
+    Runner::Serve.refuses(&args.settings, &to).map_or(Ok(()), |why| Err(one(why)))?;
     let start = transfix::clock::now().utc;
     // What can fail is tried before anything is changed.
     let shows: Result<Vec<_>, _> = to.sessions.iter().map(|one| show(one, args.quiet)).collect();

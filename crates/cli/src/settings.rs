@@ -11,14 +11,18 @@ use transfix::{Settings, clock};
 
 use crate::input::{answered, failed};
 use crate::schedule;
+use crate::suits::suited;
 
 const EXAMPLES: &str = "\
 Examples:
   transfix settings check venue.toml
   transfix settings check venue.toml --strict    in a pipeline: a warning fails too
+  transfix settings check venue.toml --program   for a program of your own
 
-Run it where the engine is to run, and as its user: certificates, dictionaries, CPUs and file
-systems are looked at; no port is opened, and no store. An example of what it says:
+Without errors the file starts with the verbs that it names at the end. Run it where the engine is
+to run, and as its user: certificates, dictionaries, CPUs, addresses and folders are looked at; no
+port of the settings is listened at, and no store is opened. What it cannot know: whether a port is
+taken, and whether a store is damaged. An example of what it says:
   error: venue.toml:7: unknown key `heart_bt_int`; did you mean `heart_bt_int_s`?
   warning: venue.toml:4: FIX.4.4:A->B: address: messages and passwords go over the network as ...
 
@@ -79,6 +83,9 @@ struct Check {
     /// End with 1 if there are warnings.
     #[arg(long)]
     strict: bool,
+    /// For a program of your own, which may poll its sessions and open stores of its own.
+    #[arg(long)]
+    program: bool,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -102,7 +109,14 @@ fn check(check: &Check) -> ExitCode {
         Ok(settings) => {
             let review = settings.review();
             (errors, warnings) = (review.errors, review.warnings);
+            if !check.program {
+                errors.extend(review.needs_program);
+            }
             text = opens(&settings);
+            if errors.is_empty() && !check.program {
+                let calls = suited(&check.settings, &settings);
+                text += &format!("starts with {}\n", calls.join(" or "));
+            }
         }
         Err(found) => {
             // Of a file that cannot be read no line is known.

@@ -96,6 +96,9 @@ fn existing(path: &Path) -> Result<&Path, String> {
     if !path.is_dir() {
         return Err(format!("{}: no such directory", path.display()));
     }
+    if let Some(why) = gone(path) {
+        return Err(why);
+    }
     if !holds_store(path) {
         let path = path.display();
         return Err(format!(
@@ -103,6 +106,21 @@ fn existing(path: &Path) -> Result<&Path, String> {
         ));
     }
     Ok(path)
+}
+
+/// What to do about a store of which only the lock file is left.
+fn gone(dir: &Path) -> Option<String> {
+    // Before the first segment is in its place, the file is empty.
+    let is_noted = std::fs::metadata(dir.join("lock")).is_ok_and(|found| found.len() > 0);
+    (is_noted && !holds_store(dir)).then(|| {
+        let dir = dir.display();
+        format!(
+            "{dir}: the segments of this store are gone, only its lock file is left, and so there \
+             is nothing to repair; put the files back from a backup or from the \
+             `retention.archive_dir`; if there are none, move the directory away: the session \
+             begins at 1 then, and the counterparty has to reset its numbers too"
+        )
+    })
 }
 
 /// A file or the standard output.

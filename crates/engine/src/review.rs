@@ -1,7 +1,11 @@
 //! What this machine says of settings before an engine starts with them: what would stop the start,
 //! and what is sound but dangerous.
 //!
-//! Invariant: nothing is opened for writing, no port is bound, and no counterparty hears of it.
+//! Invariant: nothing is opened for writing, no port of the settings is listened at, and no
+//! counterparty hears of it.
+
+mod choices;
+mod start;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -15,7 +19,7 @@ use crate::affinity::Machine;
 use crate::assemble::check_rules;
 use crate::drive::tls::Doubt;
 use crate::drive::{network, tls};
-use crate::link::rule_book::RuleBook;
+use crate::link::rule_book::{RuleBook, Wanted};
 use crate::settings::{ClientCertificate, Durability, SessionSettings, Settings, TlsSettings};
 
 /// What [`Settings::review`] found. Each text begins with file and line, if the settings have them.
@@ -24,8 +28,11 @@ use crate::settings::{ClientCertificate, Durability, SessionSettings, Settings, 
 pub struct Review {
     /// What would keep an engine, or one of its sessions, from its start or from its counterparty.
     pub errors: Vec<String>,
-    /// What works and is dangerous.
+    /// What works and is dangerous, and what has no effect where it stands.
     pub warnings: Vec<String>,
+    /// What no verb of `transfix` can do, but a program of one's own: see
+    /// [`Settings::needs_program`].
+    pub needs_program: Vec<String>,
 }
 
 impl Settings {
@@ -34,7 +41,7 @@ impl Settings {
     #[must_use]
     pub fn review(&self) -> Review {
         let (mut errors, mut warnings) = (Findings::default(), Findings::default());
-        let (book, mut doors) = (RuleBook::default(), BTreeSet::new());
+        let (book, mut seen, mut doors) = (RuleBook::default(), BTreeSet::new(), HashMap::new());
         let machine = Machine::this();
         for session in &self.sessions {
             if let Some(lack) = machine.lacks(session) {
@@ -43,8 +50,9 @@ impl Settings {
             if let Err(error) = check_rules(session, &book) {
                 errors.add(session, error.to_string());
             }
+            start::of_session(session, &mut doors, &mut errors);
             // Sessions at one address share a door.
-            if session.role == Role::Initiator || doors.insert(&session.address) {
+            if session.role == Role::Initiator || seen.insert(&session.address) {
                 match tls::review(session) {
                     Ok(doubts) => doubts.into_iter().for_each(|doubt| match doubt {
                         Doubt::Error(what) => errors.add(session, what),
@@ -54,17 +62,27 @@ impl Settings {
                 }
             }
             store(session, &mut errors, &mut warnings);
+            conditions(session, &mut warnings);
             who_may_read(session, &mut warnings);
             who_may_come(session, &mut warnings);
         }
-        let of_engine = machine.lacks_of_engine(self);
+        choices::review(self, &mut warnings);
+        let of_engine = machine.lacks_of_engine(self).into_iter().chain(start::of_program(self));
         let of_admin = self.admin.as_ref().and_then(|admin| lacks_users(&admin.users_file));
-        let errors = of_engine.into_iter().chain(of_admin).chain(errors.texts()).collect();
+        let errors = of_engine.chain(of_admin).chain(errors.texts()).collect();
         let mut warnings = warnings.texts();
         if self.admin.is_some() && self.engine.audit_file.as_os_str().is_empty() {
             warnings.insert(0, UNWRITTEN.to_owned());
         }
-        Review { errors, warnings }
+        Review { errors, warnings, needs_program: self.needs_program() }
+    }
+
+    /// What no verb of `transfix` can do, but a program of one's own: `mode = "polled"`, and a
+    /// store that another process may have written. Each text begins with file and line, if the
+    /// settings have them.
+    #[must_use]
+    pub fn needs_program(&self) -> Vec<String> {
+        start::needs_program(self)
     }
 }
 
@@ -131,6 +149,25 @@ fn store(session: &SessionSettings, errors: &mut Findings, warnings: &mut Findin
         let what = "the store lies on a file system in memory (tmpfs): it is lost with the next \
                     start of the machine";
         warnings.of(session, "store_dir", what);
+    }
+}
+
+/// Conditions of the standard are checked where the dictionary has some.
+fn conditions(session: &SessionSettings, warnings: &mut Findings) {
+    if !session.validation.checks.conditions {
+        return;
+    }
+    let version = session.protocol.default_appl_ver_id;
+    let wanted = Wanted::of_session(session.begin_string, version, &session.validation);
+    // One that cannot be read is an error already.
+    let Ok(dictionary) = wanted.dictionary() else { return };
+    if dictionary.messages().iter().all(|message| message.conditions.is_empty()) {
+        let what = format!(
+            "`conditions = true` has no effect: the dictionary {} has no conditions; FIX42, FIX44 \
+             and FIX50SP2 have",
+            dictionary.name()
+        );
+        warnings.of(session, "checks", &what);
     }
 }
 

@@ -36,6 +36,7 @@ mod window;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::iter;
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, TimeZone};
@@ -309,6 +310,29 @@ fn zone_of(name: &str) -> Result<TimeZone, ScheduleError> {
     let seconds = (i32::from(hours) * 60 + i32::from(minutes)) * 60;
     let seconds = if sign == '-' { -seconds } else { seconds };
     jiff::tz::Offset::from_seconds(seconds).map(TimeZone::fixed).map_err(|_| wrong())
+}
+
+/// The seconds that a zone's clocks are ahead of UTC, and from which second of UTC on; empty for
+/// UTC, and for a zone that there is not.
+pub(crate) fn offsets_of(zone: &str) -> Vec<(i64, i32)> {
+    /// The years 2000 to 2100: before and after them the last change counts.
+    const BETWEEN_S: std::ops::Range<i64> = 946_684_800..4_102_444_800;
+    let Some(zone) = zone_of(zone).ok().filter(|_| !zone.is_empty()) else { return Vec::new() };
+    let Ok(first) = jiff::Timestamp::from_second(BETWEEN_S.start) else { return Vec::new() };
+    let begin = (i64::MIN, zone.to_offset(first).seconds());
+    let changes = zone.following(first);
+    let changes = changes.map(|one| (one.timestamp().as_second(), one.offset().seconds()));
+    iter::once(begin).chain(changes.take_while(|(at, _)| *at < BETWEEN_S.end)).collect()
+}
+
+/// What is wrong with the name of a zone.
+pub(crate) fn check_zone(name: &str) -> Result<(), String> {
+    zone_of(name).map(drop).map_err(|error| error.message)
+}
+
+/// Whether there is such a zone.
+pub(crate) fn is_zone(name: &str) -> bool {
+    zone_of(name).is_ok()
 }
 
 fn unknown_zone(name: &str) -> ScheduleError {

@@ -40,6 +40,7 @@ pub(crate) mod fix_admin;
 mod foreign;
 pub(crate) mod form;
 pub(crate) mod log;
+mod other_engines;
 pub(crate) mod password_hash;
 pub(crate) mod proxy;
 pub(crate) mod queue;

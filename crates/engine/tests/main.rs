@@ -8,6 +8,7 @@ mod examples;
 mod found;
 mod json;
 mod migrate;
+mod migrated;
 mod queue_crash;
 mod rig;
 mod schedule;

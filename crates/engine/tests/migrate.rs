@@ -51,7 +51,16 @@ fn samples_become_what_stands_beside_them() {
 #[test]
 fn what_is_written_can_be_read_and_is_what_the_library_takes() {
     for (path, dialect) in samples() {
-        let (settings, migration) = Settings::from_quickfix(&path, Some(dialect)).unwrap();
+        let migration = Migration::read(&path, Some(dialect)).unwrap();
+        let settings = match Settings::from_quickfix(&path, Some(dialect)) {
+            Ok((settings, _)) => settings,
+            Err(error) => {
+                // A time or a zone that is none, or a property of Java.
+                let waits = ["the engine does not start until", "set it before the start"];
+                assert!(waits.iter().any(|text| migration.report().contains(text)), "{error}");
+                continue;
+            }
+        };
         let name = path.with_extension("toml").display().to_string();
         let again = Settings::parse(&name, &migration.toml()).unwrap();
         let ids = |settings: &Settings| -> Vec<_> {
@@ -164,7 +173,9 @@ fn a_file_without_a_session_is_an_error_with_its_line() {
         (&DESK.replace("Port=1", "Port=many"), "SocketConnectPort: `many` is no port"),
         (&DESK.replace("DESK", "DE\u{200b}SK"), "not seen"),
     ] {
-        let error = Migration::parse("no.cfg", text.as_bytes(), Some(Dialect::Cpp)).unwrap_err();
+        let migration = Migration::parse("no.cfg", text.as_bytes(), Some(Dialect::Cpp)).unwrap();
+        assert!(migration.is_empty() && migration.report().contains(" not carried over\n"));
+        let error = migration.settings().unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     }
     let error = Migration::read("no/such.cfg", None).unwrap_err();
@@ -283,7 +294,8 @@ fn what_had_tls_has_it_or_is_not_carried_over() {
     let (tls, _) = both(&acceptor, "ServerCertificateFile=a.pem", Dialect::Cpp);
     assert_eq!(tls.key, tls.certificate);
     // One without its key is none, here and there.
-    let error = migrated(DESK, "SocketCertificateFile=a.pem", Dialect::Go).unwrap_err();
+    let none = migrated(DESK, "SocketCertificateFile=a.pem", Dialect::Go).unwrap();
+    let error = none.settings().unwrap_err();
     assert!(error.to_string().contains("one of them is missing"), "{error}");
     // Authorities that have never counted.
     let more = "ServerCertificateFile=a.pem\nCertificationAuthoritiesFile=ca.pem";
@@ -343,7 +355,9 @@ fn times_of_old_versions_have_seconds() {
 fn variables_are_not_guessed() {
     let java = parsed("FileLogPath=${user.home}/log", Dialect::Java);
     assert!(java.report().contains("a property of the Java process"), "{}", java.report());
-    assert!(!java.toml().contains("user.home") && !java.is_sound());
+    assert!(java.toml().contains("log.dir = \"${USER_HOME}/log\""), "{}", java.toml());
+    let error = java.settings().unwrap_err().to_string();
+    assert!(error.contains("the environment variable USER_HOME is not set"), "{error}");
     let cpp = parsed("FileLogPath=$HOME/log", Dialect::Cpp);
     assert!(cpp.toml().contains("log.dir = \"$HOME/log\"") && !cpp.is_sound());
 }
@@ -392,7 +406,15 @@ fn whatever_is_left_of_a_file_is_read_or_refused_with_a_reason() {
             swapped[at] = swapped[at].wrapping_add(1);
             for text in [without, cut, swapped] {
                 match Migration::parse("part.cfg", &text, Some(dialect)) {
-                    Ok(migration) => drop(migration.settings().unwrap()),
+                    Ok(migration) => {
+                        if let Err(error) = migration.settings() {
+                            let report = migration.report();
+                            let is_told = migration.is_empty()
+                                || report.contains("the engine does not start until")
+                                || report.contains("set it before the start");
+                            assert!(is_told, "{error}: {report}");
+                        }
+                    }
                     Err(error) => assert!(error.to_string().contains("part.cfg"), "{error}"),
                 }
             }
@@ -455,7 +477,9 @@ fn a_dictionary_that_differs_much_is_kept_and_one_that_is_none_is_said() {
     assert!(migration.toml().contains("other.xml"));
     fs::write(dir.path().join("other.xml"), "<fix>").unwrap();
     let migration = Migration::read(&cfg, Some(Dialect::Cpp)).unwrap();
-    assert!(!migration.is_sound() && !migration.toml().contains("other.xml"));
+    let toml = migration.toml();
+    let mut keys = toml.lines().filter(|line| !line.starts_with('#'));
+    assert!(!migration.is_sound() && keys.all(|line| !line.contains("other.xml")), "{toml}");
     assert!(migration.report().contains("other.xml:1"), "{}", migration.report());
 }
 

@@ -58,7 +58,10 @@ fn each_settings_file_of_the_project_is_valid() {
     }
     for path in samples {
         // Some samples hold nothing that can be carried over.
-        let Ok(migration) = Migration::read(&path, None::<Dialect>) else { continue };
+        let migration = Migration::read(&path, None::<Dialect>).unwrap();
+        if migration.is_empty() {
+            continue;
+        }
         let migrated = migration.toml();
         assert_eq!(wrong(&validator, &migrated), "", "{}", path.display());
     }

@@ -65,6 +65,9 @@ pub struct Config {
     pub resend: ResendConfig,
     /// Heartbeats and silence.
     pub timing: TimingConfig,
+    /// What the clocks of `reset_at_zone` show: from each of these seconds on, so many seconds more
+    /// than UTC. In order; empty for UTC.
+    pub reset_at_offsets: Vec<(i64, i32)>,
 }
 
 impl Config {
@@ -79,6 +82,7 @@ impl Config {
             numbers: NumbersConfig::default(),
             resend: ResendConfig::default(),
             timing: TimingConfig::default(),
+            reset_at_offsets: Vec::new(),
         }
     }
 

@@ -3,6 +3,8 @@
 //! Invariant: a reset is journalled at once. Until the counterparty has proven that it has taken
 //! the reset, the store keeps 1 as the number expected next.
 
+use transfix_codec::Timestamp;
+
 use crate::config::{Now, Role};
 use crate::outbox::{Entry, Outbox, ResetCause};
 use crate::reset::{Reset, ResetEvent};
@@ -146,15 +148,32 @@ impl Session {
     /// Notes when the settings want the next reset in mid-session.
     pub(crate) fn plan_reset(&mut self, now: Now) {
         const SECOND: u64 = 1_000_000_000;
-        const DAY: u64 = 86_400 * SECOND;
-        let of_day = now.utc.0.rem_euclid(DAY as i64) as u64;
-        let daily = self.config.protocol.reset_at.map(|at_s| {
-            let at = u64::from(at_s) * SECOND % DAY;
-            if at > of_day { at - of_day } else { at + DAY - of_day }
-        });
+        let offsets = &*self.config.reset_at_offsets;
+        let daily = self.config.protocol.reset_at;
+        let daily = daily.and_then(|at_s| wait_for_time_of_day(now.utc, at_s, offsets));
         let hours = self.config.protocol.reset_after_h;
         let later = (hours > 0).then_some(u64::from(hours).saturating_mul(3_600 * SECOND));
         let wait = daily.into_iter().chain(later).min();
         self.resets.begins_at_ns = wait.map(|wait| now.monotonic_ns.saturating_add(wait));
     }
+}
+
+/// Nanoseconds until clocks with these offsets from UTC show this time of day next.
+fn wait_for_time_of_day(now: Timestamp, at_s: u32, offsets: &[(i64, i32)]) -> Option<u64> {
+    const SECOND: i64 = 1_000_000_000;
+    const DAY_S: i64 = 86_400;
+    let offset_at = |utc_s: i64| {
+        let n = offsets.partition_point(|(from_s, _)| *from_s <= utc_s);
+        offsets.get(n.saturating_sub(1)).map_or(0, |(_, offset_s)| i64::from(*offset_s))
+    };
+    let now_s = now.0.div_euclid(SECOND);
+    let today = (now_s + offset_at(now_s)).div_euclid(DAY_S);
+    // Clocks that are changed make the day of today another one than it seems.
+    let waits = (today - 1..=today + 2).map(|day| {
+        let shown = day * DAY_S + i64::from(at_s) % DAY_S;
+        let near = shown - offset_at(now_s);
+        let near = shown - offset_at(near);
+        (shown - offset_at(near)) * SECOND - now.0
+    });
+    waits.filter(|wait| *wait > 0).min().map(i64::cast_unsigned)
 }

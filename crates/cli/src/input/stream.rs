@@ -110,7 +110,7 @@ impl Stream {
             mask.map_or(Cow::Borrowed(message), |mask| covered(mask, message, &mut self.index));
         let place = self.at.place(&self.buffer, self.begin);
         let head = text(&self.at.head);
-        let head = head.trim().trim_end_matches(':').trim_end();
+        let head = head.trim().trim_end_matches([':', '(']).trim_end();
         sink.message(&Found { bytes: &shown, place, head, wrong })
     }
 }
@@ -151,13 +151,35 @@ impl Position {
         let line = memrchr(b'\n', bytes);
         let last = &bytes[line.map_or(0, |at| at + 1)..];
         let begins_message = bytes.starts_with(b"8=FIX");
-        if line.is_some() || begins_message {
-            self.head.clear();
+        match line {
+            Some(at) => self.end_line(&bytes[..at]),
+            None if begins_message => self.head.clear(),
+            None => {}
         }
         let is_message = line.is_none() && begins_message;
         if !is_message && self.head.len() + last.len() <= HEAD_BYTES_MAX {
             self.head.extend_from_slice(last);
         }
+    }
+}
+
+impl Position {
+    /// The line ends behind these bytes. One such as `<20261121-09:28:25, FIX.4.4:A->B, incoming>`
+    /// is the head of the message in the next line: so the screen logs of QuickFIX C++ and /Go.
+    fn end_line(&mut self, bytes: &[u8]) {
+        let begin = memrchr(b'\n', bytes);
+        if begin.is_some() {
+            self.head.clear();
+        }
+        let rest = &bytes[begin.map_or(0, |at| at + 1)..];
+        let is_short = self.head.len() + rest.len() < HEAD_BYTES_MAX;
+        if is_short && rest.trim_ascii_end().ends_with(b">") {
+            self.head.extend_from_slice(rest.trim_ascii_end());
+            if self.head.trim_ascii_start().starts_with(b"<") {
+                return self.head.push(b' ');
+            }
+        }
+        self.head.clear();
     }
 }
 

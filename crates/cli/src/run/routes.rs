@@ -171,7 +171,7 @@ impl Route {
 }
 
 /// All rules, in their order.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Routes {
     pub(super) routes: Vec<Route>,
     pub(super) sockets: Vec<Socket>,
@@ -235,6 +235,10 @@ impl Routes {
 /// For people: a line for each.
 impl fmt::Display for Routes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.routes.is_empty() {
+            let file = "a file of routes (--routes) says where they go";
+            writeln!(f, "no routes: messages of the application are refused; {file}")?;
+        }
         let all = |what: Vec<String>| what.join(", ");
         for route in &self.routes {
             let from = match &route.from {

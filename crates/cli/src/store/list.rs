@@ -10,7 +10,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use transfix::store;
 
 use super::health::{health, misnamed, received};
-use super::{ended, moment, say, size};
+use super::{ended, gone, moment, say, size};
 use crate::input::{Failure, failed};
 
 /// List the stores in a directory: numbers, messages, bytes, health.
@@ -60,6 +60,10 @@ fn find(
             inner.push((entry.file_type()?.is_symlink(), entry.path()));
         }
     }
+    if gone(dir).is_some() {
+        stores.push(dir.to_path_buf());
+        return Ok(());
+    }
     // Under their own names first.
     inner.sort();
     for (_, dir) in inner.iter().filter(|_| levels > 0) {
@@ -94,6 +98,7 @@ fn list(args: &Args, stores: &[PathBuf]) -> Result<ExitCode, Failure> {
             code = ExitCode::FAILURE;
         }
         notes.extend(misnamed(dir, &survey));
+        notes.extend(gone(dir));
         let numbers = survey.numbers.map(|numbers| [numbers.next_in, numbers.next_out]);
         let [next_in, next_out] = numbers.unwrap_or([1, 1]).map(|number| number.to_string());
         let last = survey.times_ns.map(|times| moment(times.1).to_string()[..17].to_owned());

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use transfix::store;
 
 use super::health::{health, misnamed, told};
-use super::{count, ended, existing, say};
+use super::{count, ended, existing, gone, say};
 use crate::input::{Failure, failed};
 
 /// Check every byte of stores, and say what is lost where one is damaged.
@@ -40,6 +40,10 @@ pub(super) fn run(args: &Args) -> ExitCode {
 
 /// Returns whether it is sound.
 fn verify(dir: &Path) -> Result<bool, Failure> {
+    if let Some(why) = gone(dir) {
+        say(why)?;
+        return Ok(false);
+    }
     let survey = store::survey(existing(dir).map_err(Failure::Read)?);
     let survey = survey.map_err(|error| Failure::Read(error.to_string()))?;
     let records: u64 = survey.segments.iter().map(|segment| segment.records).sum();

@@ -15,10 +15,13 @@ mod gateway_kills;
 mod logs;
 mod mask;
 mod migrate;
+mod migrate_cases;
 mod password;
 mod print;
 mod running;
 mod settings;
+#[cfg(feature = "tls")]
+mod settings_truth;
 #[cfg(feature = "tls")]
 mod tls;
 mod two_hosts;
@@ -317,12 +320,12 @@ fn wrong_settings_are_said_with_line_and_nearest_key() {
         (["serve", "wrong.toml"], 2, "heart_bt_int_s"),
         (["serve", "none.toml"], 2, "none.toml: cannot be read"),
         (["connect", "none.toml"], 2, "none.toml: cannot be read"),
-        (["serve", "client.toml"], 2, "use `transfix connect`"),
-        (["connect", "venue.toml"], 2, "use `transfix serve`"),
+        (["serve", "client.toml"], 2, "use `transfix connect client.toml`"),
+        (["connect", "venue.toml"], 2, "use `transfix serve venue.toml`"),
         (
             ["connect", "two.toml"],
             2,
-            "two.toml: 2 sessions; `transfix connect` runs one initiator;",
+            "two.toml: 2 sessions, and a client has one; use `transfix serve two.toml`",
         ),
     ];
     for (args, code, expected) in cases {

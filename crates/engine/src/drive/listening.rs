@@ -184,6 +184,16 @@ pub(crate) fn check_same_door(
     Common::of(first).check(settings)
 }
 
+/// The addresses at which an acceptor would listen.
+///
+/// # Errors
+/// If its name stands for none, or the system does not take the options of its sockets.
+pub(crate) fn check_address(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
+    let found = resolve(settings)?;
+    socket_options(settings, found[0], None)?;
+    Ok(found)
+}
+
 /// How the session's sockets are set up; the system has been asked whether it takes all of it.
 pub(super) fn socket_options(
     settings: &SessionSettings,

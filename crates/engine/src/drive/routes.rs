@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 
 use transfix_transport::SocketOptions;
@@ -183,6 +183,14 @@ impl Routes {
     }
 }
 
+/// Whether an initiator can connect from where its settings say.
+///
+/// # Errors
+/// If it cannot.
+pub(crate) fn check_sockets(settings: &SessionSettings) -> Result<(), EngineError> {
+    local(settings).map(drop)
+}
+
 /// Where it connects from.
 fn local(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
     let text = &*settings.socket.local_address;
@@ -199,6 +207,11 @@ fn local(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
         }
     };
     let found = found.map_err(io_error(what()))?;
+    // What the system says of the options of a socket names no key.
+    let bound = found.iter().map(|from| TcpListener::bind((from.ip(), 0)).map(drop));
+    if let Some(refused) = bound.reduce(io::Result::or) {
+        refused.map_err(io_error(what()))?;
+    }
     // If it is clear already that no destination is of that family.
     let to = settings.proxy.as_ref().map_or(&settings.address, |proxy| &proxy.address);
     let is_reached = |to: SocketAddr| found.iter().any(|from| from.is_ipv4() == to.is_ipv4());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use transfix_codec::Switches;
 use transfix_codec::validate::Rules;
-use transfix_dictionary::{STANDARD, standard};
+use transfix_dictionary::{Dictionary, STANDARD, standard};
 use transfix_session::{ApplVerId, BeginString, Checks, Session, StandardRules};
 
 use crate::settings::ValidationSettings;
@@ -40,6 +40,25 @@ impl Wanted {
     /// The rules of messages of another version than the session's, by this dictionary.
     pub(crate) fn listed(&self, source: &DictionarySource) -> Self {
         Self { appl_ver_id: None, application: Some(source.clone()), ..self.clone() }
+    }
+
+    /// The dictionary of the application.
+    ///
+    /// # Errors
+    /// If a file of it cannot be read, or no dictionary belongs to the version.
+    pub(crate) fn dictionary(&self) -> Result<Dictionary, String> {
+        match (&self.application, self.begin_string, self.appl_ver_id) {
+            (Some(source), ..) => source.load(),
+            (None, BeginString::Fixt11, version) => {
+                // Before the Logon(A) names the version, an acceptor may not know it.
+                let name = version.map_or(Some("FIX50SP2"), ApplVerId::dictionary);
+                let name = name.ok_or("no dictionary belongs to this DefaultApplVerID(1137)")?;
+                standard(name).map_err(|error| error.to_string())
+            }
+            (None, begin_string, _) => {
+                standard(begin_string.as_str()).map_err(|error| error.to_string())
+            }
+        }
     }
 
     /// The rules of messages of another standard version.
@@ -140,18 +159,7 @@ fn doubt(
 }
 
 fn compile(wanted: &Wanted) -> Result<(Rules, String), String> {
-    let application = match (&wanted.application, wanted.begin_string, wanted.appl_ver_id) {
-        (Some(source), ..) => source.load()?,
-        (None, BeginString::Fixt11, version) => {
-            // Before the Logon(A) names the version, an acceptor may not know it.
-            let name = version.map_or(Some("FIX50SP2"), ApplVerId::dictionary);
-            let name = name.ok_or("no dictionary belongs to this DefaultApplVerID(1137)")?;
-            standard(name).map_err(|error| error.to_string())?
-        }
-        (None, begin_string, _) => {
-            standard(begin_string.as_str()).map_err(|error| error.to_string())?
-        }
-    };
+    let application = wanted.dictionary()?;
     // FIXT 1.1 alone says what an administrative message may hold. FIX Latest has a session layer
     // in its file too, but with it each field of the application would count as defined there.
     let name = application.name().to_owned();

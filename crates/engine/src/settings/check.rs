@@ -6,7 +6,7 @@ use transfix_codec::shown::is_hidden;
 use transfix_codec::{MsgType, tag};
 use transfix_session::{ApplVerId, BeginString, ResetPolicy, Role, Secret};
 
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, check_zone};
 use crate::settings::entries::all_of;
 use crate::settings::failover::FailoverSettings;
 use crate::settings::log::LogSettings;
@@ -51,7 +51,7 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     }
     type Check = fn(&SessionSettings) -> Result<(), String>;
     // Each with the key that it is about, if that is one.
-    let all: [(&str, Check); 23] = [
+    let all: [(&str, Check); 24] = [
         ("", identity),
         ("address", address),
         ("allow_from", allow_from::check),
@@ -65,6 +65,7 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
         ("header_fields", added::header_fields),
         ("body_fields", added::body_fields),
         ("", resets),
+        ("reset_at_zone", reset_at_zone),
         ("", recovery),
         ("queue_expires_s", queue),
         ("slow_consumer_bytes", slow_consumer),
@@ -378,6 +379,14 @@ fn logon(session: &SessionSettings) -> Result<(), String> {
     Ok(())
 }
 
+fn reset_at_zone(session: &SessionSettings) -> Result<(), String> {
+    let zone = &session.protocol.reset_at_zone;
+    if zone.is_empty() {
+        return Ok(());
+    }
+    check_zone(zone).map_err(|why| format!("reset_at_zone: {why}"))
+}
+
 fn resets(session: &SessionSettings) -> Result<(), String> {
     if session.queue.offline == Offline::Store && session.protocol.reset_on != ResetPolicy::NEVER {
         return Err("offline = \"store\" needs reset_on = []: a reset loses it".to_owned());
@@ -441,6 +450,14 @@ mod tests {
             "mode = \"dedicated\" or \"spin\", not \"polled\"",
         );
         refused(|s| s.protocol.reset_after_h = 24, "no reset in mid-session");
+        refused(
+            |s| {
+                s.begin_string = BeginString::Fix44;
+                s.protocol.reset_at = Some(0);
+                s.protocol.reset_at_zone = "Europe/Londn".into();
+            },
+            "reset_at_zone: unknown time zone `Europe/Londn`; did you mean `Europe/London`?",
+        );
         refused(|s| s.queue.queue_expires_s = 60, "needs offline = \"queue\"");
         refused(|s| s.application.messages_max = 0, "application.messages_max");
         refused(|s| s.queue.slow_consumer_bytes = 16 << 20, "must be less than queued_bytes_max");

@@ -17,6 +17,7 @@ use crate::settings::dictionary_source::DictionarySource;
 use crate::settings::engine::EngineSettings;
 use crate::settings::events::EventSettings;
 use crate::settings::log::LogSettings;
+use crate::settings::other_engines;
 use crate::settings::proxy::ProxySettings;
 use crate::settings::secret;
 use crate::settings::session::{GROUPS, KeyLines, Places, SessionSettings};
@@ -44,8 +45,8 @@ pub(crate) fn load(path: &Path) -> Result<Settings, SettingsError> {
 }
 
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
-    if let Some(at) = quickfix_section(text) {
-        return Err(SettingsError::new(path, text, at, QUICKFIX.to_owned()));
+    if let Some(error) = of_another(path, text) {
+        return Err(error);
     }
     let (sources, errors) = Sources::read(path, text);
     let settings = match errors.into_iter().next() {
@@ -62,8 +63,8 @@ pub(crate) fn load_or_all(path: &Path) -> Result<Settings, Vec<SettingsError>> {
 }
 
 fn parse_or_all(path: &Path, text: &str) -> Result<Settings, Vec<SettingsError>> {
-    if let Some(at) = quickfix_section(text) {
-        return Err(vec![SettingsError::new(path, text, at, QUICKFIX.to_owned())]);
+    if let Some(error) = of_another(path, text) {
+        return Err(vec![error]);
     }
     let (sources, errors) = Sources::read(path, text);
     let mut errors = Errors(Some(errors));
@@ -265,7 +266,7 @@ impl<'t> File<'t> {
             self.error(offset_in(self.sources, n, place).unwrap_or(span.start), what)
         };
         resolve(&mut session, &self.aliases);
-        names(&session).map_err(|(key, what)| at(&[Step::Key(key)], what))?;
+        names(&session, &self.aliases).map_err(|(key, what)| at(&[Step::Key(key)], what))?;
         find_wrong(&session).map_err(|wrong| at(&wrong.path, wrong.what))?;
         session.places = Some(Arc::new(Places {
             files: Arc::clone(&self.sources.files),
@@ -368,7 +369,14 @@ fn missing(
         .or_else(|| throttles?.iter().find_map(|throttle| below(throttle, Throttle::KEYS)))
 }
 
-/// What is said of a file that another engine reads.
+/// The error, if the file is that of another engine.
+fn of_another(path: &Path, text: &str) -> Option<SettingsError> {
+    let quickfix = quickfix_section(text).map(|at| (at, QUICKFIX));
+    let found = quickfix.or_else(|| Some((0, other_engines::settings_of_another(text)?)));
+    found.map(|(at, what)| SettingsError::new(path, text, at, what.to_owned()))
+}
+
+/// What is said of a file that QuickFIX reads.
 const QUICKFIX: &str = "these are settings of QuickFIX; `transfix migrate FILE` writes ours from \
                         them, and Settings::from_quickfix reads them as they are";
 
@@ -450,9 +458,14 @@ fn resolve(session: &mut SessionSettings, aliases: &Aliases) {
 
 /// Looks for dictionaries that do not exist, which only the name of can be told wrong here: what a
 /// file holds is an error of the engine's start.
-fn names(session: &SessionSettings) -> Result<(), (&'static str, String)> {
+fn names(session: &SessionSettings, aliases: &Aliases) -> Result<(), (&'static str, String)> {
+    let listed: Vec<_> = aliases.keys().map(String::as_str).collect();
+    let listed = match &*listed {
+        [] => String::new(),
+        listed => format!("; [dictionaries] has {}", listed.join(", ")),
+    };
     let all = |source: &DictionarySource| {
-        source.check_name().map_err(|what| format!("{}: {what}", session.id()))
+        source.check_name().map_err(|what| format!("{}: {what}{listed}", session.id()))
     };
     let ValidationSettings { dictionary, session_dictionary, appl_versions, .. } =
         &session.validation;

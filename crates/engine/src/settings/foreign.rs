@@ -23,38 +23,71 @@ pub(crate) fn find(name: &str) -> Option<Foreign> {
     if let Some(Known { name: known, engines, ours, says }) = quickfix::known(name) {
         let ours = match ours {
             Some(key) => vec![key],
-            None => of_list("Q", known).map(|(_, ours)| ours).unwrap_or_default(),
+            None => of_list("Q", known).map(|line| line.ours).unwrap_or_default(),
         };
         return Some(Foreign { name: known, engines, ours, says });
     }
-    [("8", "Fix8"), ("A", "FIX Antenna")].into_iter().find_map(|(who, engine)| {
-        let (name, ours) = of_list(who, name)?;
-        Some(Foreign { name, engines: engine.to_owned(), ours, says: "" })
-    })
+    let found = ENGINES.iter().filter_map(|(who, engine)| Some((of_list(who, name)?, *engine)));
+    let mut found: Vec<_> = found.collect();
+    // A whole name counts more than the begin of one.
+    if found.iter().any(|(named, _)| !named.name.contains('<')) {
+        found.retain(|(named, _)| !named.name.contains('<'));
+    }
+    let Some((Named { name, ours, says }, _)) = found.first().cloned() else {
+        // `sessions.default.heartbeatInterval` is `heartbeatInterval` of all sessions.
+        let (head, rest) = name.split_once('.')?;
+        let (_, key) = rest.split_once('.')?;
+        let is_path = ["sessions", "session"].iter().any(|known| known.eq_ignore_ascii_case(head));
+        return if is_path { find(key) } else { None };
+    };
+    let engines: Vec<_> = found.iter().map(|(_, engine)| *engine).collect();
+    Some(Foreign { name, engines: engines.join(", "), ours, says })
 }
 
-/// The lines of the list: who, their keys, our keys.
-fn lines() -> impl Iterator<Item = [&'static str; 3]> {
+/// The engines whose keys are in the list, as a line says whose it is.
+const ENGINES: [(&str, &str); 3] =
+    [("8", "Fix8"), ("A", "FIX Antenna .NET Core and Java"), ("C", "FIX Antenna C++")];
+
+/// All names that `settings reference` finds, for the nearest to a wrong one.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let listed = lines().flat_map(|[_, theirs, ..]| theirs.split(", "));
+    quickfix::all_known().map(|known| known.name).chain(listed).filter(|name| !name.contains('<'))
+}
+
+/// The lines of the list: who, their keys, our keys, the difference.
+fn lines() -> impl Iterator<Item = [&'static str; 4]> {
     let lines = include_str!("foreign.txt").lines();
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| {
-        let mut cells = line.splitn(3, '|').map(str::trim);
+        let mut cells = line.splitn(4, '|').map(str::trim);
         let mut cell = || cells.next().unwrap_or_else(|| panic!("foreign.txt: `{line}`"));
-        [cell(), cell(), cell()]
+        let needed = [cell(), cell(), cell()];
+        let says = cells.next().unwrap_or_default();
+        let [who, theirs, ours] = needed;
+        [who, theirs, ours, says]
     })
 }
 
+/// A key of the list.
+#[derive(Clone)]
+struct Named {
+    name: &'static str,
+    ours: Vec<&'static str>,
+    says: &'static str,
+}
+
 /// A key of this engine with the keys of ours.
-fn of_list(who: &str, name: &str) -> Option<(&'static str, Vec<&'static str>)> {
-    lines().filter(|[of, ..]| *of == who).find_map(|[_, theirs, ours]| {
+fn of_list(who: &str, name: &str) -> Option<Named> {
+    lines().filter(|[of, ..]| *of == who).find_map(|[_, theirs, ours, says]| {
         let is_it = |one: &&str| match one.strip_suffix("<v>") {
             Some(stem) if *one != name => {
                 name.get(..stem.len()).is_some_and(|head| head.eq_ignore_ascii_case(stem))
             }
             _ => one.eq_ignore_ascii_case(name),
         };
-        let found = theirs.split(", ").find(is_it)?;
-        Some((found, ours.split(", ").collect()))
+        let name = theirs.split(", ").find(is_it)?;
+        let ours = if ours == "-" { Vec::new() } else { ours.split(", ").collect() };
+        Some(Named { name, ours, says })
     })
 }
 
@@ -65,8 +98,9 @@ mod tests {
 
     #[test]
     fn each_key_of_ours_that_is_named_is_there() {
-        for [_, theirs, ours] in lines() {
-            for key in ours.split(", ") {
+        for [_, theirs, ours, says] in lines() {
+            assert!(ours != "-" || !says.is_empty(), "{theirs} does not say why");
+            for key in ours.split(", ").filter(|key| *key != "-") {
                 let text = reference::text(Some(key));
                 assert!(text.is_ok_and(|text| !text.contains("is a key of")), "{theirs}: {key}");
             }
@@ -92,8 +126,13 @@ mod tests {
             ("SocketKeyStore", "QuickFIX/J", "\n  certificate ("),
             ("AppDataDictionary.FIX.4.4", "QuickFIX C++", "\n  appl_versions ("),
             ("login_retries", "Fix8", "\n  reconnect_attempts_max ("),
-            ("autoreconnectDelayInMs", "FIX Antenna", "\n  reconnect_interval_ms ("),
-            ("throttleChecking.D.threshold", "FIX Antenna", "\n  msg_type ("),
+            ("autoreconnectDelayInMs", "FIX Antenna .NET", "\n  reconnect_interval_ms ("),
+            ("throttleChecking.D.threshold", "FIX Antenna .NET", "\n  msg_type ("),
+            ("sessions.default.heartbeatInterval", "FIX Antenna .NET", "\n  heart_bt_int_s ("),
+            ("Session.Default.SocketOpPriority", "FIX Antenna C++", "\n  mode ("),
+            ("Session.Default.Validation.IsEnabled", "FIX Antenna C++", "\n  validate ("),
+            ("ForceSeqNumReset", "FIX Antenna .NET Core and Java, FIX", "\n  reset_on ("),
+            ("Log.Device", "FIX Antenna C++", "\n  file ("),
         ] {
             let text = reference::text(Some(name)).unwrap();
             assert!(text.contains(&format!("is a key of {engine}")), "{text}");
@@ -106,5 +145,35 @@ mod tests {
         // A key of ours comes first.
         assert!(!reference::text(Some("compress")).unwrap().contains("is a key of"));
         assert!(reference::text(Some("nosuchkeyatall")).unwrap_err().contains("no key or table"));
+    }
+
+    #[test]
+    fn a_wrong_name_leads_to_the_nearest_of_any_engine() {
+        for (wrong, expected) in [
+            ("heart_bt_int", "no key or table `heart_bt_int`; did you mean `heart_bt_int_s`?"),
+            ("SocketConectHost", "; did you mean `SocketConnectHost`?"),
+            ("heartbeatIntervall", "; did you mean `heartbeatInterval`?"),
+            ("logn_retries", "; did you mean `login_retries`?"),
+            ("AggressiveReceiveDela", "; did you mean `AggressiveReceiveDelay`?"),
+        ] {
+            let why = reference::text(Some(wrong)).unwrap_err();
+            assert!(why.contains(expected), "{why}");
+        }
+    }
+
+    #[test]
+    fn every_key_of_the_list_is_answered_for_by_its_name() {
+        let mut counts = std::collections::BTreeMap::new();
+        for [who, theirs, ..] in lines() {
+            for name in theirs.split(", ") {
+                *counts.entry(who).or_insert(0) += 1;
+                let name = name.replace("<v>", "x").replace("<n>", "1");
+                let answer = reference::text(Some(&name));
+                let said = answer.unwrap_or_else(|why| why);
+                assert!(!said.starts_with("no key or table"), "{name}: {said}");
+            }
+        }
+        counts.remove("Q");
+        assert_eq!(counts, [("8", 83), ("A", 163), ("C", 110)].into());
     }
 }

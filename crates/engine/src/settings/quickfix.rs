@@ -23,10 +23,12 @@
 //! ```
 //!
 //! Invariants: no key of the file is without a [`Finding`]; what is written is what
-//! [`Settings::parse`] takes.
+//! [`Settings::parse`] takes, but for values that the operator has to decide: these it refuses, so
+//! that no session starts with other hours than it had.
 
 use crate::settings::text_file;
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -43,9 +45,12 @@ mod sockets;
 mod table;
 mod tls;
 mod values;
+mod zones;
 
 use crate::settings::Settings;
 use crate::settings::file::SettingsError;
+use crate::settings::other_engines;
+use keys::Variables;
 use table::Row;
 
 /// An engine of the QuickFIX family.
@@ -141,21 +146,43 @@ pub struct Finding {
     pub becomes: String,
     /// The difference, the reason or the danger; may be empty.
     pub says: String,
+    /// Of a line of `[DEFAULT]` in a file of several sessions: those that it is about, such as
+    /// `all 3 sessions` or `FIX.4.4:DESK->VENUE`; otherwise empty.
+    pub whose: String,
+    /// The sessions, before their names are put together.
+    sessions: Vec<String>,
 }
 
 impl Finding {
     fn of_line(line: usize, fate: Fate, says: &str) -> Self {
-        let (key, value, becomes) = Default::default();
-        Self { line, key, value, fate, becomes, says: says.to_owned() }
+        let (key, value, becomes, whose) = Default::default();
+        let (says, sessions) = (says.to_owned(), Vec::new());
+        Self { line, key, value, fate, becomes, says, whose, sessions }
     }
 
     fn of(entry: &read::Entry, fate: Fate, becomes: &str, says: &str) -> Self {
-        let value = if is_secret(&entry.key) { "***".to_owned() } else { entry.value.clone() };
+        let value = if is_secret(&entry.key) { "***".to_owned() } else { entry.shown.clone() };
         let becomes = if is_secret(&entry.key) { keys::without_value(becomes) } else { becomes };
-        let (key, becomes) = (entry.key.clone(), becomes.to_owned());
-        Self { line: entry.line, key, value, fate, becomes, says: says.to_owned() }
+        let named = |text| Variables::Named.put(text);
+        let (key, becomes) = (entry.key.clone(), named(becomes));
+        Self { key, value, becomes, ..Self::of_line(entry.line, fate, &named(says)) }
+    }
+
+    /// Puts together the names of its sessions, of all these in the file.
+    fn name_sessions(&mut self, all: usize) {
+        let names = std::mem::take(&mut self.sessions);
+        let more = names.len().saturating_sub(NAMED_MAX);
+        self.whose = match (names.len(), all) {
+            (0, _) | (_, 0 | 1) => String::new(),
+            (n, _) if n == all => format!("all {all} sessions"),
+            _ if more > 0 => format!("{} and {more} more", names[..NAMED_MAX].join(", ")),
+            _ => names.join(", "),
+        };
     }
 }
+
+/// So many sessions are named in a line.
+const NAMED_MAX: usize = 3;
 
 /// Parts of the names of keys whose values may hold a password.
 const SECRET: [&str; 7] = [
@@ -185,6 +212,9 @@ impl fmt::Display for Finding {
         if !self.says.is_empty() {
             write!(f, ": {}", self.says)?;
         }
+        if !self.whose.is_empty() {
+            write!(f, " [{}]", self.whose)?;
+        }
         Ok(())
     }
 }
@@ -209,6 +239,8 @@ pub struct Overlay {
     pub path: PathBuf,
     /// Its text.
     pub text: String,
+    /// The dictionary that it stands for, and the standard one that it is laid over.
+    of: (PathBuf, &'static str),
 }
 
 /// What is said of a file that needs no migration.
@@ -230,8 +262,11 @@ pub struct Migration {
     /// The keys that told the dialect; `None` if the caller named it.
     telling: Option<Vec<&'static str>>,
     findings: Vec<Finding>,
-    /// Keys and values of each session, as they are written.
-    sessions: Vec<Vec<(String, String)>>,
+    /// Sections that hold for all sessions.
+    sections: Vec<keys::Section>,
+    /// Those of the sessions; without a heading, what stands in place of one that is not carried
+    /// over.
+    sessions: Vec<keys::Section>,
     stores: Vec<ForeignStore>,
     overlays: Vec<Overlay>,
 }
@@ -240,7 +275,8 @@ impl Migration {
     /// Reads a `.cfg` file. Without a dialect the one is taken that knows most of the keys.
     ///
     /// # Errors
-    /// If the file cannot be read, or none of its sessions can be carried over.
+    /// If the file cannot be read, or is none of QuickFIX. One of which no session can be carried
+    /// over is no error here, as its report is wanted: see [`is_empty`](Self::is_empty).
     pub fn read(path: impl AsRef<Path>, dialect: Option<Dialect>) -> Result<Self, SettingsError> {
         let path = path.as_ref();
         let bytes =
@@ -289,40 +325,91 @@ impl Migration {
         if is_ours(&text) {
             return Err(SettingsError::at_line(path, 0, OURS.to_owned()));
         }
+        if let Some(what) = other_engines::settings_of_another(&text) {
+            return Err(SettingsError::at_line(path, 0, what.to_owned()));
+        }
         let (guessed, telling) = read::guess(&text);
         let telling = dialect.is_none().then_some(telling);
         let dialect = dialect.unwrap_or(guessed);
-        let cfg = read::read(&text, dialect, &mut findings);
-        let (sessions, stores) = (Vec::new(), Vec::new());
-        let path = path.to_owned();
-        let overlays_in = overlays;
-        let overlays = Vec::new();
-        let mut all = Self { path, dialect, telling, findings, sessions, stores, overlays };
-        carry_over::all(&cfg, overlays_in, &mut all);
-        all.sort_findings();
-        if all.sessions.is_empty() {
-            let worst = all.findings.iter().find(|f| f.fate == Fate::NotCarriedOver);
-            let (line, why) = match worst {
-                Some(finding) => (finding.line, format!("; {finding}")),
-                None => (0, String::new()),
-            };
-            let what = format!("no [SESSION] of {dialect} that can be carried over{why}");
-            return Err(SettingsError::at_line(&all.path, line, what));
+        let mut all = Self::carried_over(path, &text, dialect, (findings, overlays));
+        all.telling = telling;
+        if all.is_empty() {
+            all.tell_of_other_dialects(&text);
         }
         Ok(all)
     }
 
-    /// By line, each once.
-    fn sort_findings(&mut self) {
-        let mut seen = HashSet::new();
-        self.findings.retain(|finding| {
-            let Finding { line, key, becomes, says, .. } = finding;
+    /// What becomes of the text if it is read as that dialect reads it.
+    fn carried_over(
+        path: &Path,
+        text: &str,
+        dialect: Dialect,
+        (mut findings, overlays_in): (Vec<Finding>, Option<&Path>),
+    ) -> Self {
+        let cfg = read::read(text, dialect, &mut findings);
+        let mut all = Self {
+            path: path.to_owned(),
+            dialect,
+            telling: None,
+            findings,
+            sections: Vec::new(),
+            sessions: Vec::new(),
+            stores: Vec::new(),
+            overlays: Vec::new(),
+        };
+        carry_over::all(&cfg, overlays_in, &mut all);
+        all.sort_findings(cfg.sessions.len());
+        all
+    }
+
+    /// Says how else the file could be read, if an engine that sees as much of it finds sessions.
+    fn tell_of_other_dialects(&mut self, text: &str) {
+        let own = read::sees(text, self.dialect);
+        let others = Dialect::ALL.into_iter().filter(|dialect| *dialect != self.dialect);
+        let mut others = others.filter(|dialect| read::sees(text, *dialect) >= own);
+        let other = others.find(|dialect| {
+            let other = Self::carried_over(&self.path, text, *dialect, (Vec::new(), None));
+            !other.is_empty()
+        });
+        if let Some(dialect) = other {
+            let says = format!("read as a file of {dialect} it has sessions: name that dialect");
+            let last = text.lines().count().max(1);
+            self.findings.push(Finding::of_line(last, Fate::NotCarriedOver, &says));
+        }
+    }
+
+    /// Whether no session can be carried over: the report says why.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sessions.iter().all(|(heading, _)| heading.is_empty())
+    }
+
+    /// By line, each once, with the sessions that it is about.
+    fn sort_findings(&mut self, sessions: usize) {
+        let mut places = HashMap::new();
+        let mut all: Vec<Finding> = Vec::new();
+        for mut finding in self.findings.drain(..) {
+            let Finding { line, key, becomes, says, fate, .. } = &finding;
             // What the file does not say holds for all sessions: once is enough.
             let is_of_all = key.is_empty() && !becomes.is_empty();
             let line = (!is_of_all).then_some(*line);
-            seen.insert((line, key.clone(), becomes.clone(), says.clone()))
-        });
-        self.findings.sort_by_key(|finding| finding.line);
+            let what = (line, key.clone(), becomes.clone(), says.clone(), *fate as u8);
+            match places.entry(what) {
+                Entry::Occupied(place) => {
+                    let known: &mut Finding = &mut all[*place.get()];
+                    // The same may be said of a session twice.
+                    finding.sessions.retain(|one| known.sessions.last() != Some(one));
+                    known.sessions.append(&mut finding.sessions);
+                }
+                Entry::Vacant(place) => {
+                    place.insert(all.len());
+                    all.push(finding);
+                }
+            }
+        }
+        all.iter_mut().for_each(|finding| finding.name_sessions(sessions));
+        all.sort_by_key(|finding| finding.line);
+        self.findings = all;
     }
 
     /// The engine whose file it is.
@@ -360,16 +447,33 @@ impl Migration {
     /// [`toml`](Self::toml), and the name of the file with `, migrated` behind it.
     ///
     /// # Errors
-    /// If a password or a dictionary is no longer where it was.
+    /// If no session could be carried over, or the operator has to decide something first, such as
+    /// a time zone that nobody knows; if a variable of the environment is not set, or a password or
+    /// a dictionary is no longer where it was.
     pub fn settings(&self) -> Result<Settings, SettingsError> {
+        if self.is_empty() {
+            return Err(self.no_session());
+        }
         // Lines in its errors are those of the text, not of the `.cfg` file.
         Settings::parse(&format!("{}, migrated", self.path.display()), &self.toml())
     }
 
-    /// The settings as the text of a file: what all sessions have in common stands in `[defaults]`.
+    fn no_session(&self) -> SettingsError {
+        let worst = self.findings.iter().find(|finding| finding.fate == Fate::NotCarriedOver);
+        let (line, why) = match worst {
+            Some(finding) => (finding.line, format!("; {finding}")),
+            None => (0, String::new()),
+        };
+        let what = format!("no [SESSION] of {} that can be carried over{why}", self.dialect);
+        SettingsError::at_line(&self.path, line, what)
+    }
+
+    /// The settings as the text of a file: what all sessions have in common stands in `[defaults]`,
+    /// and what was dropped is a comment in its place.
     #[must_use]
     pub fn toml(&self) -> String {
-        keys::file(&self.path, self.dialect, &self.sessions)
+        let from = (&*self.path, self.dialect);
+        keys::file(from, &self.sections, &self.sessions, Variables::Named)
     }
 
     /// The findings as text, a line each, with file and line, and a line that counts them.
@@ -420,7 +524,6 @@ pub(crate) fn known(name: &str) -> Option<Known> {
 }
 
 /// All keys.
-#[cfg(test)]
 pub(crate) fn all_known() -> impl Iterator<Item = Known> {
     table::rows().map(|row| Known::of(&row))
 }
@@ -442,7 +545,7 @@ impl Settings {
     /// ```
     ///
     /// # Errors
-    /// If the file cannot be read, or none of its sessions can be carried over.
+    /// As those of [`Migration::read`] and [`Migration::settings`].
     pub fn from_quickfix(
         path: impl AsRef<Path>,
         dialect: Option<Dialect>,

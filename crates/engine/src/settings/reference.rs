@@ -123,8 +123,14 @@ pub(crate) fn text(of: Option<&str>) -> Result<String, String> {
         }
         let keys = TABLES.iter().flat_map(|table| table.keys).map(|key| key.name);
         let names: Vec<_> = TABLES.iter().map(|table| bare(table.name)).collect();
-        let all = keys.chain(names.iter().map(String::as_str));
-        return Err(format!("no key or table `{of}`{}", nearest(of, all)));
+        let ours: Vec<&str> = keys.chain(names.iter().map(String::as_str)).collect();
+        let mut all = ours.clone();
+        foreign::names().for_each(|name| all.push(name));
+        // Of equally near ones ours.
+        let near = transfix_dictionary::nearest(of, all);
+        let near = near.map(|near| format!("; did you mean `{near}`?"));
+        let near = near.unwrap_or_else(|| nearest(of, ours.into_iter()));
+        return Err(format!("no key or table `{of}`{near}"));
     }
     Ok(text)
 }
@@ -194,7 +200,7 @@ fn one(text: &mut String, table: &Table, key: &Key) {
 /// Characters of a line of the reference, without its indent.
 const LINE_CHARS: usize = 90;
 
-fn wrapped(text: &str, max: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, max: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().filter(|line| line.chars().count() + word.len() < max);

@@ -8,7 +8,7 @@ use transfix_session::{
     SessionId, SubIds, TimingConfig, settings_table,
 };
 
-use crate::schedule::ScheduleSettings;
+use crate::schedule::{ScheduleSettings, offsets_of};
 use crate::settings::application::ApplicationSettings;
 use crate::settings::failover::FailoverSettings;
 use crate::settings::log::LogSettings;
@@ -211,7 +211,13 @@ impl SessionSettings {
         self.places.as_ref().map(place).unwrap_or_default()
     }
 
-    /// The same for a key of `[engine]`.
+    /// Whether the session says the key itself: not `[defaults]`, nor a program.
+    pub(crate) fn has_own(&self, key: &str) -> bool {
+        let own = self.places.as_ref().map(|places| &places.session);
+        own.is_some_and(|own| own.iter().any(|(name, _)| *name == key))
+    }
+
+    /// As [`place`](Self::place), for a key of `[engine]`.
     pub(crate) fn engine_place(&self, key: &str) -> String {
         let place = |places: &Arc<Places>| places.place(&[&places.engine], key);
         self.places.as_ref().map(place).unwrap_or_default()
@@ -260,6 +266,7 @@ impl SessionSettings {
             numbers: self.numbers,
             resend: self.resend,
             timing: self.timing,
+            reset_at_offsets: offsets_of(&self.protocol.reset_at_zone),
         }
     }
 }

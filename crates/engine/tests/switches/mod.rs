@@ -31,7 +31,7 @@ mod templates;
 mod told;
 mod too_long;
 mod turns;
-mod wire;
+pub(crate) mod wire;
 
 use std::net::SocketAddr;
 use std::time::Duration;

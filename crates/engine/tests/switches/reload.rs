@@ -52,6 +52,7 @@ fn examples(key: &str, files: &Files) -> Vec<Value> {
         "cpu" | "log_cpu" => "0",
         "cpus" | "helper_cpus" => "[0]",
         "dscp" => "10",
+        "reset_at_zone" => "'Europe/London'",
         "zone" => "'Europe/London'",
         "days" => "'mon-sun'",
         "from" => "'00:02'",

@@ -19,10 +19,14 @@ settings_table! {
         /// When numbers start again at 1: a list of `logon`, `logout`, `disconnect`, `error`. By
         /// default only if the counterparty asks with ResetSeqNumFlag(141).
         pub reset_on: ResetPolicy = ResetPolicy::NEVER,
-        /// Time of day in UTC, `HH:MM:SS`, at which a session that is logged on resets the numbers
-        /// by a Logon(A) with ResetSeqNumFlag(141)=Y; from FIX 4.1 on.
+        /// Time of day, `HH:MM:SS`, at which a session that is logged on resets the numbers by a
+        /// Logon(A) with ResetSeqNumFlag(141)=Y; from FIX 4.1 on. In UTC, or in the zone of
+        /// `reset_at_zone`.
         #[serde(deserialize_with = "second_of_day")]
         pub reset_at: Option<u32> = None,
+        /// Time zone of `reset_at`: an IANA name such as `America/New_York`, or a distance from UTC
+        /// such as `+02:00`. By default UTC.
+        pub reset_at_zone: String = String::new(),
         /// Hours after each logon at which it does so; 0 for never.
         #[most(8_784)]
         pub reset_after_h: u32 = 0,

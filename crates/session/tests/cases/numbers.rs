@@ -119,6 +119,18 @@ fn resets_by_the_clock() {
     assert_eq!(resets_after(|c| c.protocol.reset_after_h = 24), Some(24 * 3_600));
     assert_eq!(resets_after(|c| c.protocol.reset_at = Some(17 * 3_600)), Some(5 * 3_600));
     assert_eq!(resets_after(|c| c.protocol.reset_at = Some(11 * 3_600)), Some(23 * 3_600));
+    // Two hours ahead of UTC, and five hours behind until half an hour after the logon.
+    let at = |hour: u32, offsets: &[(i64, i32)]| {
+        resets_after(|c| {
+            (c.protocol.reset_at, c.reset_at_offsets) = (Some(hour * 3_600), offsets.to_vec());
+        })
+    };
+    assert_eq!(at(17, &[(i64::MIN, 7_200)]), Some(3 * 3_600));
+    assert_eq!(at(14, &[(i64::MIN, 7_200)]), Some(24 * 3_600));
+    assert_eq!(at(15, &[(i64::MIN, 7_200)]), Some(3_600));
+    let changes_s = World::active(BeginString::Fix44).now.utc.0 / 1_000_000_000 + 1_800;
+    let summer = [(i64::MIN, -5 * 3_600), (changes_s, -4 * 3_600)];
+    assert_eq!(at(9, &summer), Some(3_600));
     let both = resets_after(|c| {
         c.protocol.reset_after_h = 2;
         c.protocol.reset_at = Some(17 * 3_600);

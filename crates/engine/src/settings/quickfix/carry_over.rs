@@ -5,45 +5,54 @@ use std::path::Path;
 
 use transfix_session::{BeginString, SessionId};
 
-use super::keys::{list, quoted};
+use super::keys::{self, Line, Section, Variables, list, quoted};
 use super::read::Cfg;
-use super::session::{Session, Told, is_credential};
+use super::session::{Parts, Session, Told, is_credential};
 use super::table::{Rule, find, find_in_any_case};
 use super::values::written;
 use super::{
     Dialect, Fate, Finding, ForeignStore, Migration, data_dictionary, destinations, schedule, tls,
+    zones,
 };
 use crate::settings::{SessionSettings, Settings};
 
 /// Carries over all sessions of a file.
 pub(super) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
-    let mut ids: Vec<(SessionId, usize)> = Vec::new();
+    // Of each its line, and its place among those that are written.
+    let mut ids: Vec<(SessionId, usize, usize)> = Vec::new();
     let (mut known, mut stores_known) = (HashSet::new(), HashSet::new());
     let mut told = Told::default();
     for section in &cfg.sessions {
         let mut session = Session::new(cfg, section, all, overlays_in);
         session.tell_of_unknown();
         let settings = session.carry_over();
+        // In place of a session that is given up stands the reason alone.
+        let why = session.toml.last().cloned();
+        session.tell_of_variables();
         session.tell_of_the_rest(&mut told);
-        let (toml, overlays, store) = session.into_parts();
-        let Some(settings) = settings else { continue };
+        let Parts { toml, sections, overlays, store } = session.into_parts();
+        let Some(settings) = settings else {
+            all.sessions.push(("", why.into_iter().collect()));
+            continue;
+        };
         let id = settings.id();
         let is_known = !known.insert(id.clone());
-        let place = is_known.then(|| ids.iter().position(|(other, _)| *other == id)).flatten();
+        let place = is_known.then(|| ids.iter().position(|(other, ..)| *other == id)).flatten();
         if let Some(place) = place {
             let line = ids[place].1;
             if all.dialect != Dialect::Java {
                 let says = format!("session {id} is there twice: line {line} has it too");
                 all.findings.push(Finding::of_line(section.line, Fate::NotCarriedOver, &says));
+                all.sessions.push(dropped(section.line, says));
                 continue;
             }
             let last = section.line;
             let says = format!("session {id} is there twice: QuickFIX/J takes that of line {last}");
             all.findings.push(Finding::of_line(line, Fate::Dangerous, &says));
-            ids.remove(place);
-            all.sessions.remove(place);
+            let (_, _, place) = ids.remove(place);
+            all.sessions[place] = dropped(line, says);
         }
-        ids.push((id, section.line));
+        ids.push((id, section.line, all.sessions.len()));
         let store = store.map(|(dir, session)| {
             let to = settings.store_path();
             ForeignStore { dir, session, to }
@@ -58,7 +67,10 @@ pub(super) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
                 all.overlays.push(overlay);
             }
         }
-        all.sessions.push(toml);
+        for (heading, lines) in sections {
+            add_section(&mut all.sections, heading, lines);
+        }
+        all.sessions.push(("[[session]]", toml));
     }
     told.add(&all.findings);
     for entry in cfg.defaults.iter().filter(|entry| !told.has(entry)) {
@@ -66,6 +78,22 @@ pub(super) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
         all.findings.push(Finding::of(entry, Fate::Ignored, "", says));
     }
 }
+
+/// What stands in place of a session.
+fn dropped(line: usize, says: String) -> Section {
+    ("", vec![Line::Dropped(format!("[SESSION] (line {line})"), says)])
+}
+
+/// Adds the keys of a section that the sessions before have not written.
+fn add_section(sections: &mut Vec<Section>, heading: &'static str, lines: Vec<Line>) {
+    if sections.iter().all(|(known, _)| *known != heading) {
+        sections.push((heading, lines));
+    }
+}
+
+/// What is said of a store in PostgreSQL.
+const IN_POSTGRES: &str = "the package transfix-stores keeps stores in PostgreSQL, with a table of \
+                           its own";
 
 /// Keys that a session cannot do without.
 const NEEDED: [&str; 5] = ["role", "begin_string", "sender_comp_id", "target_comp_id", "address"];
@@ -81,6 +109,8 @@ impl Session<'_> {
         }
         self.allow_from();
         self.sockets();
+        self.reconnect();
+        self.admin();
         destinations::carry_over(self);
         tls::carry_over(self);
         self.checks();
@@ -108,35 +138,50 @@ impl Session<'_> {
                 self.parsed(&others).map_or_else(|other| other != error, |_| true)
             };
             // Without its TLS no session goes on: it would be open on the line.
-            let is_needed = |key: &str| NEEDED.contains(&key) || key.starts_with("tls.");
-            let optional = (0..self.toml.len()).filter(|n| !is_needed(&self.toml[*n].0));
-            let Some(place) = optional.into_iter().find(is_it) else {
+            let is_optional = |line: &Line| match line {
+                Line::Key(key, _) => !NEEDED.contains(&&**key) && !key.starts_with("tls."),
+                _ => false,
+            };
+            let optional = (0..self.toml.len()).filter(|n| is_optional(&self.toml[*n]));
+            let place = optional.into_iter().find(is_it);
+            let key = place.map(|place| (place, self.toml[place].clone()));
+            let Some((place, Line::Key(key, value))) = key else {
                 let says = format!("the session: our settings do not take it: {error}");
                 self.tell_of_session(Fate::NotCarriedOver, "", &says);
                 return None;
             };
-            let (key, value) = self.toml.remove(place);
-            // Without it everybody may connect.
-            let opens_door = key == "allow_from";
-            let fate = if opens_door { Fate::Dangerous } else { Fate::NotCarriedOver };
-            let becomes = format!("{key} = {value}");
-            let told = self.findings.iter_mut().filter(|finding| finding.becomes == becomes);
-            let mut is_told = false;
-            for finding in told {
-                (finding.fate, is_told) = (fate, true);
-                error.clone_into(&mut finding.says);
-            }
-            if !is_told {
-                let says = format!("`{key}` is left out: {error}");
-                self.tell_of_session(fate, "", &says);
-            }
+            self.leave_out(place, (&key, &value), &error);
         }
     }
 
-    /// The only session of a file with these keys. An overlay is not written yet, but only its name
-    /// is looked at.
-    fn parsed(&self, toml: &[(String, String)]) -> Result<SessionSettings, String> {
-        let text = super::keys::file(&self.path, self.dialect, &[toml.to_vec()]);
+    /// Leaves out a key that our settings do not take, and says so.
+    fn leave_out(&mut self, place: usize, (key, value): (&str, &str), error: &str) {
+        // Without it everybody may connect.
+        let opens_door = key == "allow_from";
+        let fate = if opens_door { Fate::Dangerous } else { Fate::NotCarriedOver };
+        let becomes = Variables::Named.put(&format!("{key} = {value}"));
+        let mut theirs = Vec::new();
+        for finding in self.findings_of(&becomes) {
+            finding.fate = fate;
+            error.clone_into(&mut finding.says);
+            theirs.push(format!("{}={} (line {})", finding.key, finding.value, finding.line));
+        }
+        self.toml[place] = match theirs.is_empty() {
+            true => Line::Dropped(format!("`{key}`"), error.to_owned()),
+            false => Line::Dropped(theirs.join(", "), error.to_owned()),
+        };
+        if theirs.is_empty() {
+            let line = self.line;
+            self.note(Finding::of_line(line, fate, &format!("`{key}` is left out: {error}")));
+        }
+    }
+
+    /// The only session of a file with these keys, without those that are undecided. An overlay is
+    /// not written yet, but only its name is looked at.
+    fn parsed(&self, toml: &[Line]) -> Result<SessionSettings, String> {
+        let keys = toml.iter().filter(|line| matches!(line, Line::Key(..))).cloned().collect();
+        let (from, session) = ((&*self.path, self.dialect), ("[[session]]", keys));
+        let text = keys::file(from, &[], &[session], Variables::WithDefault);
         let settings = Settings::parse(&self.path.display().to_string(), &text);
         let mut settings = settings.map_err(|error| error.message().to_owned())?;
         settings.sessions.pop().ok_or_else(|| "no session".to_owned())
@@ -150,7 +195,7 @@ impl Session<'_> {
             (Some(role), _) => {
                 return Err(format!("ConnectionType is initiator or acceptor, not `{role}`"));
             }
-            (None, _) => return Err("ConnectionType is missing".to_owned()),
+            (None, _) => return Err(self.missing("ConnectionType")),
         };
         self.becomes("ConnectionType", "role", quoted(role));
         let begin_string = self.required("BeginString")?;
@@ -168,7 +213,8 @@ impl Session<'_> {
         let target = self.required("TargetCompID")?;
         self.becomes("TargetCompID", "target_comp_id", quoted(target));
         if target == "*" {
-            let says = "a template: the program lets counterparties in by `EngineBuilder::admit`";
+            let says = "a template: `transfix run` lets counterparties in, and a program by \
+                        `EngineBuilder::admit`";
             self.tell("AcceptorTemplate", Fate::Mapped, "target_comp_id = \"*\"", says);
             self.tell("DynamicSession", Fate::Ignored, "", "a template is one by its name");
         } else {
@@ -202,32 +248,33 @@ impl Session<'_> {
 
     /// The keys that stand alone.
     fn simple_keys(&mut self) {
+        let in_postgres = self.is_in_postgres();
         for entry in self.entries.clone() {
             let Some(row) = find(&entry.key, self.dialect) else { continue };
             if !row.is_known_to(self.dialect) || row.rule == Rule::With {
                 continue;
             }
-            if self.is_elsewhere(entry) {
-                continue;
-            }
             if row.rule == Rule::Tls && !self.has_tls() {
                 let says = "TLS is not switched on";
-                self.findings.push(Finding::of(entry, Fate::Ignored, "", says));
+                self.find(Finding::of(entry, Fate::Ignored, "", says));
                 continue;
             }
             let is_old = matches!(self.value("BeginString"), Some("FIX.4.0" | "FIX.4.1"));
             if is_old && matches!(row.rule, Rule::Word("precision", _)) {
                 let says = "up to FIX 4.1 times have seconds, there and here";
-                self.findings.push(Finding::of(entry, Fate::Ignored, "", says));
+                self.find(Finding::of(entry, Fate::Ignored, "", says));
                 continue;
             }
             let written = written(row.rule, &entry.value);
-            let (fate, says) = row.fate(&entry.value);
+            let (fate, mut says) = row.fate(&entry.value);
+            if in_postgres && row.is_of_database() {
+                says = IN_POSTGRES;
+            }
             match written {
-                Err(why) => {
-                    self.findings.push(Finding::of(entry, Fate::NotCarriedOver, "", &why));
-                }
-                Ok(None) => self.findings.push(Finding::of(entry, fate, "", says)),
+                // Told with the other properties of Java.
+                Err(_) if !entry.variables.is_empty() => {}
+                Err(why) => self.find(Finding::of(entry, Fate::NotCarriedOver, "", &why)),
+                Ok(None) => self.find(Finding::of(entry, fate, "", says)),
                 Ok(Some((key, value))) => {
                     let value = match row.rule {
                         Rule::Reset(word) => self.reset_words(word),
@@ -235,10 +282,18 @@ impl Session<'_> {
                     };
                     self.set(key, value.clone());
                     let becomes = format!("{key} = {value}");
-                    self.findings.push(Finding::of(entry, fate, &becomes, says));
+                    self.find(Finding::of(entry, fate, &becomes, says));
                 }
             }
         }
+    }
+
+    /// Whether the store lies in PostgreSQL, by keys that are for any database.
+    fn is_in_postgres(&self) -> bool {
+        let keys = ["JdbcURL", "JdbcDriver", "SQLStoreDriver", "SQLStoreDataSourceName"];
+        let names = ["postgres", "pgx"];
+        let mut values = keys.iter().filter_map(|key| self.value(key));
+        values.any(|value| names.iter().any(|name| value.to_lowercase().contains(name)))
     }
 
     /// Whether the file switches TLS on, as far as a file does: in C++ a program does, by its
@@ -293,12 +348,25 @@ impl Session<'_> {
 
     fn reset_at(&mut self) {
         const KEY: &str = "ResetSeqTime";
-        match (self.value(KEY), self.value("TimeZone")) {
-            (None, _) => {}
-            (Some(time), None | Some("UTC")) => self.becomes(KEY, "reset_at", quoted(time)),
-            (Some(_), Some(zone)) => {
-                let says = format!("a time in {zone}: `reset_at` is in UTC, without summer time");
+        let Some(time) = self.value(KEY) else { return };
+        let name = self.value("TimeZone").unwrap_or("UTC");
+        match zones::ours(name).filter(|_| name != "Local") {
+            Some(zone) if zone == "UTC" => self.becomes(KEY, "reset_at", quoted(time)),
+            Some(zone) => {
+                let (time, zone) = (quoted(time), quoted(&zone));
+                let becomes = format!("reset_at = {time}, reset_at_zone = {zone}");
+                self.set("reset_at", time);
+                self.set("reset_at_zone", zone);
+                self.tell(KEY, Fate::Honoured, &becomes, "");
+            }
+            None => {
+                let says = format!(
+                    "a time in the zone {name}, which is not known here; the engine does not start \
+                     until `reset_at_zone` is put right"
+                );
                 self.tell(KEY, Fate::NotCarriedOver, "", &says);
+                self.set_undecided("reset_at", quoted(time));
+                self.set_undecided("reset_at_zone", quoted("?"));
             }
         }
     }
@@ -311,7 +379,7 @@ impl Session<'_> {
         for entry in self.beginning_with("LogonTag") {
             let is_known =
                 self.dialect == Dialect::Java && find(&entry.key, self.dialect).is_some();
-            if !is_known || self.is_elsewhere(entry) {
+            if !is_known {
                 continue;
             }
             let (tag, value) = entry.value.split_once('=').unwrap_or((&entry.value, ""));

@@ -1,5 +1,6 @@
 //! The keys that name dictionaries.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::dictionary::{self, Compared};
@@ -173,11 +174,11 @@ fn one(
         match (compared.differences.len(), compared.overlay, session.overlays_in) {
             (0, ..) => (Fate::Honoured, quoted(base), "the same as the standard's".to_owned()),
             (_, Some(text), Some(dir)) => {
-                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-                let path = dir.join(format!("{stem}.overlay.xml"));
+                let of = (fs::canonicalize(&path).unwrap_or(path), base);
+                let path = overlay_path(session, dir, &of);
                 let overlay = quoted(&path.display().to_string());
                 let value = format!("{{ base = {}, overlays = [{overlay}] }}", quoted(base));
-                session.overlays.push(Overlay { path, text });
+                session.overlays.push(Overlay { path, text, of });
                 (Fate::Mapped, value, shown(&compared.differences))
             }
             (..) => (
@@ -188,6 +189,26 @@ fn one(
         };
     session.tell(key, fate, &format!("{} = {value}", ours(key)), &says);
     Some(value)
+}
+
+/// Where the overlay for this dictionary is written: each dictionary has one of its own. Those that
+/// are called alike are told apart by their folders, `b2-FIX44.overlay.xml`.
+fn overlay_path(session: &Session<'_>, dir: &Path, of: &(PathBuf, &'static str)) -> PathBuf {
+    let known = || session.overlays_known.iter().chain(&session.overlays);
+    if let Some(overlay) = known().find(|overlay| overlay.of == *of) {
+        return overlay.path.clone();
+    }
+    let mut name = of.0.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let folders = of.0.ancestors().skip(1).filter_map(Path::file_name);
+    let mut folders = folders.map(|folder| folder.to_string_lossy());
+    loop {
+        let path = dir.join(format!("{name}.overlay.xml"));
+        if known().all(|overlay| overlay.path != path) {
+            return path;
+        }
+        let folder = folders.next().unwrap_or_else(|| of.1.into());
+        name = format!("{folder}-{name}");
+    }
 }
 
 /// The key of ours.

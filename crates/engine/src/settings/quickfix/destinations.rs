@@ -1,6 +1,6 @@
 //! Where an initiator connects to beside its first address, and through whom.
 
-use super::keys::{list, quoted};
+use super::keys::{list, quoted, variable_number};
 use super::session::Session;
 use super::{Dialect, Fate};
 
@@ -38,6 +38,8 @@ fn failover(session: &mut Session<'_>) {
             (format!("SocketConnectHost{n}"), format!("SocketConnectPort{n}"));
         match (session.value(&host_key), session.value(&port_key)) {
             (Some(host), Some(port)) if !is_over => {
+                let variable = variable_number(port);
+                let port = variable.as_deref().unwrap_or(port);
                 let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
                 addresses.push(format!("{host}:{port}"));
                 for key in [host_key, port_key] {
@@ -106,6 +108,8 @@ fn proxy(session: &mut Session<'_>) {
     };
     session.becomes(kind, "proxy.kind", quoted(word));
     session.tell(version, Fate::Honoured, "proxy.kind", "");
+    let variable = variable_number(number);
+    let number = variable.as_deref().unwrap_or(number);
     session.set("proxy.address", quoted(&format!("{at}:{number}")));
     for key in [host, port] {
         session.tell(key, Fate::Honoured, "proxy.address", "");

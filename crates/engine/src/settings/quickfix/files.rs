@@ -21,7 +21,10 @@ impl Session<'_> {
         self.set("store_dir", quoted(dir));
         let becomes = format!("store_dir = {}", quoted(dir));
         self.tell("FileStorePath", fate, &becomes, says);
-        self.store = Some((PathBuf::from(dir), self.file_name()));
+        // Where a property of Java leads nobody knows here.
+        if self.entry("FileStorePath").is_some_and(|entry| entry.variables.is_empty()) {
+            self.store = Some((PathBuf::from(dir), self.file_name()));
+        }
         if self.dialect == Dialect::Go && !self.has("FileStoreSync") {
             self.set("durability", quoted("power"));
             let says = "FileStoreSync is Y in QuickFIX/Go if it is not there";
@@ -58,7 +61,10 @@ impl Session<'_> {
             let row = find("FileLogPath", self.dialect);
             let (fate, says) = row.map_or((Fate::Mapped, ""), |row| row.fate(dir));
             self.set("log.dir", quoted(dir));
-            self.tell("FileLogPath", fate, &format!("log.dir = {}", quoted(dir)), says);
+            let events = quoted(&format!("{}/events.log", dir.trim_end_matches('/')));
+            let becomes = format!("log.dir = {}, [events] file = {events}", quoted(dir));
+            self.set_in("[events]", "file", events);
+            self.tell("FileLogPath", fate, &becomes, says);
         }
         let Some(tags) = self.value("RedactFieldsInLogs") else { return };
         let tags: Result<Vec<u32>, _> = tags.split(',').map(|tag| tag.trim().parse()).collect();

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Dialect;
+use crate::settings::reference::wrapped;
 
 /// A text between quotes, in which nothing stands for a value of the environment.
 pub(super) fn quoted(text: &str) -> String {
@@ -29,27 +30,161 @@ pub(super) fn without_value(text: &str) -> &str {
     text.split_once(" = ").map_or(text, |(key, _)| key)
 }
 
-/// The whole file: what all sessions say alike stands in `[defaults]`.
-pub(super) fn file(path: &Path, dialect: Dialect, sessions: &[Vec<(String, String)>]) -> String {
+/// A line of a section of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A key with its value.
+    Key(String, String),
+    /// The same, but the settings do not take the value: the engine does not start before the
+    /// operator has decided.
+    Undecided(String, String),
+    /// What stands in place of keys that were dropped: the keys, and why.
+    Dropped(String, String),
+}
+
+impl Line {
+    /// The value of the key, if the settings take it.
+    pub(super) fn value_of(&self, wanted: &str) -> Option<&String> {
+        match self {
+            Self::Key(key, value) if key == wanted => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Whether this variable of the environment is in its value.
+    pub(super) fn has_variable(&self, name: &str) -> bool {
+        let marked = |open: char| format!("{open}{name}{CLOSE}");
+        match self {
+            Self::Key(_, value) | Self::Undecided(_, value) => {
+                [OPEN, OPEN_NUMBER].iter().any(|open| value.contains(&marked(*open)))
+            }
+            Self::Dropped(..) => false,
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Key(key, value) | Self::Undecided(key, value) => format!("{key} = {value}\n"),
+            Self::Dropped(keys, says) => {
+                let lines = wrapped(&format!("not carried over: {keys}: {says}"), COMMENT_CHARS);
+                lines.iter().map(|line| format!("# {}\n", visible(line))).collect()
+            }
+        }
+    }
+}
+
+/// Characters of a line of a comment.
+const COMMENT_CHARS: usize = 96;
+
+/// A comment of TOML has no control characters.
+fn visible(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// A section of the file: its heading, and its lines.
+pub(super) type Section = (&'static str, Vec<Line>);
+
+/// The whole file: what all sessions say alike stands in `[defaults]`. A `[SESSION]` that is not
+/// carried over is a comment in its place, without a heading.
+pub(super) fn file(
+    (path, dialect): (&Path, Dialect),
+    sections: &[Section],
+    sessions: &[Section],
+    variables: Variables,
+) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().escape_debug().to_string());
     let mut text = format!("# From {}, a file of {dialect}.\n", name.unwrap_or_default());
-    let first = sessions.first().map_or(&[][..], |first| first);
+    let mut whole = sessions.iter().filter(|(heading, _)| !heading.is_empty());
+    let first = whole.next().map_or(&[][..], |(_, first)| first);
     // Looked for once: a file may have thousands of sessions.
-    let mut common: Vec<_> = first.iter().filter(|_| sessions.len() > 1).collect();
-    for session in sessions {
+    let mut common: Vec<_> = first.iter().filter(|_| whole.clone().next().is_some()).collect();
+    for (_, session) in whole {
         common.retain(|key| session.contains(key));
     }
-    let is_common = |key: &(String, String)| common.contains(&key);
-    let line = |(key, value): &(String, String)| format!("{key} = {value}\n");
+    let mut section = |heading: &str, lines: &mut dyn Iterator<Item = &Line>| {
+        text += "\n";
+        if !heading.is_empty() {
+            text += &format!("{heading}\n");
+        }
+        text.extend(lines.map(Line::text));
+    };
+    for (heading, lines) in sections {
+        section(heading, &mut lines.iter());
+    }
     if !common.is_empty() {
-        text += "\n[defaults]\n";
-        text.extend(common.iter().copied().map(line));
+        section("[defaults]", &mut common.iter().copied());
     }
-    for session in sessions {
-        text += "\n[[session]]\n";
-        text.extend(session.iter().filter(|key| !is_common(key)).map(line));
+    for (heading, session) in sessions {
+        section(heading, &mut session.iter().filter(|key| !common.contains(key)));
     }
-    text
+    variables.put(&text)
+}
+
+/// Begin and end of the name of a variable of the environment, in values that are carried over.
+const OPEN: char = '\u{e000}';
+const OPEN_NUMBER: char = '\u{e001}';
+const CLOSE: char = '\u{e002}';
+
+/// How variables of the environment are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Variables {
+    /// As `${NAME}`.
+    Named,
+    /// With a default, so that the text can be read where they are not set.
+    WithDefault,
+}
+
+impl Variables {
+    /// Writes the variables of a text.
+    pub(super) fn put(self, text: &str) -> String {
+        if !text.contains(CLOSE) {
+            return text.to_owned();
+        }
+        let (mut all, mut name, mut is_number) = (String::new(), None, false);
+        for c in text.chars() {
+            match (c, &mut name) {
+                (OPEN | OPEN_NUMBER, _) => (name, is_number) = (Some(String::new()), c != OPEN),
+                (CLOSE, Some(found)) => {
+                    let default = if is_number { "1" } else { &**found };
+                    all += &match self {
+                        Self::Named => format!("${{{found}}}"),
+                        Self::WithDefault => format!("${{{found}:-{default}}}"),
+                    };
+                    name = None;
+                }
+                (c, Some(found)) => found.push(c),
+                (c, None) => all.push(c),
+            }
+        }
+        all
+    }
+}
+
+/// The value with the properties of a Java process, `${desk.id}`, as variables of the environment,
+/// and the names of these.
+pub(super) fn with_variables(value: &str) -> (String, Vec<String>) {
+    let (mut all, mut rest, mut names) = (String::new(), value, Vec::new());
+    while let Some((before, (property, after))) = rest
+        .split_once("${")
+        .and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+        .filter(|(_, (property, _))| !property.is_empty())
+    {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+        let mut name: String = property.chars().map(plain).collect();
+        if name.starts_with(|c: char| c.is_ascii_digit()) {
+            name.insert(0, '_');
+        }
+        all += &format!("{before}{OPEN}{name}{CLOSE}");
+        names.push(name);
+        rest = after;
+    }
+    (all + rest, names)
+}
+
+/// The value where a number is wanted, if it is one variable and nothing else.
+pub(super) fn variable_number(value: &str) -> Option<String> {
+    let name = value.strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
+    (!name.contains(OPEN)).then(|| format!("{OPEN_NUMBER}{name}{CLOSE}"))
 }
 
 #[cfg(test)]
@@ -59,13 +194,42 @@ mod tests {
     /// Looking for each key in all sessions would take hours.
     #[test]
     fn a_file_of_many_sessions_is_written_at_once() {
-        let key = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let key = |key: &str, value: &str| Line::Key(key.to_owned(), value.to_owned());
         let session = |n: usize| vec![key("role", "1"), key("port", &n.to_string()), key("x", "2")];
-        let sessions: Vec<_> = (0..30_000).map(session).collect();
-        let text = file(Path::new("a.cfg"), Dialect::Cpp, &sessions);
+        let sessions: Vec<_> = (0..30_000).map(|n| ("[[session]]", session(n))).collect();
+        let from = (Path::new("a.cfg"), Dialect::Cpp);
+        let text = file(from, &[], &sessions, Variables::Named);
         assert!(text.contains("\n[defaults]\nrole = 1\nx = 2\n\n[[session]]\nport = 0\n"));
         assert_eq!(text.matches("[[session]]").count(), 30_000);
         assert_eq!(text.matches("role").count(), 1);
+    }
+
+    #[test]
+    fn properties_of_java_become_variables_of_the_environment() {
+        for (value, count, named, with_default) in [
+            ("a", 0, "a", "a"),
+            ("${desk.id}", 1, "${DESK_ID}", "${DESK_ID:-DESK_ID}"),
+            ("<${a}|${9-b}>", 2, "<${A}|${_9_B}>", "<${A:-A}|${_9_B:-_9_B}>"),
+            ("${}", 0, "${}", "${}"),
+            ("${a", 0, "${a", "${a"),
+        ] {
+            let (text, names) = with_variables(value);
+            assert_eq!((&*Variables::Named.put(&text), names.len()), (named, count));
+            assert_eq!(Variables::WithDefault.put(&text), with_default);
+        }
+        let number = |value| variable_number(&with_variables(value).0);
+        let port = number("${p}").map(|port| Variables::WithDefault.put(&port));
+        assert_eq!(port.as_deref(), Some("${P:-1}"));
+        assert_eq!((number("1${p}"), number("${p}${q}")), (None, None));
+    }
+
+    #[test]
+    fn a_comment_is_one_whatever_is_in_it() {
+        let line = Line::Dropped("a\u{7}=b".to_owned(), "x ".repeat(200));
+        let text = line.text();
+        assert!(text.lines().count() > 3 && text.lines().all(|line| line.starts_with("# ")));
+        assert!(text.starts_with("# not carried over: a\u{fffd}=b: x"), "{text}");
+        assert!(text.parse::<toml::Table>().is_ok());
     }
 
     #[test]

@@ -2,16 +2,22 @@
 //!
 //! Invariant: each line of the file is an entry, a heading, empty, a comment, or a finding.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use super::table::{find, find_in_any_case, rows};
+use super::keys::with_variables;
+use super::table::find;
 use super::{Dialect, Fate, Finding};
 
 /// A line `key=value`.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key: String,
+    /// With [variables](super::keys::with_variables) in place of the properties of Java.
     pub(super) value: String,
+    /// As it is written.
+    pub(super) shown: String,
+    /// The names of these variables.
+    pub(super) variables: Vec<String>,
     pub(super) line: usize,
 }
 
@@ -48,26 +54,57 @@ pub(super) fn text_of(bytes: &[u8], findings: &mut Vec<Finding>) -> String {
     })
 }
 
-/// The dialect that knows most of the keys, and the keys that the others lack.
+/// The dialect that sees most of the sessions and keys, and the keys that the others lack.
 pub(super) fn guess(text: &str) -> (Dialect, Vec<&'static str>) {
-    let mut found: Vec<_> = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with('#'))
-        .filter_map(|line| line.split_once('='))
-        // Two keys that differ in the case of a letter are of different dialects.
-        .filter_map(|(key, _)| {
-            let key = key.trim();
-            rows().find(|row| row.name == key).or_else(|| find_in_any_case(key))
-        })
-        .collect();
-    found.sort_by_key(|row| row.name);
-    found.dedup_by_key(|row| row.name);
-    let known = |dialect| found.iter().filter(|row| row.is_known_to(dialect)).count();
     // Of equal ones the first.
-    let best = Dialect::ALL.into_iter().rev().max_by_key(|dialect| known(*dialect));
+    let best = Dialect::ALL.into_iter().rev().max_by_key(|dialect| sees(text, *dialect));
     let best = best.unwrap_or(Dialect::Cpp);
-    let is_telling = |row: &&super::table::Row| row.is_known_to(best) && row.dialects().count() < 3;
-    (best, found.iter().filter(is_telling).map(|row| row.name).collect())
+    let keys = keys(text);
+    let seen = keys.iter().filter_map(|key| find(as_seen(key, best), best));
+    let telling = seen.filter(|row| row.is_known_to(best) && row.dialects().count() < 3);
+    let telling: BTreeSet<_> = telling.map(|row| row.name).collect();
+    (best, telling.into_iter().collect())
+}
+
+/// How many sessions and keys the dialect sees.
+pub(super) fn sees(text: &str, dialect: Dialect) -> (usize, usize) {
+    // Without its headings a file has no session.
+    let headings = text.lines().filter_map(heading_of);
+    let sessions = headings.filter(|name| section_of(name, dialect) == Some("SESSION")).count();
+    let is_seen = |key: &&&str| {
+        let row = find(as_seen(key, dialect), dialect);
+        row.is_some_and(|row| row.is_known_to(dialect))
+    };
+    (sessions, keys(text).iter().filter(is_seen).count())
+}
+
+/// The keys, each once: a file may have thousands of sessions.
+fn keys(text: &str) -> BTreeSet<&str> {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    lines.filter_map(|line| Some(line.split_once('=')?.0)).collect()
+}
+
+/// The key as the dialect compares it.
+fn as_seen(key: &str, dialect: Dialect) -> &str {
+    match dialect {
+        Dialect::Cpp | Dialect::Net => key.trim(),
+        // These take a blank before `=` for a part of the key.
+        Dialect::Java | Dialect::Go => key.trim_start(),
+    }
+}
+
+/// The name in the brackets of a line, if it is a heading.
+fn heading_of(line: &str) -> Option<&str> {
+    line.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).map(str::trim)
+}
+
+/// `DEFAULT` or `SESSION`, if the dialect sees the heading as one of these.
+fn section_of(name: &str, dialect: Dialect) -> Option<&'static str> {
+    let is_it = |known: &&&str| match dialect {
+        Dialect::Cpp => **known == name,
+        _ => known.eq_ignore_ascii_case(name),
+    };
+    ["DEFAULT", "SESSION"].iter().find(is_it).copied()
 }
 
 /// Where lines go.
@@ -135,13 +172,18 @@ impl Reader<'_> {
             }
             return;
         }
-        if let Some(name) = trimmed.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            return self.heading(n, name.trim(), cfg);
+        if let Some(name) = heading_of(line) {
+            return self.heading(n, name, cfg);
         }
         let Some((key, value)) = line.split_once('=') else {
             return self.tell(n, Fate::Ignored, "neither `key=value` nor a heading");
         };
-        let entry = Entry { key: self.key(key), value: value.trim().to_owned(), line: n };
+        let shown = value.trim().to_owned();
+        let (value, variables) = match self.dialect {
+            Dialect::Java => with_variables(&shown),
+            _ => (shown.clone(), Vec::new()),
+        };
+        let entry = Entry { key: self.key(key), value, shown, variables, line: n };
         if entry.value.contains(" #") {
             let says = "there are no comments behind a value: all of it is the value";
             self.findings.push(Finding::of(&entry, Fate::Dangerous, "", says));
@@ -168,11 +210,7 @@ impl Reader<'_> {
 
     /// The key as the dialect sees it, in the letters of the table if it is one of those.
     fn key(&self, key: &str) -> String {
-        let key = match self.dialect {
-            Dialect::Cpp | Dialect::Net => key.trim(),
-            // These take a blank before `=` for a part of the key.
-            Dialect::Java | Dialect::Go => key.trim_start(),
-        };
+        let key = as_seen(key, self.dialect);
         let Some(row) = find(key, self.dialect) else { return key.to_owned() };
         // A number or a version stays behind it.
         let stem = row.name.split('<').next().unwrap_or_default();
@@ -181,14 +219,13 @@ impl Reader<'_> {
     }
 
     fn heading(&mut self, n: usize, name: &str, cfg: &mut Cfg) {
-        let upper = name.to_ascii_uppercase();
-        let is_seen = self.dialect != Dialect::Cpp || upper == name;
         let merges = matches!(self.dialect, Dialect::Java | Dialect::Go);
-        self.place = match (&*upper, is_seen) {
-            ("DEFAULT", true) if self.has_defaults && !merges => Place::PassedOver,
-            ("DEFAULT", true) => Place::Defaults,
-            ("SESSION", true) => Place::Session,
-            ("DEFAULT" | "SESSION", false) => {
+        self.place = match section_of(name, self.dialect) {
+            Some("DEFAULT") if self.has_defaults && !merges => Place::PassedOver,
+            Some("DEFAULT") => Place::Defaults,
+            Some(_) => Place::Session,
+            // The others see it in any letters.
+            None if section_of(name, Dialect::Net).is_some() => {
                 let says = format!("[{name}]: QuickFIX C++ sees headings in capitals only");
                 self.tell(n, Fate::Dangerous, &says);
                 Place::Unused

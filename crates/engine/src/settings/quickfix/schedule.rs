@@ -2,7 +2,7 @@
 
 use super::keys::quoted;
 use super::session::Session;
-use super::{Dialect, Fate};
+use super::{Dialect, Fate, zones};
 use crate::schedule::{Schedule, ScheduleSettings};
 
 /// All keys about hours.
@@ -21,31 +21,31 @@ const KEYS: [&str; 12] = [
     "LogoutDay",
 ];
 
-/// The zone of a host, which is not known here.
-const OF_HOST: &str = "the zone is that of the host, which this file does not name: write it in \
-                       place of UTC";
+/// What stands in place of what only the operator can say.
+const UNKNOWN: &str = "?";
 
 /// Writes `schedule`.
 pub(super) fn carry_over(session: &mut Session<'_>) {
-    match found(session) {
+    let hours = match found(session) {
         Ok(None) => {
             let says = "no schedule: the session may be connected at any time";
-            tell(session, Fate::Mapped, "", says);
+            return tell(session, Fate::Mapped, "", says);
         }
-        Ok(Some((hours, fate, says))) => {
+        Ok(Some(hours)) => hours,
+        Err(says) => return tell(session, Fate::NotCarriedOver, "", &says),
+    };
+    let error = Schedule::new(&hours.settings()).err().map(|error| error.to_string());
+    match hours.wrong.clone().or(error) {
+        None => {
             let becomes = format!("schedule = {}", hours.text());
-            match Schedule::new(&hours.settings()) {
-                Ok(_) => {
-                    session.set("schedule", hours.text());
-                    tell(session, fate, &becomes, says);
-                }
-                Err(error) => {
-                    let says = format!("{error}; without a schedule the session is always open");
-                    tell(session, Fate::NotCarriedOver, "", &says);
-                }
-            }
+            session.set("schedule", hours.text());
+            tell(session, hours.fate, &becomes, &hours.says);
         }
-        Err(says) => tell(session, Fate::NotCarriedOver, "", &says),
+        Some(why) => {
+            let says = format!("{why}; the engine does not start until `schedule` is put right");
+            tell(session, Fate::NotCarriedOver, "", &says);
+            session.set_undecided("schedule", hours.text());
+        }
     }
 }
 
@@ -66,6 +66,11 @@ struct Hours {
     days: Option<String>,
     from: String,
     to: String,
+    /// What is said of it.
+    fate: Fate,
+    says: String,
+    /// Why it is not what the file says, or cannot be known from it.
+    wrong: Option<String>,
 }
 
 impl Hours {
@@ -83,11 +88,21 @@ impl Hours {
             ..ScheduleSettings::in_zone(&self.zone)
         }
     }
+
+    /// Notes why the operator has to decide; the first reason counts.
+    fn doubt(&mut self, why: impl Into<String>) {
+        self.wrong.get_or_insert_with(|| why.into());
+    }
+
+    /// Adds a difference to what the file says.
+    fn differs(&mut self, says: &str) {
+        self.fate = Fate::Mapped;
+        let semicolon = if self.says.is_empty() { "" } else { "; " };
+        self.says += &format!("{semicolon}{says}");
+    }
 }
 
-type Found = Option<(Hours, Fate, &'static str)>;
-
-fn found(session: &Session<'_>) -> Result<Found, String> {
+fn found(session: &Session<'_>) -> Result<Option<Hours>, String> {
     if session.is_yes("NonStopSession") {
         return Ok(None);
     }
@@ -102,53 +117,89 @@ fn found(session: &Session<'_>) -> Result<Found, String> {
             )),
         };
     }
+    let (from, zone_from) = with_zone(session.dialect, &start);
+    let (to, zone_to) = with_zone(session.dialect, &end);
+    let (fate, says) = (Fate::Honoured, String::new());
+    let zone = String::new();
+    let mut hours = Hours { zone, days: None, from, to, fate, says, wrong: None };
     if start.is_empty() || end.is_empty() {
-        return Err("StartTime and EndTime belong together".to_owned());
+        hours.doubt("StartTime and EndTime belong together");
     }
-    let (mut from, zone_from) = with_zone(session.dialect, &start);
-    let (mut to, zone_to) = with_zone(session.dialect, &end);
-    if zone_from != zone_to {
-        return Err("StartTime and EndTime are in different zones".to_owned());
+    for time in [&mut hours.from, &mut hours.to].into_iter().filter(|time| time.is_empty()) {
+        UNKNOWN.clone_into(time);
     }
-    let (mut fate, mut says) = (Fate::Honoured, "");
+    days(session, &mut hours);
+    zone_of(session, &mut hours, (zone_from, zone_to));
+    Ok(Some(hours))
+}
+
+/// The days of the window, and the times of the logon.
+fn days(session: &Session<'_>, hours: &mut Hours) {
     let is_weekly = session.has("StartDay") || session.has("EndDay");
     if session.has("LogonTime") || session.has("LogoutTime") {
         if is_weekly {
-            return Err("a logon window of a day within a week: write `windows`".to_owned());
+            hours.doubt("a logon window of a day within a week: write `windows`");
+            UNKNOWN.clone_into(&mut hours.from);
+        } else {
+            let time = |key: &str, other: &str| session.value(key).unwrap_or(other).to_owned();
+            hours.from = time("LogonTime", &hours.from);
+            hours.to = time("LogoutTime", &hours.to);
+            hours.differs(
+                "the window is that of LogonTime and LogoutTime, and numbers restart when it opens",
+            );
         }
-        from = session.value("LogonTime").unwrap_or(&from).to_owned();
-        to = session.value("LogoutTime").unwrap_or(&to).to_owned();
-        (fate, says) = (
-            Fate::Mapped,
-            "the window is that of LogonTime and LogoutTime, and numbers \
-                                       restart when it opens",
-        );
     }
     if is_weekly {
-        from = format!("{} {from}", day(&text("StartDay"))?);
-        to = format!("{} {to}", day(&text("EndDay"))?);
-    } else if from == to {
-        (fate, says) = (
-            Fate::Mapped,
-            "where a window ends as the next one opens, the session logs \
-                                       out and connects again",
+        let known = |key: &str, hours: &mut Hours| match day(session.value(key).unwrap_or("")) {
+            Ok(day) => day.to_owned(),
+            Err(why) => {
+                hours.doubt(why);
+                UNKNOWN.to_owned()
+            }
+        };
+        hours.from = format!("{} {}", known("StartDay", hours), hours.from);
+        hours.to = format!("{} {}", known("EndDay", hours), hours.to);
+    } else if hours.from == hours.to {
+        hours.differs(
+            "where a window ends as the next one opens, the session logs out and connects again",
         );
     }
-    let mut days = None;
     if let Some(weekdays) = session.value("Weekdays") {
         let all: Result<Vec<_>, _> = weekdays.split(',').map(day).collect();
-        days = Some(all?.join(","));
+        match all {
+            Ok(all) => hours.days = Some(all.join(",")),
+            Err(why) => {
+                hours.doubt(why);
+                hours.days = Some(UNKNOWN.to_owned());
+            }
+        }
     }
-    let of_host = session.is_yes("UseLocalTime") || session.value("TimeZone") == Some("Local");
-    let zone = match zone_from {
-        _ if of_host => "UTC",
-        Some(zone) => zone,
-        None => session.value("TimeZone").unwrap_or("UTC"),
-    };
-    if of_host {
-        (fate, says) = (Fate::Dangerous, OF_HOST);
+}
+
+/// The zone of the window: that behind its times, or that of the session.
+fn zone_of(
+    session: &Session<'_>,
+    hours: &mut Hours,
+    (zone_from, zone_to): (Option<&str>, Option<&str>),
+) {
+    UNKNOWN.clone_into(&mut hours.zone);
+    if zone_from != zone_to {
+        return hours.doubt("StartTime and EndTime are in different zones");
     }
-    Ok(Some((Hours { zone: zone.to_owned(), days, from, to }, fate, says)))
+    if session.is_yes("UseLocalTime") || session.value("TimeZone") == Some("Local") {
+        return hours.doubt("the zone is that of the host, which the file does not name");
+    }
+    let name = zone_from.or_else(|| session.value("TimeZone")).unwrap_or("UTC");
+    match zones::ours(name) {
+        Some(zone) => {
+            if zone != name {
+                hours.differs(&format!("{name} is {zone} here"));
+            }
+            hours.zone = zone;
+        }
+        // The schedule says what is wrong with it.
+        None => name.clone_into(&mut hours.zone),
+    }
 }
 
 /// QuickFIX/J may have a zone behind the time.

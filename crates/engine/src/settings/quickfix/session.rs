@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use transfix_dictionary::nearest;
 
+use super::keys::{Line, Section as Written};
 use super::read::{Cfg, Entry, Section};
 use super::table::{find, find_in_any_case, rows};
 use super::{Dialect, Fate, Finding, Migration, Overlay};
@@ -17,12 +18,28 @@ pub(super) struct Session<'c> {
     /// The file, beside which dictionaries are looked for too.
     pub(super) path: PathBuf,
     pub(super) overlays_in: Option<&'c Path>,
+    /// Those of the sessions before.
+    pub(super) overlays_known: &'c [Overlay],
     pub(super) overlays: Vec<Overlay>,
     pub(super) line: usize,
     pub(super) entries: Vec<&'c Entry>,
-    pub(super) toml: Vec<(String, String)>,
+    /// The lines of `[DEFAULT]`, which are about several sessions.
+    default_lines: HashSet<usize>,
+    /// What findings call it.
+    name: String,
+    pub(super) toml: Vec<Line>,
+    /// Sections of ours that hold for all sessions.
+    pub(super) sections: Vec<Written>,
     pub(super) store: Option<(PathBuf, String)>,
-    pub(super) findings: &'c mut Vec<Finding>,
+    findings: &'c mut Vec<Finding>,
+}
+
+/// What has become of a session.
+pub(super) struct Parts {
+    pub(super) toml: Vec<Line>,
+    pub(super) sections: Vec<Written>,
+    pub(super) overlays: Vec<Overlay>,
+    pub(super) store: Option<(PathBuf, String)>,
 }
 
 /// The lines and keys of which something is said.
@@ -55,25 +72,71 @@ impl<'c> Session<'c> {
     ) -> Self {
         let own = |key: &str| section.entries.iter().any(|entry| entry.key == key);
         let inherited = cfg.defaults.iter().filter(|entry| !own(&entry.key));
-        Self {
+        let mut session = Self {
             dialect: all.dialect,
             path: all.path.clone(),
             overlays_in,
+            overlays_known: &all.overlays,
             overlays: Vec::new(),
             line: section.line,
             entries: inherited.chain(&section.entries).collect(),
+            default_lines: cfg.defaults.iter().map(|entry| entry.line).collect(),
+            name: String::new(),
             toml: Vec::new(),
+            sections: Vec::new(),
             store: None,
             findings: &mut all.findings,
+        };
+        session.name = session.named();
+        session
+    }
+
+    /// `FIX.4.4:DESK->VENUE`, or where it stands if it does not say who it is.
+    fn named(&self) -> String {
+        let value = |key| self.value(key).filter(|value| !value.is_empty());
+        match (value("BeginString"), value("SenderCompID"), value("TargetCompID")) {
+            (Some(version), Some(sender), Some(target)) => {
+                let qualifier = value("SessionQualifier").map(|name| format!("/{name}"));
+                format!("{version}:{sender}->{target}{}", qualifier.unwrap_or_default())
+            }
+            _ => format!("[SESSION] in line {}", self.line),
         }
     }
 
-    /// What is written, the overlays, and the store that it had.
-    #[allow(clippy::type_complexity, reason = "taken apart at once by the only caller")]
-    pub(super) fn into_parts(
-        self,
-    ) -> (Vec<(String, String)>, Vec<Overlay>, Option<(PathBuf, String)>) {
-        (self.toml, self.overlays, self.store)
+    pub(super) fn into_parts(self) -> Parts {
+        let Self { toml, sections, overlays, store, .. } = self;
+        Parts { toml, sections, overlays, store }
+    }
+
+    /// Says what became of a line, and leaves a comment in place of what was dropped.
+    pub(super) fn find(&mut self, finding: Finding) {
+        let is_dropped = finding.becomes.is_empty()
+            && matches!(finding.fate, Fate::NotCarriedOver | Fate::Dangerous);
+        if is_dropped {
+            self.drop_key(&finding);
+        }
+        self.note(finding);
+    }
+
+    /// Says what became of a line.
+    pub(super) fn note(&mut self, mut finding: Finding) {
+        if !finding.key.is_empty() && self.default_lines.contains(&finding.line) {
+            finding.sessions.push(self.name.clone());
+        }
+        self.findings.push(finding);
+    }
+
+    fn drop_key(&mut self, finding: &Finding) {
+        let Finding { key, value, says, line, .. } = finding;
+        let key = match key.is_empty() {
+            true => format!("line {line}"),
+            false => format!("{key}={value} (line {line})"),
+        };
+        match self.toml.last_mut() {
+            // Keys that are dropped together.
+            Some(Line::Dropped(keys, known)) if known == says => *keys += &format!(", {key}"),
+            _ => self.toml.push(Line::Dropped(key, says.clone())),
+        }
     }
 
     pub(super) fn entry(&self, key: &str) -> Option<&'c Entry> {
@@ -93,13 +156,7 @@ impl<'c> Session<'c> {
     /// The value of a key that the dialect knows, if the file says it.
     pub(super) fn value(&self, key: &str) -> Option<&'c str> {
         let is_known = find(key, self.dialect).is_some_and(|row| row.is_known_to(self.dialect));
-        let entry = self.entry(key).filter(|_| is_known);
-        entry.filter(|entry| !self.is_elsewhere(entry)).map(|entry| &*entry.value)
-    }
-
-    /// Whether the value is a property of the Java process.
-    pub(super) fn is_elsewhere(&self, entry: &Entry) -> bool {
-        self.dialect == Dialect::Java && entry.value.contains("${")
+        self.entry(key).filter(|_| is_known).map(|entry| &*entry.value)
     }
 
     pub(super) fn is_yes(&self, key: &str) -> bool {
@@ -112,28 +169,56 @@ impl<'c> Session<'c> {
 
     /// Writes a key; of a switch that several keys turn, off counts.
     pub(super) fn set(&mut self, key: &str, value: String) {
-        match self.toml.iter_mut().find(|(known, _)| known == key) {
-            Some((_, known)) if *known == "false" => {}
-            Some((_, known)) => *known = value,
-            None => self.toml.push((key.to_owned(), value)),
+        let known = self.toml.iter_mut().find_map(|line| match line {
+            Line::Key(known, value) if known == key => Some(value),
+            _ => None,
+        });
+        match known {
+            Some(known) if *known == "false" => {}
+            Some(known) => *known = value,
+            None => self.toml.push(Line::Key(key.to_owned(), value)),
+        }
+    }
+
+    /// Writes a key whose value the operator has to decide.
+    pub(super) fn set_undecided(&mut self, key: &str, value: String) {
+        self.toml.push(Line::Undecided(key.to_owned(), value));
+    }
+
+    /// Writes a key of a section that holds for all sessions.
+    pub(super) fn set_in(&mut self, heading: &'static str, key: &str, value: String) {
+        let line = Line::Key(key.to_owned(), value);
+        match self.sections.iter_mut().find(|(known, _)| *known == heading) {
+            Some((_, lines)) => lines.push(line),
+            None => self.sections.push((heading, vec![line])),
         }
     }
 
     pub(super) fn written(&self, key: &str) -> Option<&str> {
-        self.toml.iter().find(|(known, _)| known == key).map(|(_, value)| &**value)
+        self.toml.iter().find_map(|line| line.value_of(key)).map(String::as_str)
     }
 
     /// Says what became of a key, if the file has it.
     pub(super) fn tell(&mut self, key: &str, fate: Fate, becomes: &str, says: &str) {
-        let entry = self.entry(key);
-        self.findings.extend(entry.map(|entry| Finding::of(entry, fate, becomes, says)));
+        if let Some(entry) = self.entry(key) {
+            self.find(Finding::of(entry, fate, becomes, says));
+        }
     }
 
     /// Says something of what the file does not say.
     pub(super) fn tell_of_session(&mut self, fate: Fate, becomes: &str, says: &str) {
         let mut finding = Finding::of_line(self.line, fate, says);
         becomes.clone_into(&mut finding.becomes);
-        self.findings.push(finding);
+        self.find(finding);
+    }
+
+    /// What is said of lines of the session that become this in our settings.
+    pub(super) fn findings_of(&mut self, becomes: &str) -> impl Iterator<Item = &mut Finding> {
+        let lines: HashSet<usize> = self.entries.iter().map(|entry| entry.line).collect();
+        let is_it = move |finding: &&mut Finding| {
+            finding.becomes == becomes && lines.contains(&finding.line)
+        };
+        self.findings.iter_mut().filter(is_it)
     }
 
     /// Writes a key and says so.
@@ -143,20 +228,16 @@ impl<'c> Session<'c> {
         self.tell(from, Fate::Honoured, &becomes, "");
     }
 
-    /// Keys that the dialect passes over.
+    /// Keys that the dialect passes over, and values that are elsewhere.
     pub(super) fn tell_of_unknown(&mut self) {
         let dialect = self.dialect;
-        for entry in &self.entries {
+        for entry in self.entries.clone() {
             let found = find(&entry.key, dialect);
             if found.is_some_and(|row| row.is_known_to(dialect)) {
-                if self.is_elsewhere(entry) {
-                    let says = "a property of the Java process: write its value";
-                    self.findings.push(Finding::of(entry, Fate::NotCarriedOver, "", says));
-                }
                 if dialect == Dialect::Cpp && entry.value.contains('$') {
                     let says = "QuickFIX C++ puts variables of the environment there only for a \
                                 program that asks for it; here it is text";
-                    self.findings.push(Finding::of(entry, Fate::Dangerous, "", says));
+                    self.note(Finding::of(entry, Fate::Dangerous, "", says));
                 }
                 continue;
             }
@@ -174,7 +255,7 @@ impl<'c> Session<'c> {
                         Fate::Dangerous,
                         format!(
                             "{dialect} sees it only if it is written `{name}=`, letter by letter, \
-                         so that it has never counted"
+                             so that it has never counted"
                         ),
                     )
                 }
@@ -191,7 +272,28 @@ impl<'c> Session<'c> {
                     }
                 }
             };
-            self.findings.push(Finding::of(entry, fate, "", &says));
+            self.find(Finding::of(entry, fate, "", &says));
+        }
+    }
+
+    /// Properties of the Java process, and whether they are variables of the environment now.
+    pub(super) fn tell_of_variables(&mut self) {
+        for entry in self.entries.clone() {
+            if entry.variables.is_empty() {
+                continue;
+            }
+            let is_written = |name: &String| self.toml.iter().any(|line| line.has_variable(name));
+            let finding = if entry.variables.iter().all(is_written) {
+                let becomes = entry.variables.iter().map(|name| format!("${{{name}}}"));
+                let becomes = becomes.collect::<Vec<_>>().join(", ");
+                let says = "a property of the Java process there, a variable of the environment \
+                            here: set it before the start";
+                Finding::of(entry, Fate::Mapped, &becomes, says)
+            } else {
+                let says = "a property of the Java process: write its value";
+                Finding::of(entry, Fate::NotCarriedOver, "", says)
+            };
+            self.find(finding);
         }
     }
 
@@ -201,19 +303,29 @@ impl<'c> Session<'c> {
         for entry in self.entries.clone() {
             if !told.has(entry) {
                 let says = "its session is not carried over";
-                self.findings.push(Finding::of(entry, Fate::NotCarriedOver, "", says));
+                self.note(Finding::of(entry, Fate::NotCarriedOver, "", says));
             }
         }
     }
 
     pub(super) fn required(&self, key: &str) -> Result<&'c str, String> {
-        match (self.value(key), self.entry(key)) {
-            (Some(value), _) if !value.is_empty() => Ok(value),
-            (_, Some(entry)) if self.is_elsewhere(entry) => {
-                let value = &entry.value;
-                Err(format!("{key} is a property of the Java process, {value}: write its value"))
-            }
-            _ => Err(format!("{key} is missing")),
+        match self.value(key) {
+            Some(value) if !value.is_empty() => Ok(value),
+            _ => Err(self.missing(key)),
+        }
+    }
+
+    /// Why a key is missing, if the file has something like it.
+    pub(super) fn missing(&self, key: &str) -> String {
+        let is_it = |entry: &&&Entry| entry.key.trim().eq_ignore_ascii_case(key);
+        let dialect = self.dialect;
+        match self.entries.iter().find(is_it) {
+            Some(entry) if entry.key == key => format!("{key} in line {} is empty", entry.line),
+            Some(Entry { key: written, line, .. }) => format!(
+                "{key} is missing: {dialect} does not see `{written}=` in line {line}, since it \
+                 compares keys letter by letter"
+            ),
+            None => format!("{key} is missing"),
         }
     }
 

@@ -1,7 +1,9 @@
 //! Where a session listens or connects to, who may come, and how its sockets are set up.
 
-use super::keys::{list, quoted};
+use super::keys::{list, quoted, variable_number};
 use super::session::Session;
+use super::table::{Rule, find};
+use super::values::written;
 use super::{Dialect, Fate};
 use crate::settings::allow_from::Subnet;
 
@@ -26,7 +28,11 @@ impl Session<'_> {
             false => self.required(used[0])?,
         };
         let port = self.required(used[1])?;
-        port.parse::<u16>().map_err(|_| format!("{}: `{port}` is no port", used[1]))?;
+        let variable = variable_number(port);
+        if variable.is_none() && port.parse::<u16>().is_err() {
+            return Err(format!("{}: `{port}` is no port", used[1]));
+        }
+        let port = variable.as_deref().unwrap_or(port);
         let address =
             if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
         let address = quoted(&address);
@@ -73,6 +79,67 @@ impl Session<'_> {
                 self.tell(KEY, Fate::NotCarriedOver, &format!("allow_from = {value}"), &says);
             }
         }
+    }
+
+    /// Writes how long an initiator waits between attempts.
+    pub(super) fn reconnect(&mut self) {
+        const KEY: &str = "ReconnectInterval";
+        const OURS: &str = "reconnect_interval_ms";
+        let Some(value) = self.value(KEY) else { return };
+        if self.is_acceptor() {
+            return self.tell(KEY, Fate::Ignored, "", "an acceptor connects to nobody");
+        }
+        let (fate, says) = find(KEY, self.dialect).map_or((Fate::Mapped, ""), |r| r.fate(value));
+        // QuickFIX/J: `5;10;30` or `2x5;30`, of which the last one stays.
+        let is_list = self.dialect == Dialect::Java && value.contains([';', 'x', '*']);
+        let Some(pauses) = is_list.then(|| pauses(value)) else {
+            return match written(Rule::Number(OURS, 1_000), value) {
+                Ok(Some((_, number))) => {
+                    let becomes = format!("{OURS} = {number}");
+                    self.set(OURS, number);
+                    self.tell(KEY, fate, &becomes, says);
+                }
+                Ok(None) => {}
+                Err(why) => self.tell(KEY, Fate::NotCarriedOver, "", &why),
+            };
+        };
+        match pauses.as_deref() {
+            Some([first, .., last]) if first < last => {
+                let (first, most) = (first * 1_000, last * 1_000);
+                self.set(OURS, first.to_string());
+                self.set("reconnect_interval_max_ms", most.to_string());
+                self.set("reconnect_backoff", quoted("exponential"));
+                let becomes = format!(
+                    "{OURS} = {first}, reconnect_interval_max_ms = {most}, reconnect_backoff = \
+                     \"exponential\""
+                );
+                let says = "the pause doubles each time, from the first one to the last one";
+                self.tell(KEY, Fate::Mapped, &becomes, says);
+            }
+            Some([.., last]) => {
+                let becomes = format!("{OURS} = {}", last * 1_000);
+                self.set(OURS, (last * 1_000).to_string());
+                self.tell(KEY, Fate::Mapped, &becomes, "the pause is always that of the last one");
+            }
+            _ => {
+                let says = format!("`{value}` is no list of seconds such as 5;10;30 or 3x5;30");
+                self.tell(KEY, Fate::NotCarriedOver, "", &says);
+            }
+        }
+    }
+
+    /// Writes `[admin]`, where the file has a control panel.
+    pub(super) fn admin(&mut self) {
+        const KEY: &str = "HttpAcceptPort";
+        let Some(port) = self.value(KEY) else { return };
+        if port.parse::<u16>().is_err() {
+            return self.tell(KEY, Fate::NotCarriedOver, "", &format!("`{port}` is no port"));
+        }
+        let (fate, says) = find(KEY, self.dialect).map_or((Fate::Mapped, ""), |r| r.fate(port));
+        let address = quoted(&format!("127.0.0.1:{port}"));
+        let becomes = format!("[admin] address = {address}");
+        self.set_in("[admin]", "address", address);
+        self.tell(KEY, fate, &becomes, says);
     }
 
     /// Writes the options of its sockets.
@@ -128,4 +195,16 @@ impl Session<'_> {
             }
         }
     }
+}
+
+/// The seconds of a list such as `2x5;30`, each once: 5, 30. `None` if it is none.
+fn pauses(list: &str) -> Option<Vec<u64>> {
+    let mut all = Vec::new();
+    for one in list.split(';') {
+        let (times, seconds) = one.split_once(['x', '*']).unwrap_or(("1", one));
+        let number = |text: &str| text.trim().parse::<u32>().ok().filter(|n| *n > 0);
+        number(times)?;
+        all.push(u64::from(number(seconds)?));
+    }
+    Some(all)
 }

@@ -1,6 +1,6 @@
 //! Values of a `.cfg` file as values of ours.
 
-use super::keys::quoted;
+use super::keys::{quoted, variable_number};
 use super::table::Rule;
 
 /// The key and value that a rule makes of a value.
@@ -16,6 +16,9 @@ pub(super) fn written(rule: Rule, value: &str) -> Result<Option<(&'static str, S
         Rule::Flag(key) => Some((key, yes()?.to_string())),
         Rule::Unflag(key) => Some((key, (!yes()?).to_string())),
         Rule::Reset(_) => yes()?.then(|| ("reset_on", String::new())),
+        Rule::Number(key, 1) if let Some(variable) = variable_number(value) => {
+            Some((key, quoted(&variable)))
+        }
         Rule::Number(key, times) => Some((key, number(value, times)?)),
         Rule::Word(key, words) => {
             let pair = words.split(' ').filter_map(|pair| pair.split_once('='));

@@ -1,0 +1,73 @@
+//! Which verbs run the sessions of a settings file, and why another one does not.
+
+use std::path::Path;
+
+use transfix::{Role, Settings};
+
+/// A verb that runs sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runner {
+    Serve,
+    Connect,
+    Run,
+}
+
+impl Runner {
+    /// All of them; the last one runs whatever sessions there are.
+    const ALL: [Self; 3] = [Self::Serve, Self::Connect, Self::Run];
+
+    const fn verb(self) -> &'static str {
+        match self {
+            Self::Serve => "serve",
+            Self::Connect => "connect",
+            Self::Run => "run",
+        }
+    }
+
+    /// Why it does not run these sessions, and which verb does.
+    pub(crate) fn refuses(self, path: &Path, settings: &Settings) -> Option<String> {
+        let shown = path.display();
+        let why = match self {
+            Self::Serve => not_served(settings),
+            Self::Connect => not_connected(settings),
+            Self::Run => None,
+        };
+        if let Some(why) = why {
+            let others: Vec<_> = suited(path, settings);
+            return Some(format!("{shown}: {why}; use {}", others.join(" or ")));
+        }
+        settings.needs_program().into_iter().next()
+    }
+}
+
+/// The calls that run these sessions, as far as it depends on who they are.
+pub(crate) fn suited(path: &Path, settings: &Settings) -> Vec<String> {
+    let suits = |runner: &Runner| match runner {
+        Runner::Serve => not_served(settings).is_none(),
+        Runner::Connect => not_connected(settings).is_none(),
+        Runner::Run => true,
+    };
+    let path = path.display();
+    let call = |runner: Runner| format!("`transfix {} {path}`", runner.verb());
+    Runner::ALL.into_iter().filter(suits).map(call).collect()
+}
+
+fn not_served(settings: &Settings) -> Option<String> {
+    let mut sessions = settings.sessions.iter();
+    sessions.find_map(|session| match session.role {
+        Role::Acceptor if session.target_comp_id == "*" => Some(format!(
+            "{} is a template for counterparties that no settings name, and the venue lets in none",
+            session.id()
+        )),
+        Role::Acceptor => None,
+        _ => Some(format!("{} is an initiator, and the venue has acceptors", session.id())),
+    })
+}
+
+fn not_connected(settings: &Settings) -> Option<String> {
+    match &settings.sessions[..] {
+        [session] if session.role == Role::Initiator => None,
+        [session] => Some(format!("{} is an acceptor, and a client is an initiator", session.id())),
+        sessions => Some(format!("{} sessions, and a client has one", sessions.len())),
+    }
+}

@@ -1,0 +1,446 @@
+//! Settings of QuickFIX as desks have them: what becomes of them, and that they run.
+
+use std::fs;
+use std::path::Path;
+
+use transfix::Settings;
+use transfix_testkit::temp::TempDir;
+
+use crate::command_line::migrate::cfg;
+use crate::command_line::running::Program;
+use crate::command_line::{Run, run_in};
+
+/// Migrates this text, with these options.
+fn migrated(dir: &TempDir, cfg: &str, options: &[&str]) -> Run {
+    fs::write(dir.path().join("desk.cfg"), cfg).unwrap();
+    run_in(dir.path(), &[&["migrate", "desk.cfg"], options].concat(), b"")
+}
+
+/// The standard's dictionary with a field more.
+fn dictionary(field: &str) -> String {
+    let standard = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dictionaries/FIX44.xml");
+    let text = fs::read_to_string(standard).unwrap();
+    let field = format!("  <field number='9001' name='{field}' type='CHAR'/>\n </fields>");
+    text.replacen(" </fields>", &field, 1)
+}
+
+/// A session to this counterparty.
+fn session(target: &str, more: &str) -> String {
+    cfg(more).replace("FIX.4.2", "FIX.4.4").replace("INCA", target)
+}
+
+#[test]
+fn two_brokers_with_dictionaries_of_one_name_get_an_overlay_each() {
+    let dir = TempDir::new();
+    for (broker, field) in [("b1", "FlagOfOne"), ("b2", "FlagOfTwo"), ("b3", "FlagOfTwo")] {
+        fs::create_dir(dir.path().join(broker)).unwrap();
+        fs::write(dir.path().join(broker).join("FIX44.xml"), dictionary(field)).unwrap();
+    }
+    let brokers = [("ONE", "b1"), ("TWO", "b2"), ("THREE", "b3"), ("AGAIN", "b1/../b1")];
+    let text: String = brokers
+        .iter()
+        .map(|(target, broker)| session(target, &format!("DataDictionary={broker}/FIX44.xml\n")))
+        .collect();
+    let run = migrated(&dir, &text, &["--out", "desk.toml"]);
+    assert_eq!(run.code, 0, "{run:#?}");
+    let settings = Settings::load(dir.path().join("desk.toml")).unwrap();
+    let overlays = settings.sessions.iter().map(|session| {
+        let source = session.validation.dictionary.clone().unwrap();
+        source.overlays[0].display().to_string()
+    });
+    let overlays: Vec<_> = overlays.collect();
+    let expected = ["FIX44.overlay.xml", "b2-FIX44.overlay.xml", "b3-FIX44.overlay.xml"];
+    assert_eq!(overlays[..3], expected);
+    assert_eq!(overlays[3], overlays[0], "the same dictionary has the same overlay");
+    for (overlay, field) in overlays.iter().zip(["FlagOfOne", "FlagOfTwo", "FlagOfTwo"]) {
+        let text = fs::read_to_string(dir.path().join(overlay)).unwrap();
+        assert!(text.contains(field), "{overlay}: {text}");
+    }
+}
+
+#[test]
+fn no_file_is_written_over_another_of_the_same_call() {
+    let dir = TempDir::new();
+    let text = cfg("");
+    for options in [
+        &["--out", "a", "--report", "a"][..],
+        &["--out", "a", "--report", "./a", "--force"],
+        &["--out", "desk.cfg", "--force"],
+        &["--report", "../desk.cfg", "--force"],
+    ] {
+        let dir =
+            if options[1].starts_with("..") { dir.path().join("x") } else { dir.path().into() };
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("../desk.cfg"), &text).unwrap();
+        fs::write(dir.join("desk.cfg"), &text).unwrap();
+        let from = if options[1].starts_with("..") { "../desk.cfg" } else { "desk.cfg" };
+        let run = run_in(&dir, &[&["migrate", from], options].concat(), b"");
+        assert_eq!(run.code, 2, "{run:#?}");
+        assert!(run.err.contains("or named for two that are written"), "{run:#?}");
+        assert_eq!(fs::read_to_string(dir.join("desk.cfg")).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_panic_of_the_application_is_reported_as_it_is() {
+    let dir = TempDir::new();
+    for yes in ["Y", "N"] {
+        let text = cfg(&format!("RejectMessageOnUnhandledException={yes}\n"));
+        let run = migrated(&dir, &text, &["--dialect", "j"]);
+        let expected = "the message counts: it is neither rejected nor sent again";
+        assert!(run.code == 0 && run.err.contains(expected), "{run:#?}");
+        assert!(!run.err.contains("comes again"), "{run:#?}");
+    }
+}
+
+#[test]
+fn the_report_names_the_cause_whatever_the_outcome_is() {
+    let lower = cfg("").replace("ConnectionType=", "connectiontype=");
+    let keys_lower = |line: &str| match line.split_once('=') {
+        Some((key, value)) => format!("{}={value}\n", key.to_lowercase()),
+        None => format!("{}\n", line.to_lowercase()),
+    };
+    let all_lower: String = cfg("").lines().map(keys_lower).collect();
+    for (text, options, code, expected) in [
+        // C++ and /n take keys in any letters: the file is one of theirs.
+        (&*lower, &[][..], 0, "honoured: ConnectionType=initiator"),
+        (
+            &lower,
+            &["--dialect", "j"],
+            2,
+            "ConnectionType is missing: QuickFIX/J does not see `connectiontype=` in line 2",
+        ),
+        (&all_lower, &["--dialect", "cpp"], 2, "QuickFIX C++ sees headings in capitals only"),
+        (&all_lower, &["--dialect", "cpp"], 2, "read as a file of QuickFIX/n it has sessions"),
+        (
+            &cfg("").replace("ConnectionType=initiator\n", ""),
+            &["--dialect", "cpp"],
+            2,
+            "read as a file of QuickFIX/Go it has sessions: name that dialect",
+        ),
+        (&cfg("").replace("Port=1", "Port=many"), &[], 2, "SocketConnectPort: `many` is no port"),
+        ("[SESSION]\n", &[], 2, "ConnectionType is missing"),
+        ("", &[], 2, "no [SESSION] of QuickFIX C++ that can be carried over"),
+    ] {
+        let dir = TempDir::new();
+        let run = migrated(&dir, text, &[&["--out", "desk.toml"], options].concat());
+        assert_eq!(run.code, code, "{text}: {run:#?}");
+        assert!(run.err.contains(expected), "{expected}: {run:#?}");
+        // The line that counts, which ends every report.
+        assert!(run.err.contains(" honoured, ") && run.err.contains(" not carried over\n"));
+        assert_eq!(dir.path().join("desk.toml").exists(), code == 0, "{text}");
+        let options = [&["--report", "desk.report", "--force"], options].concat();
+        let run = migrated(&dir, text, &options);
+        assert_eq!(run.code, code, "{run:#?}");
+        let report = fs::read_to_string(dir.path().join("desk.report")).unwrap();
+        assert!(report.contains(" not carried over\n"), "{report}");
+    }
+}
+
+#[test]
+fn a_property_of_java_is_a_variable_of_the_environment_and_keeps_no_session_back() {
+    let dir = TempDir::new();
+    let text = "[default]\nConnectionType=initiator\nStartTime=00:00:00\nEndTime=00:00:00\n\
+        SenderCompID=${desk.id}\nSocketConnectHost=127.0.0.1\nSocketConnectPort=${desk.port}\n\
+        HeartBtInt=${beat}\nResetOnLogon=${resets}\nFileLogPath=${logs}/fix\n\
+        [session]\nBeginString=FIX.4.4\nTargetCompID=A\n\
+        [session]\nBeginString=FIX.4.4\nTargetCompID=B\n";
+    let run = migrated(&dir, text, &["--dialect", "j", "--out", "desk.toml"]);
+    assert_eq!(run.code, 1, "{run:#?}");
+    for expected in [
+        "desk.cfg:5: mapped: SenderCompID=${desk.id} -> ${DESK_ID}: a property of the Java process",
+        "desk.cfg:9: not carried over: ResetOnLogon=${resets}: a property of the Java process: ",
+        "[all 2 sessions]",
+    ] {
+        assert!(run.err.contains(expected), "{expected}: {}", run.err);
+    }
+    let toml = fs::read_to_string(dir.path().join("desk.toml")).unwrap();
+    for expected in [
+        "sender_comp_id = \"${DESK_ID}\"\n",
+        "address = \"127.0.0.1:${DESK_PORT}\"\n",
+        "heart_bt_int_s = \"${BEAT}\"\n",
+        "log.dir = \"${LOGS}/fix\"\n",
+        "# not carried over: ResetOnLogon=${resets} (line 9): ",
+    ] {
+        assert!(toml.contains(expected), "{expected}: {toml}");
+    }
+    let error = Settings::load(dir.path().join("desk.toml")).unwrap_err().to_string();
+    assert!(error.contains("the environment variable"), "{error}");
+}
+
+#[test]
+fn zones_of_windows_and_java_are_mapped_and_unknown_ones_keep_the_engine_from_starting() {
+    let dir = TempDir::new();
+    let hours = |zone: &str| {
+        let hours = format!("StartTime=08:00:00\nEndTime=17:00:00\nTimeZone={zone}\n");
+        cfg("").replace("StartTime=00:00:00\nEndTime=00:00:00\n", &hours)
+    };
+    for (dialect, zone, expected) in [
+        ("n", "Eastern Standard Time", "America/New_York"),
+        ("n", "W. Europe Standard Time", "Europe/Berlin"),
+        ("n", "Tokyo Standard Time", "Asia/Tokyo"),
+        ("j", "GMT+1", "+01:00"),
+        ("j", "GMT-5:30", "-05:30"),
+        ("j", "PST", "America/Los_Angeles"),
+        ("go", "Europe/London", "Europe/London"),
+    ] {
+        let run = migrated(&dir, &hours(zone), &["--dialect", dialect]);
+        assert_eq!(run.code, 0, "{run:#?}");
+        let line = format!(
+            "schedule = {{ zone = \"{expected}\", from = \"08:00:00\", to = \"17:00:00\" }}\n"
+        );
+        assert!(run.out.contains(&line), "{}", run.out);
+        assert_eq!(run.err.contains(&format!("{zone} is {expected} here")), zone != expected);
+    }
+    let local = hours("UTC").replace("TimeZone=UTC", "UseLocalTime=Y");
+    let broken = hours("UTC").replace("17:00:00", "25:00:00");
+    let half = hours("UTC").replace("EndTime=17:00:00\n", "");
+    let days = hours("UTC") + "StartDay=someday\nEndDay=friday\n";
+    for (text, undecided) in [
+        (&hours("Narnia Standard Time"), "zone = \"Narnia Standard Time\""),
+        (&local, "zone = \"?\""),
+        (&broken, "to = \"25:00:00\""),
+        (&half, "to = \"?\""),
+        (&days, "from = \"? 08:00:00\""),
+    ] {
+        let run = migrated(&dir, text, &["--dialect", "n", "--out", "desk.toml", "--force"]);
+        assert_eq!(run.code, 1, "{run:#?}");
+        assert!(run.err.contains("the engine does not start until `schedule` is put right"));
+        let toml = fs::read_to_string(dir.path().join("desk.toml")).unwrap();
+        let lines: Vec<_> = toml.lines().collect();
+        let at = lines.iter().position(|line| line.contains(undecided)).unwrap();
+        assert!(lines[at].starts_with("schedule = ") && lines[at - 1].starts_with("# "), "{toml}");
+        assert!(toml.contains("# not carried over: StartTime=08:00:00 (line 9)"), "{toml}");
+        for verb in ["check", "show"] {
+            let run = run_in(dir.path(), &["settings", verb, "desk.toml"], b"");
+            assert_ne!(run.code, 0, "{run:#?}");
+        }
+        let run = run_in(dir.path(), &["run", "desk.toml"], b"");
+        assert!(run.code == 2 && run.err.contains("schedule: "), "{run:#?}");
+    }
+}
+
+#[test]
+fn what_is_dropped_is_a_comment_in_its_place() {
+    let dir = TempDir::new();
+    let text = "[DEFAULT]\nConnectionType=initiator\nNonStopSession=Y\nSocketConnectPort=1\n\
+        SocketConnectHost=127.0.0.1\nBeginString=FIX.4.4\nSenderCompID=DESK\nPassword=hush\n\
+        CmeEnhancedResend=Y\nReconectInterval=5\n\
+        [SESSION]\nTargetCompID=A\nLogonTimeout=soon\n\
+        [SESSION]\nTargetCompID=B\nSocketConnectPort=none\n\
+        [SESSION]\nTargetCompID=A\n";
+    let run = migrated(&dir, text, &["--dialect", "n"]);
+    assert_eq!(run.code, 1, "{run:#?}");
+    for expected in [
+        "\n# not carried over: CmeEnhancedResend=Y (line 9): the rules of CME",
+        "\n# not carried over: ReconectInterval=5 (line 10): no QuickFIX knows it; if",
+        "\n# not carried over: LogonTimeout=soon (line 13): `soon` is no number\n",
+        "\n# not carried over: line 14: the session: SocketConnectPort: `none` is no port\n",
+        "\n# not carried over: [SESSION] (line 17): session FIX.4.4:DESK->A is there twice: ",
+    ] {
+        assert!(run.out.contains(expected), "{expected}: {}", run.out);
+    }
+    assert_eq!(run.out.matches("hush").count(), 1, "{}", run.out);
+    let settings = Settings::parse("desk.toml", &run.out).unwrap();
+    assert_eq!(settings.sessions.len(), 1);
+}
+
+const ACCEPTOR: &str = "[SESSION]\nConnectionType=acceptor\nBeginString=FIX.4.4\nSenderCompID=A\n\
+    TargetCompID=B\nSocketAcceptPort=1\nStartTime=00:00:00\nEndTime=00:00:00\n";
+
+/// Of each text in its dialect: lines of the settings, and what the report says.
+fn becomes(rows: &[(&str, String, &[&str], &str)]) {
+    for (dialect, text, lines, said) in rows {
+        let dir = TempDir::new();
+        let run = migrated(&dir, text, &["--dialect", dialect]);
+        assert!(run.err.contains(said), "{said}: {run:#?}");
+        for line in *lines {
+            assert!(run.out.lines().any(|one| one == *line), "{line}: {}", run.out);
+        }
+        Settings::parse("desk.toml", &run.out).unwrap();
+    }
+}
+
+#[test]
+fn keys_of_consoles_logs_and_databases_are_carried_over() {
+    let acceptor = ACCEPTOR;
+    let initiator = cfg("");
+    becomes(&[
+        (
+            "cpp",
+            format!("{acceptor}HttpAcceptPort=9911\n"),
+            &["[admin]", "address = \"127.0.0.1:9911\""][..],
+            "`transfix admin user add --file users.toml NAME` makes the first one",
+        ),
+        (
+            "cpp",
+            format!("{acceptor}FileLogPath=log/\n"),
+            &["[events]", "file = \"log/events.log\"", "log.dir = \"log/\""],
+            "the events of all sessions are in one file",
+        ),
+        (
+            "n",
+            format!("{acceptor}DebugFileLogPath=debug\n"),
+            &[],
+            "ignored: DebugFileLogPath=debug: what happens to connections is among the events",
+        ),
+        (
+            "j",
+            format!("{initiator}JdbcURL=jdbc:postgresql://db/fix\nJdbcUser=fix\n"),
+            &[],
+            "JdbcUser=fix: the package transfix-stores keeps stores in PostgreSQL",
+        ),
+        (
+            "go",
+            format!("{initiator}SQLStoreDriver=pgx\n"),
+            &[],
+            "SQLStoreDriver=pgx: the package transfix-stores keeps stores in PostgreSQL",
+        ),
+        ("j", format!("{initiator}JdbcURL=jdbc:mysql://db/fix\n"), &[], "write an own store"),
+        (
+            "go",
+            format!("{acceptor}UseTCPProxy=Y\n"),
+            &[],
+            "name the addresses of the proxies in `proxy_protocol_from`",
+        ),
+    ]);
+}
+
+#[test]
+fn lists_of_pauses_and_times_of_a_reset_are_carried_over() {
+    let initiator = cfg("");
+    becomes(&[
+        (
+            "j",
+            format!("{initiator}ReconnectInterval=5;10;30\n"),
+            &[
+                "reconnect_interval_ms = 5000",
+                "reconnect_interval_max_ms = 30000",
+                "reconnect_backoff = \"exponential\"",
+            ],
+            "the pause doubles each time",
+        ),
+        (
+            "j",
+            format!("{initiator}ReconnectInterval=3x7\n"),
+            &["reconnect_interval_ms = 7000"],
+            "the pause is always that of the last one",
+        ),
+        ("j", format!("{initiator}ReconnectInterval=7\n"), &["reconnect_interval_ms = 7000"], ""),
+        (
+            "j",
+            format!("{initiator}ReconnectInterval=5;x\n"),
+            &[],
+            "`5;x` is no list of seconds such as 5;10;30",
+        ),
+        (
+            "go",
+            format!("{initiator}ResetSeqTime=01:30:00\nTimeZone=Etc/GMT-2\n"),
+            &["reset_at = \"01:30:00\"", "reset_at_zone = \"Etc/GMT-2\""],
+            "honoured: ResetSeqTime=01:30:00",
+        ),
+        (
+            "go",
+            format!("{initiator}ResetSeqTime=17:00:00\nTimeZone=America/New_York\n"),
+            &["reset_at = \"17:00:00\"", "reset_at_zone = \"America/New_York\""],
+            "honoured: ResetSeqTime=17:00:00",
+        ),
+    ]);
+}
+
+#[test]
+fn a_line_about_the_defaults_names_its_sessions() {
+    let dir = TempDir::new();
+    let text = "[DEFAULT]\nBeginString=FIX.4.4\nSenderCompID=DESK\nNonStopSession=Y\n\
+        SocketConnectHost=127.0.0.1\nSocketConnectPort=1\nSocketAcceptPort=2\nHeartBtInt=30\n\
+        FileStorePath=store\n\
+        [SESSION]\nConnectionType=initiator\nTargetCompID=A\n\
+        [SESSION]\nConnectionType=initiator\nTargetCompID=B\n\
+        [SESSION]\nConnectionType=acceptor\nTargetCompID=C\n";
+    let run = migrated(&dir, text, &["--dialect", "cpp"]);
+    for expected in [
+        ": honoured: BeginString=FIX.4.4 -> begin_string = \"FIX.4.4\" [all 3 sessions]\n",
+        "desk.cfg:5: honoured: SocketConnectHost=127.0.0.1 -> address = \"127.0.0.1:1\" \
+         [FIX.4.4:DESK->A, FIX.4.4:DESK->B]\n",
+        "desk.cfg:5: ignored: SocketConnectHost=127.0.0.1: a key of the other role \
+         [FIX.4.4:DESK->C]\n",
+        "desk.cfg:12: honoured: TargetCompID=A -> target_comp_id = \"A\"\n",
+    ] {
+        assert!(run.err.contains(expected), "{expected}: {}", run.err);
+    }
+}
+
+/// A Heartbeat(0) as it stands in a log.
+fn heartbeat(seq: u32, from: &str, to: &str) -> String {
+    let body = format!("35=0|34={seq}|49={from}|52=20261121-09:00:00|56={to}|");
+    let text = format!("8=FIX.4.4|9={}|{body}", body.len());
+    let sum = text.bytes().map(|b| if b == b'|' { 1 } else { u32::from(b) }).sum::<u32>() % 256;
+    format!("{text}10={sum:03}|")
+}
+
+#[test]
+fn screen_logs_of_two_lines_keep_their_time_and_direction() {
+    // As QuickFIX C++ and /Go write them.
+    let screen = format!(
+        "<20261121-09:28:25.623118000, FIX.4.4:VENUE->DESK, event>\n\
+         \x20 (Created session)\n\
+         <20261121-09:28:26.100000000, FIX.4.4:VENUE->DESK, incoming>\n\
+         \x20 ({})\n\
+         <2026-11-21 09:28:27.200000 +0000 UTC, FIX.4.4:VENUE->DESK, outgoing>\r\n\
+         \x20 ({})\n\
+         a line without a message\n\
+         {}\n",
+        heartbeat(2, "DESK", "VENUE"),
+        heartbeat(3, "VENUE", "DESK"),
+        heartbeat(4, "VENUE", "DESK"),
+    );
+    let dir = TempDir::new();
+    fs::write(dir.path().join("screen.log"), screen).unwrap();
+    for (options, expected) in [
+        (&["--in"][..], &["34=2"][..]),
+        (&["--out"], &["34=3"]),
+        (&["--from", "20261121-09:28:27"], &["34=3"]),
+        (&["--to", "20261121-09:28:26.5"], &["34=2", "34=4"]),
+    ] {
+        let call = [&["logs", "screen.log", "--raw"], options].concat();
+        let run = run_in(dir.path(), &call, b"");
+        assert_eq!(run.code, 0, "{run:#?}");
+        let out = run.out.replace('\u{1}', "|");
+        let found = ["34=2", "34=3", "34=4"].into_iter();
+        let found: Vec<_> = found.filter(|seq| out.contains(&format!("|{seq}|"))).collect();
+        assert_eq!(found, expected, "{options:?}: {run:#?}");
+    }
+    let run = run_in(dir.path(), &["print", "screen.log"], b"");
+    let head = "<20261121-09:28:26.100000000, FIX.4.4:VENUE->DESK, incoming>\n";
+    assert!(run.out.contains(head), "{run:#?}");
+}
+
+#[test]
+fn one_program_runs_a_migrated_file_whatever_sessions_it_holds() {
+    let dir = TempDir::new();
+    let text = "[DEFAULT]\nBeginString=FIX.4.4\nSenderCompID=DESK\nNonStopSession=Y\n\
+         HeartBtInt=30\nSocketConnectHost=127.0.0.1\nSocketConnectPort=1\nFileStorePath=store\n\
+         SocketAcceptHost=127.0.0.1\nSocketAcceptPort=0\nFileLogPath=log\nRefreshOnLogon=Y\n\
+         [SESSION]\nConnectionType=initiator\nTargetCompID=A\n\
+         [SESSION]\nConnectionType=initiator\nTargetCompID=B\n\
+         [SESSION]\nConnectionType=acceptor\nTargetCompID=C\n\
+         [SESSION]\nConnectionType=acceptor\nTargetCompID=*\n";
+    let run = migrated(&dir, text, &["--dialect", "n", "--out", "desk.toml"]);
+    assert!(
+        run.code == 1 && run.err.contains("RefreshOnLogon=Y: the engine's own stores"),
+        "{run:#?}"
+    );
+    let checked = run_in(dir.path(), &["settings", "check", "desk.toml"], b"");
+    assert!(checked.out.contains("starts with `transfix run desk.toml`\n"), "{checked:#?}");
+    for verb in ["serve", "connect"] {
+        let run = run_in(dir.path(), &[verb, "desk.toml"], b"");
+        assert!(run.code == 2 && run.err.contains("use `transfix run desk.toml`"), "{run:#?}");
+    }
+    let mut program = Program::start(&dir, &["run", "desk.toml"]);
+    program.wait_for("no routes: messages of the application are refused");
+    program.wait_for("listening at 127.0.0.1:");
+    program.signal();
+    let (code, said) = program.ended();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(dir.path().join("log/events.log").exists());
+}

@@ -1,0 +1,358 @@
+//! What `transfix settings check` promises, held against the verbs: a file without errors starts,
+//! and one that does not start has an error.
+
+use std::fs;
+use std::path::Path;
+
+use transfix_testkit::certificates::{Authority, Valid};
+use transfix_testkit::temp::TempDir;
+
+use crate::command_line::running::Program;
+use crate::command_line::{Run, run_in};
+
+const ACCEPTOR: &str = "[[session]]\nrole = 'acceptor'\nbegin_string = 'FIX.4.4'\n\
+    sender_comp_id = 'A'\ntarget_comp_id = 'B'\naddress = '127.0.0.1:0'\n";
+const INITIATOR: &str = "[[session]]\nrole = 'initiator'\nbegin_string = 'FIX.4.4'\n\
+    sender_comp_id = 'A'\ntarget_comp_id = 'C'\naddress = '127.0.0.1:1'\n";
+
+fn check(dir: &TempDir, text: &str, flags: &[&str]) -> Run {
+    fs::write(dir.path().join("a.toml"), text).unwrap();
+    run_in(dir.path(), &[&["settings", "check", "a.toml"], flags].concat(), b"")
+}
+
+/// Starts what the check names, and what it says as soon as it runs.
+fn starts(dir: &TempDir, verb: &str) {
+    let mut program = Program::start(dir, &[verb, "a.toml"]);
+    let sign = match verb {
+        "connect" => "connecting to ",
+        "serve" => "listening at ",
+        _ => "no routes: ",
+    };
+    program.wait_for(sign);
+    program.signal();
+    let (_, said) = program.ended();
+    assert!(!said.contains("not started"), "{said}");
+}
+
+#[test]
+fn a_file_without_errors_starts_with_each_verb_that_is_named() {
+    let template = ACCEPTOR.replace("'B'", "'*'");
+    let other = INITIATOR.replace("'C'", "'D'");
+    for (text, verbs) in [
+        (ACCEPTOR.to_owned(), &["serve", "run"][..]),
+        (INITIATOR.to_owned(), &["connect", "run"]),
+        (format!("{ACCEPTOR}{INITIATOR}"), &["run"]),
+        (format!("{INITIATOR}{other}"), &["run"]),
+        (template.clone(), &["run"]),
+        (format!("{ACCEPTOR}{template}"), &["run"]),
+    ] {
+        let dir = TempDir::new();
+        let run = check(&dir, &text, &[]);
+        let calls: Vec<_> = verbs.iter().map(|verb| format!("`transfix {verb} a.toml`")).collect();
+        let expected = format!("starts with {}\n", calls.join(" or "));
+        assert!(run.code == 0 && run.out.contains(&expected), "{text}: {run:#?}");
+        for verb in ["serve", "connect", "run"] {
+            if verbs.contains(&verb) {
+                starts(&dir, verb);
+                continue;
+            }
+            let run = run_in(dir.path(), &[verb, "a.toml"], b"");
+            let named = format!("use {}", calls.join(" or "));
+            assert!(run.code == 2 && run.err.contains(&named), "{verb}: {run:#?}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_start_is_an_error_with_its_key() {
+    let dir = TempDir::new();
+    let authority = Authority::new(dir.path(), "ca");
+    let signed = authority.sign(&["localhost"], 7, Valid::Now);
+    let tls = format!(
+        "tls = {{ certificate = '{}', key = '{}' }}\n",
+        signed.certificate.display(),
+        signed.key.display()
+    );
+    fs::write(dir.path().join("file"), "x").unwrap();
+    let fixed = ACCEPTOR.replace(":0'", ":4321'");
+    let second = fixed.replace("'B'", "'C'");
+    for (text, expected) in [
+        (format!("{ACCEPTOR}mode = 'polled'\n"), "a.toml:7: FIX.4.4:A->B: mode: \"polled\" is for"),
+        (
+            format!("{ACCEPTOR}refresh_on_logon = true\n"),
+            "a.toml:7: FIX.4.4:A->B: refresh_on_logon: it is for a program with a store of its own",
+        ),
+        (
+            format!("{ACCEPTOR}tls = {{ certificate = 'no.pem', key = 'no.key' }}\n"),
+            "a.toml:7: FIX.4.4:A->B: tls: ",
+        ),
+        (
+            ACCEPTOR.replace("127.0.0.1", "192.0.2.1"),
+            "a.toml:6: FIX.4.4:A->B: address: this machine cannot listen at 192.0.2.1",
+        ),
+        (
+            format!("{fixed}{second}{tls}"),
+            "FIX.4.4:A->C: another session at 127.0.0.1:4321 has other settings of tls",
+        ),
+        (
+            format!("{fixed}{second}proxy_protocol_from = ['10.0.0.1']\n"),
+            "FIX.4.4:A->C: another session at 127.0.0.1:4321 has another proxy_protocol_from",
+        ),
+        (
+            format!("{INITIATOR}local_address = '192.0.2.1'\n"),
+            "a.toml:7: FIX.4.4:A->C: local_address 192.0.2.1: ",
+        ),
+        (
+            format!("{ACCEPTOR}store_dir = 'file/store'\n"),
+            "a.toml:7: FIX.4.4:A->B: store_dir: file is a file, and no folder",
+        ),
+        (
+            format!("{ACCEPTOR}log = {{ dir = 'file' }}\n"),
+            "a.toml:7: FIX.4.4:A->B: log: file is a file, and no folder",
+        ),
+        (
+            format!("{ACCEPTOR}dictionary = 'no/such.xml'\n"),
+            "a.toml:7: FIX.4.4:A->B: dictionary: no/such.xml: ",
+        ),
+    ] {
+        does_not_start(&dir, &text, expected);
+    }
+}
+
+#[test]
+fn what_keeps_the_program_from_its_start_is_an_error_with_its_key() {
+    let dir = TempDir::new();
+    fs::write(dir.path().join("file"), "x").unwrap();
+    for (text, expected) in [
+        (
+            format!("[events]\nfile = 'file/events.log'\n{ACCEPTOR}"),
+            "[events] file: file is a file, and no folder",
+        ),
+        (
+            format!("[engine]\naudit_file = 'file/audit'\n{ACCEPTOR}"),
+            "[engine] audit_file: file is a file, and no folder",
+        ),
+        (format!("[admin]\n{ACCEPTOR}"), "[admin]: users_file users.toml: "),
+        (
+            format!("[admin]\ncertificate = 'no.pem'\nkey = 'no.key'\n{ACCEPTOR}"),
+            "[admin] certificate: no.pem: ",
+        ),
+    ] {
+        does_not_start(&dir, &text, expected);
+    }
+}
+
+/// The check has this error, and the verb does not start.
+fn does_not_start(dir: &TempDir, text: &str, expected: &str) {
+    let run = check(dir, text, &[]);
+    assert!(run.code == 1 && run.out.contains(expected), "{expected}: {run:#?}");
+    assert!(run.out.starts_with("error: ") && !run.out.contains("starts with"), "{run:#?}");
+    let verb = if text.contains("'initiator'") { "connect" } else { "serve" };
+    let started = run_in(dir.path(), &[verb, "a.toml"], b"");
+    assert_ne!(started.code, 0, "{text}: {started:#?}");
+}
+
+#[test]
+fn a_program_of_ones_own_may_do_more() {
+    let dir = TempDir::new();
+    for key in ["mode = 'polled'", "refresh_on_logon = true"] {
+        let text = format!("{ACCEPTOR}{key}\n");
+        let run = check(&dir, &text, &["--program"]);
+        assert!(run.code == 0 && run.out.ends_with(": 0 errors, 0 warnings\n"), "{run:#?}");
+        assert_eq!(check(&dir, &text, &[]).code, 1);
+        for verb in ["serve", "run"] {
+            let run = run_in(dir.path(), &[verb, "a.toml"], b"");
+            let key = key.split(' ').next().unwrap();
+            assert!(run.code == 2 && run.err.contains(&format!(": {key}: ")), "{run:#?}");
+        }
+    }
+}
+
+/// Version, session, the key, and what is said of it.
+const CHOICES: &[(&str, &str, &str, &str)] = &[
+    ("FIX.4.4", ACCEPTOR, "validate_check_sum = false", "damaged messages are taken"),
+    ("FIX.4.4", ACCEPTOR, "check_comp_ids = false", "messages with other CompIDs are taken"),
+    ("FIX.4.4", ACCEPTOR, "sending_time_tolerance_s = 0", "a SendingTime(52) of any time"),
+    ("FIX.4.4", ACCEPTOR, "numbers.request_missing = false", "and are lost"),
+    ("FIX.4.4", ACCEPTOR, "numbers.too_low = 'ignore'", "goes on, and its messages are lost"),
+    ("FIX.4.4", ACCEPTOR, "numbers.too_low_at_logon = 'accept'", "is not noticed"),
+    ("FIX.4.4", ACCEPTOR, "timing.watch_silence = false", "is gone is never noticed"),
+    ("FIX.4.4", INITIATOR, "heart_bt_int_s = 0", "0 asks for no heartbeats"),
+    ("FIX.4.4", ACCEPTOR, "keep_outbound = false", "no message is sent again"),
+    ("FIX.4.4", ACCEPTOR, "reset_on = ['logon']", "neither side asks for what was lost"),
+    ("FIX.4.0", ACCEPTOR, "precision = 'nanos'", "up to FIX 4.1 times have seconds"),
+    ("FIX.4.4", ACCEPTOR, "logon.count_refusals = true", "can move the numbers"),
+    ("FIX.4.2", ACCEPTOR, "numbers.next_expected = true", "is there from FIX 4.4 on"),
+    ("FIX.4.1", ACCEPTOR, "numbers.send_last_processed = true", "is there from FIX 4.2 on"),
+    ("FIX.4.1", ACCEPTOR, "logon.max_message_size = 5000", "is there from FIX 4.2 on"),
+    ("FIX.4.2", ACCEPTOR, "logon.test_message_indicator = true", "is there from FIX 4.3 on"),
+    ("FIX.4.3", ACCEPTOR, "checks.conditions = true", "the dictionary FIX.4.3 has no conditions"),
+    ("FIX.4.4", ACCEPTOR, "reset_at_zone = 'UTC'", "no effect without reset_at"),
+    ("FIX.4.4", ACCEPTOR, "queue_wait_ms = 5", "no effect without queue_when_full = \"wait\""),
+    ("FIX.4.4", ACCEPTOR, "queue_pause_ms = 5", "no effect without offline = \"queue\""),
+    ("FIX.4.4", ACCEPTOR, "slow_consumer_ms = 5", "no effect without slow_consumer_bytes"),
+    ("FIX.4.4", ACCEPTOR, "slow_consumer = 'disconnect'", "without slow_consumer_bytes"),
+    ("FIX.4.4", ACCEPTOR, "unavailable.delay_ms = 5", "no effect without `retries`"),
+    (
+        "FIX.4.4",
+        ACCEPTOR,
+        "resend = { repeats_max = 5, repeat_after_s = 0 }",
+        "`repeats_max` has no effect",
+    ),
+    (
+        "FIX.4.4",
+        ACCEPTOR,
+        "timing = { margin_percent = 5, margin_ms = 5 }",
+        "`margin_percent` has no effect",
+    ),
+    ("FIX.4.4", ACCEPTOR, "application.messages_max = 5", "without application_threads"),
+    ("FIX.4.4", ACCEPTOR, "heart_bt_int_s = 5", "takes the HeartBtInt(108) of the Logon(A)"),
+    ("FIX.4.4", ACCEPTOR, "reconnect_interval_ms = 5", "an acceptor connects to nobody"),
+    ("FIX.4.4", ACCEPTOR, "connect_timeout_ms = 5", "an acceptor connects to nobody"),
+    ("FIX.4.4", ACCEPTOR, "reconnect_attempts_max = 5", "an acceptor connects to nobody"),
+    ("FIX.4.4", ACCEPTOR, "timing.same_heart_bt_int = true", "asks for no HeartBtInt(108)"),
+    ("FIX.4.4", INITIATOR, "timing.heart_bt_int_s_min = 5", "only an acceptor judges"),
+    ("FIX.4.4", INITIATOR, "timing.impose_heart_bt_int = true", "only an acceptor judges"),
+];
+
+/// These count where they stand.
+const SOUND: &[(&str, &str, &str)] = &[
+    ("FIX.4.4", ACCEPTOR, "numbers.next_expected = true"),
+    ("FIX.4.2", ACCEPTOR, "checks.conditions = true"),
+    ("FIX.4.2", ACCEPTOR, "precision = 'nanos'"),
+    ("FIX.4.4", ACCEPTOR, "queue_wait_ms = 5\nqueue_when_full = 'wait'"),
+    ("FIX.4.4", INITIATOR, "reconnect_interval_ms = 5"),
+    ("FIX.4.4", INITIATOR, "heart_bt_int_s = 5"),
+    ("FIX.4.4", ACCEPTOR, "timing.impose_heart_bt_int = true\nheart_bt_int_s = 5"),
+    ("FIX.4.4", ACCEPTOR, "reset_on = ['logout']"),
+];
+
+#[test]
+fn choices_that_cost_safety_or_do_nothing_are_warned_of() {
+    let of = |begin_string: &str, session: &str, key: &str| {
+        format!("{}{key}\n", session.replace("FIX.4.4", begin_string))
+    };
+    for &(begin_string, session, key, expected) in CHOICES {
+        let dir = TempDir::new();
+        let run = check(&dir, &of(begin_string, session, key), &[]);
+        let line = run.out.lines().find(|line| line.contains(expected));
+        let line = line.unwrap_or_else(|| panic!("{key}: {run:#?}"));
+        assert!(line.starts_with("warning: a.toml:7: ") && run.code == 0, "{key}: {run:#?}");
+        // The default is nobody's choice.
+        let plain = check(&dir, &of(begin_string, session, ""), &[]);
+        assert!(!plain.out.contains(expected), "{key}: {plain:#?}");
+    }
+    for &(begin_string, session, key) in SOUND {
+        let dir = TempDir::new();
+        let run = check(&dir, &of(begin_string, session, key), &[]);
+        let said = run.out.lines().filter(|line| !line.contains("store_dir: "));
+        let warned = said.filter(|line| line.starts_with("warning: ")).count();
+        assert_eq!(warned, 0, "{key}: {run:#?}");
+    }
+}
+
+#[test]
+fn a_default_that_counts_for_one_session_is_not_warned_of() {
+    let dir = TempDir::new();
+    let defaults = "[defaults]\nreconnect_interval_ms = 5\n";
+    let both = check(&dir, &format!("{defaults}{ACCEPTOR}{INITIATOR}"), &[]);
+    assert!(!both.out.contains("reconnect_interval_ms"), "{both:#?}");
+    let one = check(&dir, &format!("{defaults}{ACCEPTOR}"), &[]);
+    assert!(one.out.contains("warning: a.toml:2: FIX.4.4:A->B: reconnect_interval_ms"), "{one:#?}");
+}
+
+#[test]
+fn an_unknown_dictionary_names_those_of_the_file_too() {
+    let dir = TempDir::new();
+    let text = format!(
+        "[dictionaries]\nbroker = 'FIX44'\nvenue = {{ base = 'FIX42' }}\n\
+         {ACCEPTOR}dictionary = 'venu'\n"
+    );
+    let run = check(&dir, &text, &[]);
+    assert!(run.out.contains("; [dictionaries] has broker, venue"), "{run:#?}");
+}
+
+#[test]
+fn files_of_other_engines_are_recognised_by_every_verb_that_reads_settings() {
+    let fix8 = "<?xml version='1.0' encoding='ISO-8859-1'?>\n<fix8>\n <session name='DLD1' \
+        role='initiator' ip='127.0.0.1' port='11001'/>\n</fix8>\n";
+    let antenna = "# properties\nsessionIDs = one\nsessions.one.host=localhost\n";
+    let (of_fix8, of_antenna) = ("these are settings of Fix8", "these are settings of FIX Antenna");
+    for (text, expected, key) in
+        [(fix8, of_fix8, "login_retries"), (antenna, of_antenna, "heartbeatInterval")]
+    {
+        let dir = TempDir::new();
+        fs::write(dir.path().join("a.xml"), text).unwrap();
+        for call in [
+            &["serve", "a.xml"][..],
+            &["run", "a.xml"],
+            &["connect", "a.xml"],
+            &["migrate", "a.xml"],
+            &["settings", "check", "a.xml"],
+            &["schedule", "a.xml"],
+        ] {
+            let run = run_in(dir.path(), call, b"");
+            let said = run.err + &run.out;
+            assert!(run.code != 0 && said.contains(expected), "{call:?}: {said}");
+            assert!(said.contains(&format!("`transfix settings reference {key}`")), "{said}");
+        }
+        let run = run_in(dir.path(), &["settings", "reference", key], b"");
+        assert_eq!(run.code, 0, "{run:#?}");
+    }
+}
+
+#[test]
+fn keys_of_all_engines_are_answered_for() {
+    let dir = TempDir::new();
+    for (key, code, expected) in [
+        ("sequenceResendManagerMessageBufferSize", 0, "here it is `held_messages_max`"),
+        ("sessions.default.heartbeatInterval", 0, "here it is `heart_bt_int_s`"),
+        ("AggressiveReceiveDelay", 0, "is a key of FIX Antenna C++; here it is `spin_us`"),
+        ("Log.Device", 0, "here it is `events`"),
+        ("enhancedCmeResendLogic", 1, "there is none like it here: the rules of CME"),
+        ("server_group", 0, "is a key of Fix8; here it is `failover`"),
+        ("tabsize", 1, "there is none like it here: `transfix print` indents by itself"),
+        ("heartbeatIntervl", 1, "did you mean `heartbeatInterval`?"),
+    ] {
+        let run = run_in(dir.path(), &["settings", "reference", key], b"");
+        let said = run.out + &run.err;
+        assert!(run.code == code && said.replace('\n', " ").contains(expected), "{key}: {said}");
+    }
+}
+
+#[test]
+fn a_store_whose_segments_are_gone_leads_to_a_remedy_and_not_in_a_circle() {
+    let dir = TempDir::new();
+    let path = "store/FIX.4.4-A-B";
+    fs::write(dir.path().join("a.toml"), ACCEPTOR).unwrap();
+    starts(&dir, "serve");
+    let store = dir.path().join(path);
+    let mut gone = 0;
+    for file in fs::read_dir(&store).unwrap() {
+        let file = file.unwrap().path();
+        if file.extension().is_some_and(|end| end == "seg") {
+            fs::remove_file(file).unwrap();
+            gone += 1;
+        }
+    }
+    assert!(gone > 0 && Path::new(&store).join("lock").exists());
+    let remedy = "put the files back from a backup";
+    for (call, code) in [
+        (&["store", "list", "store"][..], 1),
+        (&["store", "verify", path], 1),
+        (&["store", "show", path], 2),
+        (&["store", "repair", path, "--to", "new"], 2),
+        (&["store", "print", path], 2),
+        (&["store", "export", path, "--to", "raw"], 2),
+    ] {
+        let run = run_in(dir.path(), call, b"");
+        let said = run.out + &run.err;
+        assert!(run.code == code && said.contains(remedy), "{call:?}: {} {said}", run.code);
+        for circle in ["store list", "store verify", "store repair"] {
+            assert!(!said.contains(circle), "{call:?}: {said}");
+        }
+    }
+    // The remedy helps.
+    fs::rename(&store, dir.path().join("away")).unwrap();
+    starts(&dir, "serve");
+}

@@ -1,0 +1,299 @@
+//! Keys that cost safety, and keys that do nothing where they stand.
+//!
+//! Invariant: only a key whose value is not its default is spoken of, so that somebody has chosen
+//! it.
+
+use transfix_codec::Precision;
+use transfix_session::{BeginString, ResetPolicy, Role, TooLow, TooLowAtLogon};
+
+use crate::settings::{
+    ApplicationSettings, Durability, Offline, QueueSettings, QueueWhenFull, SessionSettings,
+    Settings, SlowConsumer, SocketSettings, StoreSettings, Unavailable,
+};
+
+use super::Findings;
+
+/// A choice of which something is to be said.
+struct Choice {
+    /// The key of the session, which has a line in the file.
+    key: &'static str,
+    /// Whether the session has made the choice.
+    is_made: fn(&SessionSettings) -> bool,
+    /// Whether it does nothing there; what is said of one that is dangerous always counts.
+    is_idle: fn(&SessionSettings) -> bool,
+    says: &'static str,
+}
+
+const fn dangerous(
+    key: &'static str,
+    is_made: fn(&SessionSettings) -> bool,
+    says: &'static str,
+) -> Choice {
+    Choice { key, is_made, is_idle: |_| true, says }
+}
+
+const fn idle(
+    key: &'static str,
+    is_made: fn(&SessionSettings) -> bool,
+    is_idle: fn(&SessionSettings) -> bool,
+    says: &'static str,
+) -> Choice {
+    Choice { key, is_made, is_idle, says }
+}
+
+const DANGEROUS: &[Choice] = &[
+    dangerous(
+        "validate_check_sum",
+        |s| !s.validation.validate_check_sum,
+        "CheckSum(10) is not verified: damaged messages are taken",
+    ),
+    dangerous(
+        "check_comp_ids",
+        |s| !s.protocol.check_comp_ids,
+        "only the Logon(A) says who the counterparty is: messages with other CompIDs are taken",
+    ),
+    dangerous(
+        "sending_time_tolerance_s",
+        |s| s.protocol.sending_time_tolerance_s == 0,
+        "0 takes a SendingTime(52) of any time: a wrong clock and old messages are not noticed",
+    ),
+    dangerous(
+        "numbers",
+        |s| !s.numbers.request_missing,
+        "`request_missing = false`: missing messages are never asked for, and are lost",
+    ),
+    dangerous(
+        "numbers",
+        |s| s.numbers.too_low != TooLow::Logout,
+        "`too_low`: a counterparty that has lost its numbers goes on, and its messages are lost",
+    ),
+    dangerous(
+        "numbers",
+        |s| s.numbers.too_low_at_logon != TooLowAtLogon::Logout,
+        "`too_low_at_logon = \"accept\"`: a counterparty that has lost its numbers is not noticed",
+    ),
+    dangerous(
+        "timing",
+        |s| !s.timing.watch_silence,
+        "`watch_silence = false`: a counterparty that is gone is never noticed",
+    ),
+    dangerous(
+        "heart_bt_int_s",
+        |s| s.role == Role::Initiator && s.protocol.heart_bt_int_s == 0,
+        "0 asks for no heartbeats: a counterparty that is gone is never noticed",
+    ),
+    dangerous(
+        "keep_outbound",
+        |s| !s.store.keep_outbound,
+        "no message is sent again: a gap fill covers what the counterparty has not received",
+    ),
+    dangerous(
+        "reset_on",
+        |s| {
+            let ResetPolicy { logon, disconnect, error, .. } = s.protocol.reset_on;
+            logon || disconnect || error
+        },
+        "after such a reset neither side asks for what was lost before it; `logout` resets where \
+         nothing is on its way",
+    ),
+    dangerous(
+        "precision",
+        |s| s.begin_string < BeginString::Fix42 && finer_than_seconds(s),
+        "up to FIX 4.1 times have seconds: counterparties may reject finer ones",
+    ),
+    dangerous(
+        "logon",
+        |s| s.logon.count_refusals,
+        "`count_refusals = true`: a stranger who knows the CompIDs can move the numbers",
+    ),
+];
+
+fn finer_than_seconds(session: &SessionSettings) -> bool {
+    session.protocol.precision.is_some_and(|precision| precision != Precision::Seconds)
+}
+
+fn is_acceptor(session: &SessionSettings) -> bool {
+    session.role == Role::Acceptor
+}
+
+fn is_initiator(session: &SessionSettings) -> bool {
+    session.role == Role::Initiator
+}
+
+const OF_INITIATOR: &str = "no effect: an acceptor connects to nobody";
+const OF_ACCEPTOR: &str =
+    "no effect: only an acceptor judges the HeartBtInt(108) that is asked for";
+const IN_MEMORY: &str = "no effect: with durability = \"memory\" there are no files";
+
+const IDLE: &[Choice] = &[
+    idle(
+        "numbers",
+        |s| s.numbers.next_expected,
+        |s| s.begin_string < BeginString::Fix44,
+        "`next_expected` has no effect: NextExpectedMsgSeqNum(789) is there from FIX 4.4 on",
+    ),
+    idle(
+        "numbers",
+        |s| s.numbers.send_last_processed,
+        |s| s.begin_string < BeginString::Fix42,
+        "`send_last_processed` has no effect: LastMsgSeqNumProcessed(369) is there from FIX 4.2 on",
+    ),
+    idle(
+        "logon",
+        |s| s.logon.max_message_size > 0,
+        |s| s.begin_string < BeginString::Fix42,
+        "`max_message_size` has no effect: MaxMessageSize(383) is there from FIX 4.2 on",
+    ),
+    idle(
+        "logon",
+        |s| s.logon.test_message_indicator.is_some(),
+        |s| s.begin_string < BeginString::Fix43,
+        "`test_message_indicator` has no effect: that field is there from FIX 4.3 on",
+    ),
+    idle(
+        "reset_at_zone",
+        |s| !s.protocol.reset_at_zone.is_empty(),
+        |s| s.protocol.reset_at.is_none(),
+        "no effect without reset_at",
+    ),
+    idle(
+        "queue_wait_ms",
+        |s| s.queue.queue_wait_ms != QueueSettings::default().queue_wait_ms,
+        |s| s.queue.queue_when_full != QueueWhenFull::Wait,
+        "no effect without queue_when_full = \"wait\"",
+    ),
+    idle(
+        "queue_pause_ms",
+        |s| s.queue.queue_pause_ms > 0,
+        |s| s.queue.offline != Offline::Queue,
+        "no effect without offline = \"queue\": nothing waits for a logon",
+    ),
+    idle(
+        "slow_consumer_ms",
+        |s| s.queue.slow_consumer_ms != QueueSettings::default().slow_consumer_ms,
+        |s| s.queue.slow_consumer_bytes == 0,
+        "no effect without slow_consumer_bytes",
+    ),
+    idle(
+        "slow_consumer",
+        |s| s.queue.slow_consumer != SlowConsumer::Tell,
+        |s| s.queue.slow_consumer_bytes == 0,
+        "no effect without slow_consumer_bytes: nobody is found to be slow",
+    ),
+    idle(
+        "unavailable",
+        |s| s.unavailable.delay_ms != Unavailable::default().delay_ms,
+        |s| s.unavailable.retries == 0,
+        "`delay_ms` has no effect without `retries`",
+    ),
+    idle(
+        "resend",
+        |s| s.resend.repeats_max > 0,
+        |s| s.resend.repeat_after_s == 0,
+        "`repeats_max` has no effect with `repeat_after_s = 0`: no gap is asked for again",
+    ),
+    idle(
+        "timing",
+        |s| s.timing.margin_percent != 20,
+        |s| s.timing.margin_ms > 0,
+        "`margin_percent` has no effect: `margin_ms` stands in its place",
+    ),
+    idle(
+        "segment_bytes",
+        |s| s.store.segment_bytes != StoreSettings::default().segment_bytes,
+        |s| s.store.durability == Durability::Memory,
+        IN_MEMORY,
+    ),
+    idle(
+        "allow_network_store",
+        |s| s.store.allow_network_store,
+        |s| s.store.durability == Durability::Memory,
+        IN_MEMORY,
+    ),
+    idle(
+        "heart_bt_int_s",
+        |s| s.protocol.heart_bt_int_s != 30,
+        |s| is_acceptor(s) && !s.timing.impose_heart_bt_int,
+        "no effect: an acceptor takes the HeartBtInt(108) of the Logon(A) unless \
+         `timing.impose_heart_bt_int` is set",
+    ),
+    idle(
+        "reconnect_interval_ms",
+        |s| s.socket.reconnect_interval_ms != SocketSettings::default().reconnect_interval_ms,
+        is_acceptor,
+        OF_INITIATOR,
+    ),
+    idle(
+        "reconnect_interval_max_ms",
+        |s| {
+            s.socket.reconnect_interval_max_ms
+                != SocketSettings::default().reconnect_interval_max_ms
+        },
+        is_acceptor,
+        OF_INITIATOR,
+    ),
+    idle(
+        "reconnect_backoff",
+        |s| s.socket.reconnect_backoff != SocketSettings::default().reconnect_backoff,
+        is_acceptor,
+        OF_INITIATOR,
+    ),
+    idle(
+        "reconnect_jitter_percent",
+        |s| s.socket.reconnect_jitter_percent > 0,
+        is_acceptor,
+        OF_INITIATOR,
+    ),
+    idle(
+        "reconnect_attempts_max",
+        |s| s.socket.reconnect_attempts_max > 0,
+        is_acceptor,
+        OF_INITIATOR,
+    ),
+    idle(
+        "connect_timeout_ms",
+        |s| s.socket.connect_timeout_ms != SocketSettings::default().connect_timeout_ms,
+        is_acceptor,
+        OF_INITIATOR,
+    ),
+    idle(
+        "timing",
+        |s| s.timing.same_heart_bt_int,
+        is_acceptor,
+        "`same_heart_bt_int` has no effect: an acceptor asks for no HeartBtInt(108)",
+    ),
+    idle("timing", |s| s.timing.impose_heart_bt_int, is_initiator, OF_ACCEPTOR),
+    idle("timing", |s| s.timing.heart_bt_int_s_min > 0, is_initiator, OF_ACCEPTOR),
+    idle("timing", |s| s.timing.heart_bt_int_s_max > 0, is_initiator, OF_ACCEPTOR),
+];
+
+/// Speaks of all choices of these kinds.
+pub(super) fn review(settings: &Settings, warnings: &mut Findings) {
+    for choice in DANGEROUS {
+        say(choice, settings, warnings);
+    }
+    for choice in IDLE {
+        say(choice, settings, warnings);
+    }
+    if settings.engine.application_threads > 0 {
+        return;
+    }
+    let in_pool = Choice {
+        key: "application",
+        is_made: |s| s.application != ApplicationSettings::default(),
+        is_idle: |_| true,
+        says: "no effect without application_threads of [engine]",
+    };
+    say(&in_pool, settings, warnings);
+}
+
+fn say(choice: &Choice, settings: &Settings, warnings: &mut Findings) {
+    let Choice { key, is_made, is_idle, says } = choice;
+    let made: Vec<_> = settings.sessions.iter().filter(|session| is_made(session)).collect();
+    // A key of `[defaults]` may be there for the sessions in which it counts.
+    let counts = made.iter().any(|session| !is_idle(session));
+    let idle = made.into_iter().filter(|session| is_idle(session));
+    for session in idle.filter(|session| !counts || session.has_own(key)) {
+        warnings.of(session, key, says);
+    }
+}

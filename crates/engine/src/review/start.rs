@@ -1,0 +1,157 @@
+//! What would keep an engine, or the program around it, from its start: addresses, folders, files.
+//!
+//! Invariant: no folder or file is made, and no port of the settings is listened at.
+
+use std::collections::HashMap;
+use std::fs;
+use std::net::{IpAddr, TcpListener, ToSocketAddrs as _};
+use std::path::Path;
+
+use rustix::fs::{Access, access};
+use rustix::process::geteuid;
+use transfix_session::Role;
+
+use crate::drive::listening::{check_address, check_same_door};
+use crate::drive::{descriptors, routes};
+use crate::settings::template::is_template;
+use crate::settings::{AdminSettings, Durability, Mode, SessionSettings, Settings};
+
+use super::Findings;
+
+/// What stands in the way of a session.
+pub(super) fn of_session<'s>(
+    session: &'s SessionSettings,
+    doors: &mut HashMap<&'s str, &'s SessionSettings>,
+    errors: &mut Findings,
+) {
+    let checked = match session.role {
+        Role::Initiator => routes::check_sockets(session),
+        // A session without sockets.
+        Role::Acceptor if session.address.is_empty() => Ok(()),
+        Role::Acceptor => match doors.get(&*session.address) {
+            Some(first) => check_same_door(first, session),
+            None => {
+                doors.insert(&session.address, session);
+                let found = check_address(session);
+                found.map(|found| {
+                    let wrong = found.into_iter().find_map(|at| cannot_listen(at.ip(), at.port()));
+                    wrong.iter().for_each(|what| errors.of(session, "address", what));
+                })
+            }
+        },
+    };
+    if let Err(error) = checked {
+        errors.add(session, error.to_string());
+    }
+    if session.store.durability != Durability::Memory && !is_template(session) {
+        folder(session, "store_dir", &session.store.store_dir, errors);
+    }
+    if let Some(log) = &session.log {
+        folder(session, "log", &log.dir, errors);
+    }
+    if let Some(archive) = &session.retention.archive_dir {
+        folder(session, "retention", archive, errors);
+    }
+}
+
+fn folder(session: &SessionSettings, key: &str, dir: &Path, errors: &mut Findings) {
+    if let Some(why) = cannot_write(dir) {
+        errors.of(session, key, &why);
+    }
+}
+
+/// What stands in the way of the program.
+pub(super) fn of_program(settings: &Settings) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut add = |what: &str, why: Option<String>| {
+        wrong.extend(why.map(|why| format!("{what}: {why}")));
+    };
+    let files = descriptors::reserve(settings, false);
+    add("[engine]", files.err().map(|error| error.to_string()));
+    let audit = &settings.engine.audit_file;
+    add("[engine] audit_file", cannot_write_file(audit));
+    if let Some(events) = &settings.events {
+        add("[events] file", cannot_write_file(&events.file));
+    }
+    if let Some(AdminSettings { address, certificate, key, .. }) = &settings.admin {
+        for (name, file) in [("certificate", certificate), ("key", key)] {
+            let shown = file.display();
+            let why = fs::File::open(file).err().map(|error| format!("{shown}: {error}"));
+            add(&format!("[admin] {name}"), why.filter(|_| !file.as_os_str().is_empty()));
+        }
+        let found = address.to_socket_addrs().map(|mut found| found.next());
+        let why = match found {
+            Ok(Some(at)) => cannot_listen(at.ip(), at.port()),
+            Ok(None) => Some("no such address".to_owned()),
+            Err(error) => Some(error.to_string()),
+        };
+        add("[admin] address", why.map(|why| format!("{address}: {why}")));
+    }
+    wrong
+}
+
+/// What only a program of one's own can do, session by session.
+pub(super) fn needs_program(settings: &Settings) -> Vec<String> {
+    let mut needs = Findings::default();
+    for session in &settings.sessions {
+        if session.threads.mode == Mode::Polled {
+            let what = "\"polled\" is for a program that calls `Engine::poll`; write \"pool\", \
+                        \"dedicated\" or \"spin\"";
+            needs.of(session, "mode", what);
+        }
+        if session.store.refresh_on_logon {
+            let what = "it is for a program with a store of its own (`EngineBuilder::stores`): \
+                        the engine's own stores have one writer; leave it out";
+            needs.of(session, "refresh_on_logon", what);
+        }
+    }
+    needs.texts()
+}
+
+/// Why nobody can listen there: not whether somebody does, which changes.
+fn cannot_listen(ip: IpAddr, port: u16) -> Option<String> {
+    // Any port of the address does: that of the settings may be in use by the engine that runs.
+    if let Err(error) = TcpListener::bind((ip, 0)) {
+        return Some(format!("this machine cannot listen at {ip}: {error}"));
+    }
+    let free = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    let first_free = free.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1_024);
+    (port > 0 && port < first_free && !may_take_any_port()).then(|| {
+        format!(
+            "this user may not listen at port {port}: only with the capability \
+             CAP_NET_BIND_SERVICE at one below {first_free}"
+        )
+    })
+}
+
+/// CAP_NET_BIND_SERVICE among the capabilities of the process.
+fn may_take_any_port() -> bool {
+    const NET_BIND_SERVICE: u64 = 1 << 10;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    effective.map_or_else(|| geteuid().is_root(), |bits| bits & NET_BIND_SERVICE != 0)
+}
+
+fn cannot_write_file(file: &Path) -> Option<String> {
+    if file.as_os_str().is_empty() {
+        return None;
+    }
+    if file.exists() {
+        let shown = file.display();
+        let denied = access(file, Access::WRITE_OK).err();
+        return denied.map(|error| format!("{shown} cannot be written by this user: {error}"));
+    }
+    cannot_write(file.parent().unwrap_or(Path::new("")))
+}
+
+/// Why no file can be made in this folder, or in the one that is there above it.
+fn cannot_write(dir: &Path) -> Option<String> {
+    let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
+    let shown = there.display();
+    if !there.is_dir() {
+        return Some(format!("{shown} is a file, and no folder"));
+    }
+    let denied = access(there, Access::WRITE_OK | Access::EXEC_OK).err();
+    denied.map(|error| format!("no file can be made in {shown} by this user: {error}"))
+}
