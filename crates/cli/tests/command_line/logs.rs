@@ -262,13 +262,10 @@ fn logs_of_other_engines() {
     for name in [file, "FIX.4.4-ME-YOU.messages.log", go, "screen.txt", "screen-j.txt", "fix8.log"]
     {
         for (way, seq) in [("--out", "seq 1 ME->YOU"), ("--in", "seq 2 YOU->ME")] {
-            if name == "screen.txt" {
-                continue;
-            }
             let run = logs(&dir, &format!("{way} {name}"));
             assert!(run.out.contains(seq) && run.out.lines().count() == 1, "{name} {way}: {run:?}");
         }
-        let of_line = name != "FIX.4.4-ME-YOU.messages.log" && name != "screen.txt";
+        let of_line = name != "FIX.4.4-ME-YOU.messages.log";
         let from = if of_line { "20261121-09:28:25" } else { "20261121-09:28:02" };
         let expected = if of_line { 2 } else { 1 };
         let run = logs(&dir, &format!("--count --from {from} {name}"));
