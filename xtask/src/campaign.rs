@@ -32,12 +32,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "tests at bad times of day",
-        about: &[
-            "crates/engine/src/schedule",
-            "crates/engine/tests",
-            "crates/engine/examples",
-            "xtask/src/clocks.rs",
-        ],
+        about: &["crates/engine/src/schedule", "crates/engine/tests", "xtask/src/clocks.rs"],
         short: &["xtask clocks --short"],
         long: &["xtask clocks"],
     },
@@ -110,9 +105,10 @@ const CHECKS: &[Check] = &[
     Check {
         name: "S1 beside its floor and its peer",
         about: &["crates/session", "crates/store", "crates/transport", "crates/engine", "bench"],
-        short: &["run --release -- bench latency --config optimized-hard-spin --self \
-                  --messages 2000 --slices 2 --peers"],
-        long: &["run --release -- bench latency --config optimized-hard-spin --self --peers"],
+        short: &["run --profile dist -p transfix-bench -- latency --config optimized-hard-spin \
+                  --self --messages 2000 --slices 2 --peers"],
+        long: &["run --profile dist -p transfix-bench -- latency --config optimized-hard-spin \
+                 --self --peers"],
     },
     Check {
         name: "acceptors of other engines",
@@ -150,13 +146,13 @@ const CHECKS: &[Check] = &[
         about: &["crates/codec", "crates/dictionary", "dictionaries", "bench"],
         short: &[
             "bench -p transfix-bench --bench codec",
-            "run --release -- bench codec --runs 2 --messages 20000 --peers",
-            "run --release -- bench validation --launches 2 --peers",
+            "run --profile dist -p transfix-bench -- codec --runs 2 --messages 20000 --peers",
+            "run --profile dist -p transfix-bench -- validation --launches 2 --peers",
         ],
         long: &[
             "bench -p transfix-bench --bench codec",
-            "run --release -- bench codec --peers",
-            "run --release -- bench validation --peers",
+            "run --profile dist -p transfix-bench -- codec --peers",
+            "run --profile dist -p transfix-bench -- validation --peers",
         ],
     },
     Check {

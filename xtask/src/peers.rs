@@ -263,9 +263,10 @@ fn our_binary() -> Outcome<String> {
     let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     run(Command::new(cargo).current_dir(root()).args([
         "build",
-        "--release",
+        "--profile",
+        "dist",
         "--package",
         "transfix-cli",
     ]))?;
-    Ok(target().join("release/transfix").display().to_string())
+    Ok(target().join("dist/transfix").display().to_string())
 }
