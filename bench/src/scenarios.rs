@@ -1,4 +1,4 @@
-//! The verb `bench` of the command line: the scenarios, each with its floor and its peers in the
+//! The scenarios, each with its floor and its peers in the
 //! same run.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
@@ -6,7 +6,6 @@ mod child;
 mod codec;
 mod column;
 mod contest;
-mod demonstration;
 mod directory;
 pub(crate) mod hftest;
 mod html;
@@ -28,8 +27,6 @@ mod validation;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-
-pub use demonstration::demonstrate;
 
 const LATENCY_HELP: &str = "\
 Examples:
@@ -68,22 +65,9 @@ Default: --messages 100000 --rate 0 --warmup 5000 --slices 10; the page does not
 Exit code: 0 done, 1 the run failed, 2 wrong usage.";
 
 /// Benchmark scenarios.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  transfix bench latency --self --config optimized-hard-spin
-  transfix bench echo --self
-  transfix bench round-trip --self
-  transfix bench router --self
-  transfix bench throughput --self --sessions 1,32
-  transfix bench codec --peers
-  transfix bench validation --peers")]
-pub struct Args {
-    #[command(subcommand)]
-    scenario: Scenario,
-}
-
 #[derive(Debug, Subcommand)]
-enum Scenario {
+#[allow(private_interfaces, reason = "a program runs them and looks into none")]
+pub enum Scenario {
     /// Order round trip (S1): an order and its report, paced, between two processes.
     #[command(after_help = LATENCY_HELP)]
     Latency(trip::Args),
@@ -111,8 +95,8 @@ enum Scenario {
 
 /// Runs a scenario, and shows its figures.
 #[must_use]
-pub fn run(args: &Args) -> ExitCode {
-    match &args.scenario {
+pub fn run(scenario: &Scenario) -> ExitCode {
+    match scenario {
         Scenario::Latency(args) => trip::run(&page::LATENCY, args),
         Scenario::Echo(args) => trip::run(&page::ECHO, args),
         Scenario::RoundTrip(args) => trip::run(&page::ROUND_TRIP, args),

@@ -134,7 +134,9 @@ fn verdict(counts: &[(&str, u64)], record: &str) -> Outcome {
 
 fn build() -> Result<std::path::PathBuf, String> {
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--package", "transfix-bench", "--example", "count"])
+        .args(["rustc", "--profile", "dist", "--package", "transfix-bench", "--example", "count"])
+        // The profile strips what names functions and lines.
+        .args(["--", "-C", "strip=none"])
         .current_dir(root())
         .status()
         .map_err(|error| format!("cargo: {error}"))?;
@@ -143,7 +145,7 @@ fn build() -> Result<std::path::PathBuf, String> {
     }
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| root().join("target"), std::path::PathBuf::from);
-    Ok(target.join("release/examples/count"))
+    Ok(target.join("dist/examples/count"))
 }
 
 /// Instructions of one of these, of which `count` does so many as it is told.

@@ -47,6 +47,8 @@ verbs:
   peers build | peers acceptors [--only PART] | peers test [OPTIONS] | peers stores
                                          build other engines; prove those that benchmarks ask; play
                                          sessions with QuickFIX C++; test the stores in databases
+  peers programs                         run the tests whose counterparty is a program such as
+                                         haproxy or openssl
   pgo                                    build `transfix` with a profile of its own work
   sanitize [--short]                     run the codec's tests under AddressSanitizer and others
   scenarios [--world W]... [--filter F]  play the scenarios of testdata/scenarios, in the worlds

@@ -22,6 +22,9 @@ and runs the image. --without-test leaves all that out; --container does that of
 alone. With --profiled the package has the program that `cargo xtask pgo` builds, whose
 round trips are shorter (book, Latency), and which takes three times as long to build.";
 
+/// The second program of the package.
+const BENCH: &str = "transfix-bench";
+
 /// Programs that make a part, and the versions with which that was tried.
 const TOOLS: [(&str, &str); 2] = [("cargo-deb", "3.8.0"), ("cargo-cyclonedx", "0.5.9")];
 
@@ -44,7 +47,7 @@ pub fn run(args: &[String]) -> Outcome {
     fs::create_dir_all(&to).map_err(|error| format!("{}: {error}", shown(&to)))?;
     let profiled = if profiled.is_empty() { None } else { Some(pgo::profiled()?) };
     let program = match &profiled {
-        None => served::release_program()?,
+        None => served::dist_program()?,
         Some(profiled) => profiled.program(),
     };
     pages(&program, &to)?;
@@ -91,21 +94,24 @@ fn done(command: &mut Command) -> Result<(), String> {
     Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&said)))
 }
 
-/// Manual pages and completions, which the program writes itself.
+/// Manual pages and completions, which the programs write themselves.
 fn pages(program: &Path, to: &Path) -> Result<(), String> {
     let man = to.join("man");
     // What an older version had and this one has not.
     let _ = fs::remove_dir_all(&man);
-    done(Command::new(program).arg("man").arg("--to").arg(&man))?;
-    for (shell, name) in
-        [("bash", "transfix.bash"), ("zsh", "_transfix"), ("fish", "transfix.fish")]
-    {
-        let output = Command::new(program).args(["completions", shell]).output();
-        let output = output.map_err(|error| format!("completions: {error}"))?;
-        if !output.status.success() || output.stdout.is_empty() {
-            return Err(format!("no completions for {shell}"));
+    // The second writes the page of `transfix bench` over that of the first, which knows less.
+    for name in ["transfix", BENCH] {
+        let program = program.with_file_name(name);
+        done(Command::new(&program).arg("man").arg("--to").arg(&man))?;
+        for shell in ["bash", "zsh", "fish"] {
+            let output = Command::new(&program).args(["completions", shell]).output();
+            let output = output.map_err(|error| format!("{name} completions: {error}"))?;
+            if !output.status.success() || output.stdout.is_empty() {
+                return Err(format!("{name} has no completions for {shell}"));
+            }
+            let file = if shell == "zsh" { format!("_{name}") } else { format!("{name}.{shell}") };
+            fs::write(to.join(&file), output.stdout).map_err(|error| format!("{file}: {error}"))?;
         }
-        fs::write(to.join(name), output.stdout).map_err(|error| format!("{name}: {error}"))?;
     }
     Ok(())
 }
@@ -161,7 +167,7 @@ fn crates() -> Result<Vec<PathBuf>, String> {
     Ok(all.flatten().map(|one| PathBuf::from("crates").join(one.file_name())).collect())
 }
 
-/// The package of this architecture, with the program of `cargo build --release` or the other one.
+/// The package of this architecture, with the programs of the profile `dist` or the other ones.
 fn deb(tools: &Path, to: &Path, profiled: Option<&Profiled>) -> Result<PathBuf, String> {
     for old in fs::read_dir(to).into_iter().flatten().flatten() {
         if old.path().extension().is_some_and(|end| end == "deb") {
@@ -170,7 +176,8 @@ fn deb(tools: &Path, to: &Path, profiled: Option<&Profiled>) -> Result<PathBuf, 
     }
     let tool = tools.join("bin/cargo-deb");
     let mut makes = Command::new(tool);
-    makes.args(["--no-build", "--no-strip", "--package", "transfix-cli", "--output"]);
+    makes.args(["--no-build", "--no-strip", "--profile", "dist", "--package", "transfix-cli"]);
+    makes.arg("--output");
     makes.arg(to).current_dir(root());
     if let Some(Profiled { target, host }) = profiled {
         makes.args(["--target", host]).env("CARGO_TARGET_DIR", target);

@@ -2,7 +2,8 @@
 //!
 //! `build` compiles the programs under `bench/peers/`; `stores` tests the stores in databases with
 //! real servers; `migrate` trades with QuickFIX by settings that were migrated from it; `tls`
-//! trades over TLS with QuickFIX/J and `openssl`; `acceptors` proves what `acceptors.json` says of
+//! trades over TLS with QuickFIX/J and `openssl`; `programs` runs the tests whose counterparty is a
+//! program such as haproxy; `acceptors` proves what `acceptors.json` says of
 //! other engines' acceptors; `test`
 //! plays one session between Transfix and such a program in both roles and in several versions, and
 //! compares every message field by field. The two sides are processes that speak the protocol of
@@ -16,6 +17,7 @@ mod message;
 mod migrate;
 mod play;
 mod process;
+mod programs;
 mod tls;
 
 use std::env;
@@ -35,6 +37,7 @@ usage: cargo xtask peers build [--without-acceptors]
        cargo xtask peers acceptors [--only PART-OF-A-LINE]
        cargo xtask peers stores
        cargo xtask peers migrate
+       cargo xtask peers programs
        cargo xtask peers tls
        cargo xtask peers test [--ours transfix|quickfix|PROGRAM] [--dictionaries FOLDER]
                               [--orders N] [--only PART-OF-A-CASE]";
@@ -57,6 +60,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         "acceptors" if matches!(rest, [key, _] if key == "--only") => acceptors::prove(&rest[1]),
         "stores" if rest.is_empty() => stores(),
         "migrate" if rest.is_empty() => migrate::prove(),
+        "programs" if rest.is_empty() => programs::test(),
         "tls" if rest.is_empty() => tls::prove(),
         "test" => match Options::read(rest) {
             Ok(options) => test(&options),
@@ -259,9 +263,10 @@ fn our_binary() -> Outcome<String> {
     let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     run(Command::new(cargo).current_dir(root()).args([
         "build",
-        "--release",
+        "--profile",
+        "dist",
         "--package",
         "transfix-cli",
     ]))?;
-    Ok(target().join("release/transfix").display().to_string())
+    Ok(target().join("dist/transfix").display().to_string())
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask pgo`: the program `transfix` built with a profile of its own work.
+//! `cargo xtask pgo`: `transfix` and `transfix-bench` built with a profile of their own work.
 //!
 //! A turn walks through more code than the first cache holds, part of it branches that are
 //! never taken. A compiler that knows which ones these are puts them elsewhere. Three steps: build
@@ -18,12 +18,12 @@ const DIR: &str = "target/pgo";
 /// session and many, both stores, the codec, and the tools of the demo. Short runs: it is counted
 /// which code is executed, and not how fast.
 const WORK: [&str; 6] = [
-    "bench latency --self --messages 2000 --slices 2 --config optimized-hard-spin",
-    "bench latency --self --messages 2000 --slices 2 --config default",
-    "bench throughput --self --sessions 1,32 --slices 1 --slice-ms 500",
-    "bench hftest --self --orders 50000 --rounds 1 --valid",
-    "bench codec --runs 2 --messages 50000",
-    "demo",
+    "transfix-bench latency --self --messages 2000 --slices 2 --config optimized-hard-spin",
+    "transfix-bench latency --self --messages 2000 --slices 2 --config default",
+    "transfix-bench throughput --self --sessions 1,32 --slices 1 --slice-ms 500",
+    "transfix-bench hftest --self --orders 50000 --rounds 1 --valid",
+    "transfix-bench codec --runs 2 --messages 50000",
+    "transfix demo",
 ];
 
 /// Builds it.
@@ -48,7 +48,7 @@ pub(crate) struct Profiled {
 
 impl Profiled {
     pub(crate) fn program(&self) -> PathBuf {
-        self.target.join(&self.host).join("release/transfix")
+        self.target.join(&self.host).join("dist/transfix")
     }
 }
 
@@ -67,9 +67,11 @@ pub(crate) fn profiled() -> Result<Profiled, String> {
     let scratch = dir.join("scratch");
     fs::create_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
     for work in WORK {
-        let mut command = Command::new(counting.program());
-        command.args(work.split(' ')).current_dir(&scratch).stdout(Stdio::null());
-        succeed(command, &format!("transfix {work}"))?;
+        let mut words = work.split(' ');
+        let program = counting.program().with_file_name(words.next().unwrap_or_default());
+        let mut command = Command::new(program);
+        command.args(words).current_dir(&scratch).stdout(Stdio::null());
+        succeed(command, work)?;
     }
     let mut command = Command::new(merges);
     command.arg("merge").arg("-o").arg(&profile).arg(&raw);
@@ -99,7 +101,8 @@ fn build(to: &Profiled, flag: &str, says: &[(&str, &str)]) -> Result<(), String>
     let mut command = Command::new("cargo");
     command
         .current_dir(root())
-        .args(["build", "--release", "--locked", "--package", "transfix-cli", "--target"])
+        .args(["build", "--profile", "dist", "--locked", "--bins", "--package", "transfix-cli"])
+        .args(["--package", "transfix-bench", "--target"])
         .arg(&to.host)
         .env("CARGO_TARGET_DIR", &to.target)
         .envs(says.iter().copied())

@@ -35,14 +35,19 @@ pub(crate) fn program() -> Outcome<PathBuf> {
     built(&[], "debug/transfix")
 }
 
-/// The same as users build it.
+/// The same as `cargo build --release` builds it, sooner than what packages have.
 pub(crate) fn release_program() -> Outcome<PathBuf> {
     built(&["--release"], "release/transfix")
 }
 
+/// The same as packages have it, and `transfix-bench` beside it: for all that is measured.
+pub(crate) fn dist_program() -> Outcome<PathBuf> {
+    built(&["--profile", "dist", "--package", "transfix-bench"], "dist/transfix")
+}
+
 fn built(flags: &[&str], place: &str) -> Outcome<PathBuf> {
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--package", "transfix-cli"])
+        .args(["build", "--quiet", "--locked", "--bins", "--package", "transfix-cli"])
         .args(flags)
         .current_dir(root())
         .status();

@@ -15,14 +15,14 @@ mod server;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::Outcome;
-use crate::served::release_program;
+use crate::served::dist_program;
 use client::Client;
 use others::Others;
 use server::{Server, disk_kib};
@@ -66,7 +66,7 @@ pub fn run(args: &[String]) -> Outcome {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let of_floor = floor_sessions(getrlimit(Resource::Nofile).current, wanted.sessions)?;
-    let program = release_program()?;
+    let program = dist_program()?;
     let dir = std::env::temp_dir().join(format!("transfix-sessions-{}", std::process::id()));
     fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let report = measure(&program, &dir, &wanted, of_floor);
@@ -151,6 +151,11 @@ impl Report {
     }
 }
 
+/// The program with the floor and the many orders, which is beside `transfix`.
+fn bench(program: &Path) -> PathBuf {
+    program.with_file_name("transfix-bench")
+}
+
 fn measure(program: &Path, dir: &Path, wanted: &Wanted, of_floor: usize) -> Outcome {
     let file = dir.join("venue.toml");
     fs::write(&file, settings(dir, wanted)).map_err(|error| error.to_string())?;
@@ -162,7 +167,7 @@ fn measure(program: &Path, dir: &Path, wanted: &Wanted, of_floor: usize) -> Outc
     }
 
     let (one, n) = (alone(program, dir, wanted)?, wanted.sessions);
-    let mut servers = [Server::venue(program, &file)?, Server::floor(program)?];
+    let mut servers = [Server::venue(program, &file)?, Server::floor(&bench(program))?];
     let bare = files::make_and_read(&dir.join("bare"), n).map_err(|error| error.to_string())?;
     let than = |start, bare| format!("{}; floor, bare files {}", seconds(start), seconds(bare));
     report.line("start from nothing", &than(servers[0].start, bare[0]));
@@ -199,7 +204,7 @@ fn measure(program: &Path, dir: &Path, wanted: &Wanted, of_floor: usize) -> Outc
     let mut again = Server::venue(program, &file)?;
     report.line("start from the stores of before", &than(again.start, bare[1]));
     again.stop(&mut [])?;
-    for (what, value) in million::measure(program, dir, wanted.messages)? {
+    for (what, value) in million::measure(&bench(program), dir, wanted.messages)? {
         report.line(&what, &value);
     }
     Ok(report.0.trim_end().to_owned())
@@ -223,7 +228,7 @@ fn alone(program: &Path, dir: &Path, wanted: &Wanted) -> Result<[u64; 2], String
     let one = Wanted { sessions: 1, durability: wanted.durability.clone(), ..*wanted };
     let (file, dir) = (dir.join("one.toml"), dir.join("one"));
     fs::write(&file, settings(&dir, &one)).map_err(|error| error.to_string())?;
-    let mut servers = [Server::venue(program, &file)?, Server::floor(program)?];
+    let mut servers = [Server::venue(program, &file)?, Server::floor(&bench(program))?];
     let log_on = |n: usize| Client::log_on(&servers[n].address, "C0", HEART_BT_INT_S);
     let (client, _of_floor) = (log_on(0)?, log_on(1)?);
     let memory = [servers[0].memory_kib("VmRSS")?, servers[1].memory_kib("VmRSS")?];

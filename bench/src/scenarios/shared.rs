@@ -24,7 +24,7 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 /// Where the programs of the peers are: the directory that the user names, which must be there, or
-/// `target/peers` for a program in `target/release`.
+/// `target/peers` for a program in `target/dist`.
 pub(super) fn peers_in(named: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(dir) = named {
         let shown = dir.display();

@@ -157,7 +157,7 @@ fn play(args: &Args, part: Part) -> Result<(), String> {
 fn command(part: &str, sessions: usize, address: &str) -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
-    command.args(["bench", "throughput", "--part", part, "--address", address]);
+    command.args(["throughput", "--part", part, "--address", address]);
     command.args(["--sessions", &sessions.to_string()]);
     Ok(command)
 }

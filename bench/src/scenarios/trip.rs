@@ -275,11 +275,6 @@ fn run_all(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     show(page, columns, args, &runs, &not_run)
 }
 
-/// Measures one configuration over loopback.
-pub(crate) fn measure_here(page: &Page, column: &Column, work: Work) -> Result<Measured, String> {
-    measure(page, column, work, (None, None))
-}
-
 /// Measures one configuration; the answering side is at `remote`, if that is named.
 fn measure(
     page: &Page,

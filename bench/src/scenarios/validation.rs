@@ -180,7 +180,7 @@ fn run_all(args: &Args) -> Result<(), String> {
 
 fn in_child(args: &Args) -> Result<Launch, String> {
     let mut command = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);
-    command.args(["bench", "validation", "--launch"]);
+    command.args(["validation", "--launch"]);
     if let Some(dir) = &args.peers {
         peers_in(dir.as_deref())?;
         command.arg("--peers").args(dir);

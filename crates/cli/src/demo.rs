@@ -1,6 +1,9 @@
 //! `transfix demo`: a venue and a client trade, lose the connection, recover, and are measured.
 
+mod floor;
+mod picture;
 mod relay;
+mod round_trip;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,8 +18,6 @@ use transfix::{
     Settings, tag,
 };
 
-use transfix_bench::scenarios::demonstrate;
-
 use crate::audit::journals::Audit;
 use crate::show::Show;
 use crate::venue::book::Ids;
@@ -27,22 +28,21 @@ use crate::venue::{Venue, Watch};
 #[command(after_help = "Example:
   transfix demo
 
-Needs nothing but loopback and takes about half a minute, more on a machine that is disturbed: what
-meets noise is measured again. Writes latency.csv (raw values) and
-latency.svg (their distribution) into the present directory.
+Needs nothing but loopback and takes about half a minute. Writes latency.csv (raw values) and
+latency.svg (their distribution) into the current directory.
 Exit code: 0 all proofs hold, 1 something failed, 2 wrong usage.")]
 pub(crate) struct Args {
     /// Orders of the burst in whose middle the connection is cut.
     #[arg(long, default_value_t = 2_000, value_name = "N")]
     #[arg(value_parser = value_parser!(u64).range(200..=1_000_000))]
     burst: u64,
-    /// Round trips measured in each configuration, at 1,000 a second.
+    /// Round trips measured in each way of waiting, at 1,000 a second.
     #[arg(long, default_value_t = 3_000, value_name = "N")]
     messages: usize,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    match trade(args).and_then(|()| demonstrate(args.messages)) {
+    match trade(args).and_then(|()| round_trip::measure(args.messages)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("transfix demo: {error}");

@@ -1,10 +1,11 @@
-//! `transfix`: one program to try, run, test and measure FIX sessions. One file per verb.
+//! `transfix`: one program to try, run and test FIX sessions. One file per verb.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
 mod admin;
 mod administered;
 mod audit;
+mod bench;
 mod check;
 mod connect;
 mod convert;
@@ -38,7 +39,6 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use events::{OnStderr, Rejects};
-use transfix_bench::scenarios;
 
 /// A FIX engine on the command line.
 #[derive(Debug, Parser)]
@@ -75,8 +75,7 @@ enum Verb {
     /// Run a test client from a settings file, with commands from the keyboard or a script.
     Connect(connect::Args),
     Play(play::Args),
-    /// Measure a scenario against its floor and its peers.
-    Bench(scenarios::Args),
+    Bench(bench::Args),
     /// Show what FIX says: versions, messages, fields.
     Dictionary(dictionary::Args),
     /// Write typed messages of a dictionary as Rust, and a program around them.
@@ -126,12 +125,16 @@ fn main() -> ExitCode {
             events::keep();
             Ok(())
         }
-        // The counterparty for tests has a log file of its own.
-        Verb::Peer(_) => Ok(()),
+        // The counterparty for tests has a log file of its own; the benchmarks are another program.
+        Verb::Peer(_) | Verb::Bench(_) => Ok(()),
         _ => events::open(None),
     };
     let code = match opened {
-        Ok(()) => run(cli.verb),
+        Ok(()) if cli.events.is_some() && matches!(cli.verb, Verb::Bench(_)) => {
+            eprintln!("transfix bench: --events has no effect here; leave it out");
+            ExitCode::from(2)
+        }
+        Ok(()) => run(cli.verb, cli.verbose),
         Err(why) => {
             eprintln!("transfix: {why}");
             ExitCode::FAILURE
@@ -141,14 +144,14 @@ fn main() -> ExitCode {
     code
 }
 
-fn run(verb: Verb) -> ExitCode {
+fn run(verb: Verb, is_verbose: bool) -> ExitCode {
     match verb {
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => serve::run(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Connect(args) => connect::run(&args),
         Verb::Play(args) => play::run(&args),
-        Verb::Bench(args) => scenarios::run(&args),
+        Verb::Bench(args) => bench::run(&args, is_verbose),
         Verb::Dictionary(args) => dictionary::run(&args),
         Verb::Generate(args) => generate::run(&args),
         Verb::Print(args) => print::run(&args),

@@ -53,6 +53,14 @@ pub(crate) fn man(args: &Man, command: Command) -> ExitCode {
     }
 }
 
+const fn built() -> &'static str {
+    match (cfg!(debug_assertions), option_env!("TRANSFIX_PROFILED")) {
+        (true, _) => "with debug assertions",
+        (false, None) => "optimized",
+        (false, Some(_)) => "optimized with a profile of its own work",
+    }
+}
+
 /// How the program was built, if it is asked with `--version --verbose`.
 pub(crate) fn version() -> Option<ExitCode> {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
@@ -70,7 +78,7 @@ pub(crate) fn version() -> Option<ExitCode> {
         if features.is_empty() { "none".to_owned() } else { features.join(", ") },
         std::env::consts::ARCH,
         std::env::consts::OS,
-        transfix_bench::built(),
+        built(),
         env!("CARGO_PKG_RUST_VERSION"),
         STANDARD.join(", "),
         env!("CARGO_PKG_LICENSE"),

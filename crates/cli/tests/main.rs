@@ -2,5 +2,4 @@
 
 mod command_line;
 mod generate;
-mod hftest;
 mod store;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use transfix::clock;
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, Message, frame};
 use transfix::{Precision, Tag};
@@ -336,8 +337,8 @@ fn it_ends_with_sigterm() {
     let mut program = Program::start("base");
     let mut wire = program.connect("FIX.4.4", "TW");
     wire.log_on("");
-    let id = program.child.id().to_string();
-    assert!(Command::new("kill").arg(&id).status().unwrap().success());
+    let id = Pid::from_child(&program.child);
+    kill_process(id, Signal::TERM).unwrap();
     assert_eq!(wire.next().unwrap(), "35=5|34=2");
     wire.send("35=5|34=2");
     assert!(program.child.wait().unwrap().success());

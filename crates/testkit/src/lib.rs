@@ -1,6 +1,7 @@
 //! Tools for tests: laws that every implementation of a trait obeys, counted allocations,
 //! directories that clean up after themselves, disks that crash, repeatable random numbers, sample
-//! messages of any dictionary, a second parser, scenarios of the session layer, a simulated world.
+//! messages of any dictionary, a second parser, scenarios of the session layer, a simulated world;
+//! proxies and TLS as counterparties.
 //!
 //! **Invariant:** a dev-dependency only; nothing here is part of the product.
 
@@ -16,9 +17,12 @@ mod engines;
 pub mod laws;
 pub mod plain;
 pub mod program;
+pub mod proxy;
 pub mod random;
 pub mod sample;
 pub mod scenario;
 pub mod temp;
+#[cfg(feature = "tls")]
+pub mod tls;
 #[cfg(feature = "world")]
 pub mod world;

@@ -1,6 +1,11 @@
 //! A program of somebody else beside a test.
 
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+
+use crate::proxy::Header;
+use crate::temp::TempDir;
 
 /// A program that ends with the test.
 #[derive(Debug)]
@@ -25,5 +30,50 @@ impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// haproxy, which passes all on and sends a header of the PROXY protocol first.
+#[derive(Debug)]
+pub struct Haproxy {
+    address: SocketAddr,
+    _program: Program,
+    _dir: TempDir,
+}
+
+impl Haproxy {
+    /// Starts one that listens at `ip` and connects from there to `to`, and waits until it listens.
+    ///
+    /// # Panics
+    /// If the program is missing.
+    #[must_use]
+    pub fn start(ip: Ipv4Addr, to: SocketAddr, header: Header) -> Self {
+        let free = TcpListener::bind((ip, 0)).expect("a free port");
+        let address = free.local_addr().expect("an address");
+        drop(free);
+        let sends = match header {
+            Header::V1 => "send-proxy",
+            Header::V2 => "send-proxy-v2",
+        };
+        let dir = TempDir::new();
+        let file = dir.path().join("haproxy.cfg");
+        let config = format!(
+            "defaults\n mode tcp\n timeout connect 1m\n timeout client 1m\n timeout server 1m\n\
+             frontend in\n bind {address}\n default_backend out\n\
+             backend out\n source {ip}\n server venue {to} {sends}\n"
+        );
+        fs::write(&file, config).expect("a file");
+        let file = file.display().to_string();
+        let program = Program::start("haproxy", "haproxy", &["-db", "-f", &file]);
+        while TcpStream::connect(address).is_err() {
+            std::thread::yield_now();
+        }
+        Self { address, _program: program, _dir: dir }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
     }
 }

@@ -116,7 +116,7 @@ fn cargo(args: &[&str]) -> Result<String, String> {
 
 /// Runs `transfix bench`; the objects that it printed.
 fn bench(args: &[&str]) -> Result<Vec<Value>, String> {
-    let program = ["run", "--quiet", "--release", "-p", "transfix-cli", "--", "bench"];
+    let program = ["run", "--quiet", "--profile", "dist", "-p", "transfix-bench", "--"];
     let printed = cargo(&[&program, args, &["--json"]].concat())?;
     let objects = printed.lines().map(serde_json::from_str);
     objects.collect::<Result<_, _>>().map_err(|error| error.to_string())

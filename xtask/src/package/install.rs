@@ -45,9 +45,11 @@ pub(super) fn test(package: &Path, program: &Path, system: &Path) -> Result<Stri
     inside(system, &["getent", "passwd", "transfix"])?;
     for file in [
         "usr/bin/transfix",
+        "usr/bin/transfix-bench",
         "etc/transfix/venue.toml",
         "usr/lib/systemd/system/transfix.service",
         "usr/share/man/man1/transfix-serve.1.gz",
+        "usr/share/man/man1/transfix-bench-latency.1.gz",
         "usr/share/bash-completion/completions/transfix",
         "usr/share/transfix/grafana/transfix.json",
         "usr/share/transfix/prometheus/transfix.rules.yml",
@@ -61,6 +63,7 @@ pub(super) fn test(package: &Path, program: &Path, system: &Path) -> Result<Stri
         return Err(format!("/usr/bin/transfix is not {}", program.display()));
     }
     inside(system, &["transfix", "--version", "--verbose"])?;
+    inside(system, &["transfix", "bench", "--help"])?;
     inside(system, &["systemd-analyze", "verify", "--man=no", "transfix.service"])?;
     seen.push("its unit is sound".to_owned());
     seen.extend(serve(system)?);

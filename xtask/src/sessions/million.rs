@@ -19,7 +19,7 @@ pub(super) fn measure(
     let stores = dir.join("million");
     let part = |part: &str, address: &str| {
         let mut command = Command::new(program);
-        command.args(["bench", "throughput", "--sessions", "1"]);
+        command.args(["throughput", "--sessions", "1"]);
         command.args(["--part", part, "--address", address]);
         command
     };

@@ -31,7 +31,7 @@ impl Server {
     /// what has come.
     pub(super) fn floor(program: &Path) -> Result<Self, String> {
         let mut command = Command::new(program);
-        command.args(["bench", "throughput", "--part", "floor", "--echo"]);
+        command.args(["throughput", "--part", "floor", "--echo"]);
         command.args(["--address", "127.0.0.1:0"]);
         Self::start(command, "")
     }

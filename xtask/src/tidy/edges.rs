@@ -27,7 +27,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("transfix-admin", &["transfix"]),
-    ("transfix-cli", &["transfix", "transfix-admin", "transfix-bench"]),
+    ("transfix-cli", &["transfix", "transfix-admin"]),
     ("transfix-bench", &["transfix"]),
     (
         "transfix-testkit",

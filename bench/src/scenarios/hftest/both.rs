@@ -96,7 +96,7 @@ fn play(args: &Args, shows: bool) -> Result<(client::Figures, server::Figures), 
 fn role(args: &Args, role: &str) -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|why| why.to_string())?;
     let mut command = Command::new(program);
-    command.args(["bench", "hftest", role, "--figures", "--log-dir"]).arg(&args.log_dir);
+    command.args(["hftest", role, "--figures", "--log-dir"]).arg(&args.log_dir);
     if args.valid {
         command.arg("--valid");
     }

@@ -24,7 +24,7 @@ pub(super) const MODES: [(&str, &str); 2] = [
 fn command(part: &str, sessions: [usize; 2], address: &str) -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
-    command.args(["bench", "router", "--part", part, "--address", address, "--sessions"]);
+    command.args(["router", "--part", part, "--address", address, "--sessions"]);
     command.args(sessions.map(|n| n.to_string()));
     Ok(command)
 }

@@ -84,7 +84,7 @@ pub(super) fn part(
     part: Part,
     address: &str,
 ) -> Command {
-    let program = std::env::current_exe().unwrap_or_else(|_| "transfix".into());
+    let program = std::env::current_exe().unwrap_or_else(|_| "transfix-bench".into());
     let mut command = if column.beside.kernel_bypass {
         let mut command = Command::new(ONLOAD);
         command.arg("--profile=latency").arg(program);
@@ -96,7 +96,7 @@ pub(super) fn part(
         command.args(["--spin-us", &spin_us.to_string()]);
     }
     command
-        .args(["bench", page.name, "--part", part.name(), "--address", address])
+        .args([page.name, "--part", part.name(), "--address", address])
         .args(["--config", &column.source])
         .args(["--messages", &(work.orders * work.slices).to_string()])
         .args(["--slices", &work.slices.to_string(), "--warmup", &work.warm_up.to_string()])

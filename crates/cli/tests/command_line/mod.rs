@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod admin;
+mod bench;
 mod client;
 mod client_ends;
 mod client_scripts;
@@ -24,15 +25,13 @@ mod settings;
 mod settings_truth;
 #[cfg(feature = "tls")]
 mod tls;
-mod two_hosts;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use transfix::store::{FileStore, Kind, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
@@ -86,7 +85,6 @@ fn help_shows_an_example_of_each_verb() {
         "connect",
         "play",
         "run",
-        "bench",
         "dictionary",
         "generate",
         "print",
@@ -98,19 +96,9 @@ fn help_shows_an_example_of_each_verb() {
         let help = expect(0, &[verb, "--help"]).out;
         assert!(help.contains(&format!("\n  transfix {verb}")), "{help}");
     }
-    for scenario in ["latency", "hftest"] {
-        let help = expect(0, &["bench", scenario, "--help"]).out;
-        assert!(help.contains(&format!("\n  transfix bench {scenario}")), "{help}");
-    }
-    for side in ["server", "client"] {
-        let help = expect(0, &["bench", "hftest", side, "--help"]).out;
-        assert!(help.contains(&format!("\n  transfix bench hftest {side}")), "{help}");
-        assert!(help.contains("\nExit code: 0 done, 1 failed"), "{help}");
-    }
     let help = expect(0, &["--help"]).out;
     assert!(help.contains("Exit codes: 0 done, 1 failed, 2 wrong usage or input that"), "{help}");
     assert!(help.starts_with("A FIX engine on the command line\n"), "{help}");
-    assert!(expect(0, &["bench", "codec", "--help"]).out.contains("`Fix8 vs QuickFIX`"));
 }
 
 #[test]
@@ -389,281 +377,10 @@ fn connect_takes_commands_from_a_pipe() {
     }
 }
 
-#[test]
-fn an_unknown_configuration_lists_the_known() {
-    let run = expect(2, &["bench", "latency", "--self", "--config", "nonsense"]);
-    for name in CONFIGURATIONS {
-        assert!(run.err.contains(name), "{name}: {run:?}");
-    }
-}
-
-const CONFIGURATIONS: [&str; 4] = ["default", "aggressive", "balanced", "optimized-hard-spin"];
-const FIGURES: [&str; 9] = [
-    "n",
-    "min_ns",
-    "p50_ns",
-    "p95_ns",
-    "p99_ns",
-    "p999_ns",
-    "max_ns",
-    "mean_ns",
-    "cpu_ns_per_message",
-];
-
-#[test]
-fn bench_prints_one_json_object() {
-    for name in CONFIGURATIONS {
-        let dir = TempDir::new();
-        let args = ["bench", "latency", "--self", "--messages", "50", "--json", "--config", name];
-        let run = run_in(dir.path(), &args, b"");
-        assert_eq!(run.code, 0, "{run:?}");
-        let report: Value = serde_json::from_str(&run.out).unwrap();
-        assert_eq!(report["scenario"], "S1");
-        assert_eq!(report["configuration"], name);
-        for series in ["engine", "floor"] {
-            for figure in FIGURES {
-                assert!(report[series][figure].is_u64(), "{series}.{figure}: {report}");
-            }
-        }
-        assert_eq!(report["engine"]["n"], 50);
-        assert!(report["ratio"]["p50"].is_number() && report["ratio"]["p99"].is_number());
-        assert!(report["machine"].is_object() && report["settings"].is_object(), "{report}");
-        let kinds = [0, 1].map(|n| report["series"][n]["kind"].clone());
-        assert_eq!(kinds, ["floor", "engine"], "{report}");
-        assert_written(&dir.path().join("bench-out"));
-    }
-}
-
-#[test]
-fn each_scenario_of_round_trips_writes_its_files() {
-    let dir = TempDir::new();
-    for (scenario, id, configurations) in
-        [("echo", "S4a", ["memory", "file"]), ("round-trip", "S5", ["balanced", "optimized"])]
-    {
-        let args = ["bench", scenario, "--self", "--messages", "40", "--warmup", "5", "--json"];
-        let run = run_in(dir.path(), &args, b"");
-        assert_eq!(run.code, 0, "{run:?}");
-        let reports: Vec<Value> =
-            run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(reports.len(), 2, "{run:?}");
-        for (report, configuration) in reports.iter().zip(configurations) {
-            assert_eq!(
-                (&report["scenario"], &report["configuration"]),
-                (&Value::from(id), &Value::from(configuration))
-            );
-            assert_eq!(report["engine"]["n"], 40);
-            let name = format!("bench-out/{scenario}-{configuration}");
-            let saved = fs::read_to_string(dir.path().join(format!("{name}.json"))).unwrap();
-            let saved: Value = serde_json::from_str(&saved).unwrap();
-            assert!(!saved["series"][1]["seen"].as_array().unwrap().is_empty());
-            let hgrm = format!("{name}-{configuration}.hgrm");
-            let hgrm = fs::read_to_string(dir.path().join(hgrm)).unwrap();
-            assert!(hgrm.contains("Total count    =           40"), "{hgrm}");
-        }
-        let csv = dir.path().join(format!("bench-out/{scenario}.csv"));
-        assert_eq!(fs::read_to_string(csv).unwrap().lines().count(), 1 + 4 * 40);
-    }
-    let args = "bench router --self --json --no-rate --slices 1 --slice-ms 50 --rows";
-    let args: Vec<&str> = args.split(' ').chain(["1x2@1000,3x2@500"]).collect();
-    let run = run_in(dir.path(), &args, b"");
-    assert_eq!(run.code, 0, "each message once, to each its share, in order: {run:?}");
-    let report: Value = serde_json::from_str(&run.out).unwrap();
-    for row in report["rows"].as_array().unwrap() {
-        assert_eq!(row["routers"].as_array().unwrap().len(), 3, "floor and both modes: {row}");
-        for router in row["routers"].as_array().unwrap() {
-            assert!(router["half_trip_p50_ns"].as_u64().unwrap() > 0, "{row}");
-        }
-        assert!(row["routers"][1]["socket_to_callback_p50_ns"].is_u64(), "{row}");
-        assert!(row["routers"][1]["put_to_socket_p50_ns"].is_u64(), "{row}");
-    }
-    for args in [
-        "bench codec --messages 100 --runs 1",
-        "bench validation --launches 1",
-        "bench hftest --self --orders 100",
-    ] {
-        let run = run_in(dir.path(), &args.split(' ').collect::<Vec<_>>(), b"");
-        assert_eq!(run.code, 0, "{run:?}");
-    }
-    all_make_one_page(dir.path());
-}
-
-/// Of runs of echo and round trip in two configurations each, router, codec, validation, hftest.
-fn all_make_one_page(dir: &Path) {
-    // It needs nothing from elsewhere.
-    let run = run_in(dir, &["bench", "report"], b"");
-    assert_eq!((run.code, &*run.out), (0, "bench-out/report.html\n"), "{run:?}");
-    let page = fs::read_to_string(dir.join("bench-out/report.html")).unwrap();
-    for expected in [
-        "Echo (S4a)",
-        "Round trip (S5)",
-        "Order codec (S2a)",
-        "hftest (S2b)",
-        "<th>of ours in the engine</th>",
-        "those of bare sockets",
-        "Validation (S4b)",
-        "Router (S3)",
-        "floor of memory",
-        "FIX Antenna Java",
-    ] {
-        assert!(page.contains(expected), "{expected}");
-    }
-    assert_eq!(page.matches("<svg").count(), 5, "two a page, one of the router's last row");
-    for forbidden in ["http://", "https://", "<script", "NaN"] {
-        assert!(!page.contains(forbidden), "{forbidden}");
-    }
-    // A run beside itself has not moved: p50 and p99 of four configurations, validation against two
-    // dictionaries, six figures of hftest. The codec and the router had one round.
-    let run = run_in(dir, &["bench", "compare", "bench-out", "bench-out"], b"");
-    let found = ["noise", "too few rounds"].map(|word| run.out.matches(word).count());
-    assert_eq!((run.code, found), (0, [8 + 2 + 6, 4 + 4]), "{run:?}");
-}
-
-#[test]
-fn a_router_that_dies_costs_its_row_alone() {
-    let dir = TempDir::new();
-    let args = "bench router --self --mode a --json --no-rate --slices 1 --slice-ms 400 --rows";
-    let mut command = Command::new(env!("CARGO_BIN_EXE_transfix"));
-    command.args(args.split(' ')).arg("1x1@100,1x2@50").current_dir(dir.path());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let bench = command.spawn().unwrap();
-    let path = format!("/proc/{0}/task/{0}/children", bench.id());
-    let children = || fs::read_to_string(&path).unwrap_or_default();
-    // The floor with its client, the router with its own: the first row begins.
-    while children().split_whitespace().count() < 4 {
-        std::thread::yield_now();
-    }
-    let floor = children().split_whitespace().next().unwrap().parse().unwrap();
-    kill_process(Pid::from_raw(floor).unwrap(), Signal::KILL).unwrap();
-    let output = bench.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let saved = fs::read(dir.path().join("bench-out/router.json")).unwrap();
-    assert_eq!(output.stdout.trim_ascii_end(), saved);
-    let report: Value = serde_json::from_slice(&saved).unwrap();
-    let rows = report["rows"].as_array().unwrap();
-    assert_eq!((rows.len(), &rows[0]["receivers"]), (1, &Value::from(2)), "{report}");
-    assert_eq!(rows[0]["rounds"]["kept"], 1);
-    let not_run = report["not_run"][0].as_str().unwrap();
-    assert!(not_run.starts_with("1x1@100: "), "{not_run}");
-}
-
-#[test]
-fn benchmarks_leave_no_files_behind() {
-    let dir = TempDir::new();
-    let temporary = dir.path().join("tmp");
-    fs::create_dir(&temporary).unwrap();
-    for args in [
-        "bench latency --self --config default,optimized-hard-spin --messages 20",
-        "bench router --self --no-rate --slices 1 --slice-ms 20 --rows 1x1@100",
-    ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_transfix"));
-        command.args(args.split(' ')).current_dir(dir.path()).env("TMPDIR", &temporary);
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-    }
-    let left: Vec<_> = fs::read_dir(&temporary).unwrap().collect();
-    assert!(left.is_empty(), "{left:?}");
-}
-
-#[test]
-fn a_benchmark_over_two_hosts_can_be_run_again() {
-    let dir = TempDir::new();
-    // Two ports next to each other that nobody listens at.
-    let address = (0..100)
-        .find_map(|_| {
-            let engine = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-            let above = engine.port().checked_add(1)?;
-            TcpListener::bind(("127.0.0.1", above)).ok()?;
-            Some(engine.to_string())
-        })
-        .unwrap();
-    let side = |role: &str| {
-        let args = "bench latency --config default --messages 20 --slices 2 --json --address";
-        let mut command = Command::new(env!("CARGO_BIN_EXE_transfix"));
-        command.args(args.split(' ')).args([&address, "--role", role]).current_dir(dir.path());
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        command
-    };
-    let mut acceptor = side("acceptor").spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(acceptor.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.starts_with("default: engine at 127.0.0.1:"), "{line}");
-    for _ in 0..2 {
-        let output = side("initiator").output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(
-            (&report["engine"]["n"], &report["settings"]["hosts"]),
-            (&Value::from(20), &Value::from(2))
-        );
-    }
-    acceptor.kill().unwrap();
-    acceptor.wait().unwrap();
-    for wrong in ["--role initiator", "--role acceptor --address h:65535 --config default"] {
-        let args: Vec<&str> = ["bench", "latency"].into_iter().chain(wrong.split(' ')).collect();
-        assert_eq!(run_in(dir.path(), &args, b"").code, 2, "{wrong}");
-    }
-}
-
-#[test]
-fn a_configuration_is_a_file_and_may_be_the_users_own() {
-    let dir = TempDir::new();
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let shipped = shipped.join("../../bench/configurations/latency/aggressive.toml");
-    let text = fs::read_to_string(shipped).unwrap();
-    fs::write(dir.path().join("own.toml"), text.replace("process", "memory")).unwrap();
-    let args = "bench latency --self --messages 20 --json --config own.toml";
-    let args: Vec<&str> = args.split(' ').collect();
-    let run = run_in(dir.path(), &args, b"");
-    assert_eq!(run.code, 0, "{run:?}");
-    let report: Value = serde_json::from_str(&run.out).unwrap();
-    let configuration = &report["settings"]["configuration"];
-    assert_eq!(configuration["acceptor"]["durability"], "memory", "{report}");
-    // What cannot be run here is said, not passed over.
-    let args = ["bench", "latency", "--self", "--config", "optimized-hard"];
-    let run = run_in(dir.path(), &args, b"");
-    assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.err.contains("needs OpenOnload"), "{run:?}");
-}
-
 fn assert_written(dir: &Path) {
     let csv = fs::read_to_string(dir.join("latency.csv")).unwrap();
     assert!(csv.starts_with("series,i,ns\n") && csv.lines().count() > 50);
     assert!(fs::read_to_string(dir.join("latency.svg")).unwrap().contains("<svg"));
-}
-
-#[test]
-fn bench_throughput_measures_all_sides_by_the_number_of_sessions() {
-    let dir = TempDir::new();
-    let args = "bench throughput --self --sessions 1,3 --slices 1 --slice-ms 50 --rate 1000";
-    let args: Vec<&str> = args.split(' ').collect();
-    let run = run_in(dir.path(), &[&args[..], &["--json"]].concat(), b"");
-    assert_eq!(run.code, 0, "{run:?}");
-    let report: Value = serde_json::from_str(&run.out).unwrap();
-    assert_eq!(report["scenario"], "throughput");
-    for (n, sessions) in [(0, 1), (1, 3)] {
-        let of = &report["runs"][n];
-        assert_eq!(of["sessions"], sessions);
-        for side in ["floor", "transfix-file", "transfix-memory"] {
-            for load in ["full", "paced"] {
-                for figure in ["orders_per_s", "cpu_ns_per_order", "p50_ns", "p999_ns"] {
-                    let figure = &of["sides"][side][load][figure];
-                    assert!(figure.as_f64().unwrap() > 0.0, "{side} {load}: {report}");
-                }
-            }
-        }
-        let ratio = &of["sides"]["transfix-file"]["ratio"];
-        assert!(ratio["orders"].is_number() && ratio["orders_between"][1].is_number(), "{report}");
-        assert_eq!(of["rounds"]["kept"], 1);
-    }
-    assert!(
-        fs::read_to_string(dir.path().join("bench-out/throughput.svg")).unwrap().contains("<svg")
-    );
-    // What another engine cannot is told, and the rest is measured.
-    let none = dir.path().to_str().unwrap();
-    let run = run_in(dir.path(), &[&args[..], &["--peers", none]].concat(), b"");
-    assert_eq!(run.code, 0, "{run:?}");
-    assert!(run.out.contains("not run: QuickFIX C++, file store: "), "{run:?}");
-    assert!(run.out.contains("qf_throughput is not there"), "{run:?}");
 }
 
 #[test]
@@ -673,96 +390,4 @@ fn demo_loses_nothing() {
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(run.out.matches("lost 0 ").count(), 2, "{}", run.out);
     assert_written(dir.path());
-}
-
-#[test]
-fn peers_in_a_directory_that_is_not_there_are_an_error() {
-    for scenario in
-        [&["codec"][..], &["validation"], &["echo", "--self"], &["throughput", "--self"]]
-    {
-        let args = [&["bench"][..], scenario, &["--peers", "no/such/directory"]].concat();
-        let run = expect(1, &args);
-        assert!(run.err.contains("no/such/directory: no directory"), "{run:?}");
-        assert_eq!((run.err.lines().count(), &*run.out), (1, ""), "{run:?}");
-    }
-}
-
-/// A peer that takes a second for anything; the others are missing.
-fn slow_peer(dir: &Path) {
-    peer_that(dir, "while read -r line; do echo 1000000000; done");
-}
-
-/// A codec of another engine, which does this when it is ready.
-fn peer_that(dir: &Path, does: &str) {
-    use std::os::unix::fs::PermissionsExt;
-
-    let program = dir.join("qf_codec");
-    let script = format!(
-        "#!/bin/sh\n\
-         [ -s \"$1/fixed\" ] && [ -s \"$1/FIX44.xml\" ] || exit 1\n\
-         echo ready quickfix-cpp-0 encode build-encode decode validate-fix42\n\
-         {does}\n"
-    );
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-#[test]
-fn bench_codec_prints_the_page_s_table() {
-    let dir = TempDir::new();
-    slow_peer(dir.path());
-    let peers = dir.path().to_str().unwrap();
-    let args = ["bench", "codec", "--messages", "200", "--runs", "2", "--peers", peers];
-    let text = expect(0, &args).out;
-    assert!(text.contains("transfix: to string - 0.0"), "{text}");
-    let line = "quickfix-cpp-0: from string - 1.000000 seconds\n";
-    assert!(text.contains(line), "{text}");
-    assert!(text.contains("not run: QuickFIX/J"), "{text}");
-    let json = expect(0, &[&args[..], &["--json"]].concat()).out;
-    let report: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!((&report["scenario"], &report["message_bytes"]), (&"S2a".into(), &222.into()));
-    let rows = report["rows"].as_array().unwrap();
-    let faster = |row: &&Value| row["throughput_ratio"].as_f64().is_some_and(|ratio| ratio > 1.0);
-    let floor = (&report["floor_ns"], &report["rounds"]["kept"]);
-    assert!(floor.0.as_f64() > Some(0.0) && floor.1 == 2, "{report}");
-    let words = "quickfix-cpp-0, from string: ";
-    let line = text.lines().find(|line| line.starts_with(words)).unwrap();
-    assert!(line.contains(" (95 % between ") && line.ends_with(") ours"), "{text}");
-    // Of the four operations the peer knows three.
-    assert_eq!((rows.len(), rows.iter().filter(faster).count()), (4 + 3, 3), "{report}");
-}
-
-/// Its figures are not told, why is, and all others are.
-#[test]
-fn another_engine_that_fails_in_the_middle_falls_out() {
-    let dir = TempDir::new();
-    peer_that(dir.path(), "for n in 1 2 3 4 5 6 7; do read -r line; echo 1000000000; done");
-    let peers = dir.path().to_str().unwrap();
-    for scenario in ["codec --messages 200 --runs 2", "hftest --self --orders 50 --rounds 1"] {
-        let args = format!("bench {scenario} --peers {peers}");
-        let run = run_in(dir.path(), &args.split(' ').collect::<Vec<_>>(), b"");
-        assert_eq!(run.code, 0, "{run:?}");
-        let why = "not measured to its end: quickfix-cpp-0";
-        assert!(run.out.contains(why), "{run:?}");
-        assert_eq!(run.out.matches("quickfix-cpp-0").count(), 1, "{run:?}");
-        assert!(run.out.contains("\ntransfix, ") && !run.out.contains("NaN"), "{run:?}");
-    }
-}
-
-#[test]
-fn bench_validation_starts_processes() {
-    let dir = TempDir::new();
-    slow_peer(dir.path());
-    let peers = dir.path().to_str().unwrap();
-    let args = ["bench", "validation", "--launches", "2", "--json", "--peers", peers];
-    let report: Value = serde_json::from_str(&expect(0, &args).out).unwrap();
-    let rows = report["rows"].as_array().unwrap();
-    let named = |row: &Value| format!("{} {}", row["method"], row["runtime"]).replace('"', "");
-    let names: Vec<String> = rows.iter().map(named).collect();
-    assert_eq!(names, ["FIX42 transfix", "FIX42 quickfix-cpp-0", "FIX44 transfix"]);
-    assert!(rows.iter().all(|row| row["median_ns"].as_f64().is_some_and(|ns| ns > 0.0)));
-    let text = expect(0, &["bench", "validation", "--launches", "1"]).out;
-    assert!(text.contains("Median") && text.contains("LaunchCount=1"), "{text}");
-    assert!(text.contains("transfix, FIX42: ") && text.contains(") the floor\n"), "{text}");
-    assert!(text.contains("15 rounds in which all took turns; "), "{text}");
 }

@@ -1,41 +1,86 @@
-//! `transfix tls check`, against `openssl s_server`.
+//! `transfix tls check`, against servers of rustls and `openssl s_server`.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 
 use transfix_testkit::certificates::{Authority, Signed, Valid};
 use transfix_testkit::temp::TempDir;
+use transfix_testkit::tls::{self, TLS12, TLS12_AND_13, Versions};
 
-struct Server {
-    child: Child,
-    address: String,
+/// What a server does beside showing its certificate.
+#[derive(Clone, Copy)]
+enum Does<'a> {
+    Nothing,
+    /// Requires a certificate of this authority.
+    Ask(&'a str),
+    /// Speaks no TLS 1.3.
+    Tls12,
 }
 
-impl Server {
-    fn start(own: &Signed, more: &[&str]) -> Self {
-        let mut command = Command::new("openssl");
-        command.args(["s_server", "-accept", "127.0.0.1:0", "-naccept", "1", "-cert"]);
-        command.arg(&own.certificate).arg("-key").arg(&own.key).args(more);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let address = loop {
-            let line = lines.next().unwrap().unwrap();
-            if let Some(address) = line.strip_prefix("ACCEPT ") {
-                break address.to_owned();
-            }
-        };
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, address }
-    }
+/// Starts a server for one connection. Returns its address, and what keeps it there.
+type Start = fn(&Signed, Does<'_>) -> (String, Option<OpenSsl>);
+
+fn rustls(own: &Signed, does: Does<'_>) -> (String, Option<OpenSsl>) {
+    let (ca, versions): (Option<&Path>, Versions) = match does {
+        Does::Nothing => (None, TLS12_AND_13),
+        Does::Ask(ca) => (Some(ca.as_ref()), TLS12_AND_13),
+        Does::Tls12 => (None, TLS12),
+    };
+    let config = tls::server(own, ca, versions);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        let mut stream = tls::accept(&config, listener.accept().unwrap().0);
+        // The client may refuse what it is shown.
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    (address, None)
 }
 
-impl Drop for Server {
+fn openssl(own: &Signed, does: Does<'_>) -> (String, Option<OpenSsl>) {
+    let more = match does {
+        Does::Nothing => vec![],
+        Does::Ask(ca) => vec!["-Verify", "1", "-verify_return_error", "-CAfile", ca],
+        Does::Tls12 => vec!["-tls1_2"],
+    };
+    let mut command = Command::new("openssl");
+    command.args(["s_server", "-accept", "127.0.0.1:0", "-naccept", "1", "-cert"]);
+    command.arg(&own.certificate).arg("-key").arg(&own.key).args(more);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let address = loop {
+        let line = lines.next().unwrap().unwrap();
+        if let Some(address) = line.strip_prefix("ACCEPT ") {
+            break address.to_owned();
+        }
+    };
+    thread::spawn(move || lines.for_each(drop));
+    (address, Some(OpenSsl(child)))
+}
+
+struct OpenSsl(Child);
+
+impl Drop for OpenSsl {
     fn drop(&mut self) {
         // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
+}
+
+/// The certificate of an authority, as `openssl req -x509` makes it for a server.
+fn self_signed(dir: &Path) -> (PathBuf, PathBuf) {
+    let (certificate, key) = (dir.join("self.pem"), dir.join("self.key"));
+    let mut made = Command::new("openssl");
+    made.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=venue.example"]);
+    made.args(["-addext", "subjectAltName=DNS:venue.example"]).stderr(Stdio::null());
+    let status = made.arg("-keyout").arg(&key).arg("-out").arg(&certificate).status().unwrap();
+    assert!(status.success());
+    (certificate, key)
 }
 
 fn text(bytes: Vec<u8>) -> String {
@@ -43,9 +88,9 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 /// Exit code and output of a look at a server.
-fn check(server: &Server, args: &[&str]) -> (i32, String, String) {
+fn check((address, _server): (String, Option<OpenSsl>), args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_transfix"));
-    command.args(["tls", "check", &server.address, "--timeout", "30"]).args(args);
+    command.args(["tls", "check", &address, "--timeout", "30"]).args(args);
     let output = command.output().unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
@@ -54,11 +99,26 @@ fn check(server: &Server, args: &[&str]) -> (i32, String, String) {
 fn a_chain_is_explained_and_so_is_what_is_wrong() {
     let dir = TempDir::new();
     let authority = Authority::new(dir.path(), "authority");
+    explains_what_is_wrong(rustls, &authority, &authority.itself());
+}
+
+#[test]
+#[ignore = "needs openssl: cargo xtask peers programs"]
+fn a_chain_of_openssl_is_explained() {
+    let dir = TempDir::new();
+    let authority = Authority::new(dir.path(), "authority");
+    let (certificate, key) = self_signed(dir.path());
+    let itself = authority.itself().with(&certificate, &key);
+    explains_what_is_wrong(openssl, &authority, &itself);
+}
+
+/// `itself`: a certificate that has signed itself, and may sign others.
+fn explains_what_is_wrong(start: Start, authority: &Authority, itself: &Signed) {
     let ca = authority.ca.to_str().unwrap().to_owned();
     let own = authority.sign(&["venue.example"], 1, Valid::Now);
     let trusted = ["--ca", &ca, "--server-name", "venue.example"];
 
-    let (code, out, why) = check(&Server::start(&own, &[]), &trusted);
+    let (code, out, why) = check(start(&own, Does::Nothing), &trusted);
     assert_eq!(code, 0, "{out}{why}");
     for line in
         ["TLS 1.3, TLS13_", "1. CN=venue.example", "signed by    CN=authority", "A session would"]
@@ -67,43 +127,33 @@ fn a_chain_is_explained_and_so_is_what_is_wrong() {
     }
     assert!(out.contains("valid        20200101-00:00:00 to a time after 2262 ("), "{out}");
 
-    let (code, out, why) = check(&Server::start(&own, &[]), &["--ca", &ca]);
+    let (code, out, why) = check(start(&own, Does::Nothing), &["--ca", &ca]);
     assert_eq!(code, 1);
     assert!(out.contains("1. CN=venue.example"), "the chain is shown all the same: {out}");
     assert!(why.contains("is for another host: 127.0.0.1 is wanted"), "{why}");
     assert!(why.ends_with("and it has venue.example\n"), "{why}");
 
     let old = authority.sign(&["venue.example"], 2, Valid::Before);
-    let (code, out, why) = check(&Server::start(&old, &[]), &trusted);
+    let (code, out, why) = check(start(&old, Does::Nothing), &trusted);
     assert_eq!(code, 1);
     assert!(out.contains("(expired)"), "{out}");
     assert!(why.contains("has expired"), "{why}");
 
-    let (certificate, key) = (dir.path().join("self.pem"), dir.path().join("self.key"));
-    let mut made = Command::new("openssl");
-    made.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=venue.example"]);
-    made.args(["-addext", "subjectAltName=DNS:venue.example"]).stderr(Stdio::null());
-    assert!(
-        made.arg("-keyout").arg(&key).arg("-out").arg(&certificate).status().unwrap().success()
-    );
-    let itself = ["--ca", certificate.to_str().unwrap(), "--server-name", "venue.example"];
-    let own_authority = own.with(&certificate, &key);
-    let (code, _, why) = check(&Server::start(&own_authority, &[]), &itself);
+    let trusts_it =
+        ["--ca", itself.certificate.to_str().unwrap(), "--server-name", "venue.example"];
+    let (code, _, why) = check(start(itself, Does::Nothing), &trusts_it);
     assert_eq!(code, 1);
     assert!(
         why.contains("is that of an authority (CA:TRUE), such as `openssl req -x509`"),
         "{why}"
     );
 
-    let asks = ["-Verify", "1", "-verify_return_error", "-CAfile", &ca];
-    let (code, _, why) = check(&Server::start(&own, &asks), &trusted);
+    let (code, _, why) = check(start(&own, Does::Ask(&ca)), &trusted);
     assert_eq!(code, 1, "{why}");
     assert!(why.contains("it requires a certificate, and none is shown"), "{why}");
 
-    let (code, _, why) = check(
-        &Server::start(&own, &["-tls1_2"]),
-        &[&trusted[..], &["--min-version", "1.3"]].concat(),
-    );
+    let newer = [&trusted[..], &["--min-version", "1.3"]].concat();
+    let (code, _, why) = check(start(&own, Does::Tls12), &newer);
     assert_eq!(code, 1, "{why}");
     assert!(why.contains("it allows no version of TLS that is offered here"), "{why}");
 }
@@ -143,9 +193,9 @@ fn a_host_that_cannot_be_reached_is_named() {
 
 #[test]
 fn a_port_without_tls_is_told() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let answering = std::thread::spawn(move || {
+    let answering = thread::spawn(move || {
         use std::io::{Read as _, Write as _};
         let (mut stream, _) = listener.accept().unwrap();
         let _ = stream.read(&mut [0; 4096]);

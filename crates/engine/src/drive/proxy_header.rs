@@ -7,7 +7,6 @@
 use std::io;
 use std::net::IpAddr;
 
-use ppp::{v1, v2};
 use transfix_transport::Stream;
 
 /// How version 2 begins (section 2.2).
@@ -86,25 +85,58 @@ impl ProxyHeader {
 
     /// For whom the proxy connects, of a header that is whole.
     fn source(&self) -> Result<Option<IpAddr>, String> {
-        if !self.is_of_version_2() {
-            let header = v1::Header::try_from(&*self.read).map_err(|error| error.to_string())?;
-            return Ok(match header.addresses {
-                v1::Addresses::Tcp4(addresses) => Some(addresses.source_address.into()),
-                v1::Addresses::Tcp6(addresses) => Some(addresses.source_address.into()),
-                v1::Addresses::Unknown => None,
-            });
+        if self.is_of_version_2() { of_bytes(&self.read) } else { of_line(&self.read) }
+    }
+}
+
+/// For whom version 1 says that it connects (section 2.1).
+fn of_line(line: &[u8]) -> Result<Option<IpAddr>, String> {
+    let line = str::from_utf8(line).map_err(|_| "the line of the header is no text")?;
+    let words: Vec<&str> = line.trim_end_matches("\r\n").split(' ').collect();
+    match words[..] {
+        ["PROXY", "UNKNOWN", ..] => Ok(None),
+        ["PROXY", family @ ("TCP4" | "TCP6"), source, target, source_port, target_port] => {
+            let is_of_family = |address: &IpAddr| address.is_ipv4() == (family == "TCP4");
+            let address = |text: &str| text.parse().ok().filter(is_of_family);
+            let is_port = |text: &str| {
+                text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
+            };
+            let are_good =
+                address(target).is_some() && is_port(source_port) && is_port(target_port);
+            let source = address(source).filter(|_| are_good);
+            source.map(Some).ok_or_else(|| format!("no addresses and ports of {family}"))
         }
-        let header = v2::Header::try_from(&*self.read).map_err(|error| error.to_string())?;
-        match (header.command, header.protocol) {
-            (v2::Command::Local, _) | (_, v2::Protocol::Unspecified) => return Ok(None),
-            (_, v2::Protocol::Stream) => {}
-            (_, v2::Protocol::Datagram) => return Err("it is for datagrams".to_owned()),
+        _ => {
+            Err("neither PROXY UNKNOWN nor PROXY TCP4 or TCP6 with addresses and ports".to_owned())
         }
-        Ok(match header.addresses {
-            v2::Addresses::IPv4(addresses) => Some(addresses.source_address.into()),
-            v2::Addresses::IPv6(addresses) => Some(addresses.source_address.into()),
-            v2::Addresses::Unspecified | v2::Addresses::Unix(_) => None,
-        })
+    }
+}
+
+/// For whom version 2 says that it connects (section 2.2). Fields of the proxy's own may follow the
+/// addresses.
+fn of_bytes(header: &[u8]) -> Result<Option<IpAddr>, String> {
+    let (fixed, rest) = header.split_at(FIXED_BYTES);
+    let family = match (fixed[12], fixed[13]) {
+        // The proxy connects for itself, and its family is to be ignored.
+        (0x20, _) => return Ok(None),
+        (0x21, family) => family,
+        (other, _) => return Err(format!("neither LOCAL nor PROXY of version 2: {other:#04x}")),
+    };
+    let short = || format!("{} bytes are too few for its addresses", rest.len());
+    match family {
+        0x00 => Ok(None),
+        0x11 => {
+            let (addresses, _) = rest.split_first_chunk::<12>().ok_or_else(short)?;
+            Ok(addresses.first_chunk::<4>().map(|source| IpAddr::from(*source)))
+        }
+        0x21 => {
+            let (addresses, _) = rest.split_first_chunk::<36>().ok_or_else(short)?;
+            Ok(addresses.first_chunk::<16>().map(|source| IpAddr::from(*source)))
+        }
+        0x31 if rest.len() < 216 => Err(short()),
+        0x31 => Ok(None),
+        0x12 | 0x22 | 0x32 => Err("it is for datagrams".to_owned()),
+        other => Err(format!("no family of addresses: {other:#04x}")),
     }
 }
 
@@ -157,6 +189,7 @@ mod tests {
             (version_2(1, 0x21, &v6), Some("2001:db8::9")),
             (version_2(0, 0x11, V4), None),
             (version_2(0, 0, b""), None),
+            (version_2(0, 0x12, b"ignored"), None),
             (version_2(1, 0, b""), None),
             (version_2(1, 0x31, &[0; 216]), None),
         ] {
@@ -182,10 +215,19 @@ mod tests {
             b"PROXY TCP4 192.0.2.7\r\n".to_vec(),
             b"PROXY TCP4 192.0.2.700 10.0.0.1 1 2\r\n".to_vec(),
             b"PROXY UDP4 192.0.2.7 10.0.0.1 1 2\r\n".to_vec(),
+            b"PROXY TCP6 192.0.2.7 10.0.0.1 1 2\r\n".to_vec(),
+            b"PROXY TCP4 2001:db8::9 10.0.0.1 1 2\r\n".to_vec(),
+            b"PROXY TCP4 192.0.2.7 10.0.0.1 +1 2\r\n".to_vec(),
+            b"PROXY TCP4 192.0.2.7 10.0.0.1 1 65536\r\n".to_vec(),
+            b"PROXY TCP4 192.0.2.7 10.0.0.1 1 2 3\r\n".to_vec(),
+            b"PROXY TCP4  192.0.2.7 10.0.0.1 1 2\r\n".to_vec(),
             [&b"PROXY UNKNOWN "[..], &[b'x'; 200]].concat(),
             b"\r\n\r\n\0\r\nQUIC".to_vec(),
             version_2(2, 0x11, V4),
             version_2(1, 0x12, V4),
+            version_2(1, 0x13, V4),
+            version_2(1, 0x31, &[0; 215]),
+            version_2(1, 0x21, &[0; 35]),
             version_2(1, 0x11, &V4[..11]),
             version_2(1, 0x11, &[0; 5_000]),
             [&SIGNATURE[..], &[0x11, 0x11, 0, 0]].concat(),

@@ -4,16 +4,18 @@
 //! Invariant: a program has a bounded time and a bounded number of bytes.
 
 use crate::settings::text_file;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use wait_timeout::ChildExt;
 
 /// How long a program may take that writes a password.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -86,6 +88,19 @@ fn words<'a>(table: &'a DeTable<'_>) -> Option<Vec<&'a str>> {
     words.filter(|words| !words.is_empty())
 }
 
+/// Waits for the end of a program; `None` if it does not come in time.
+fn wait(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
+    // Before Linux 5.3 there is no such descriptor, and no limit to the wait.
+    if let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) {
+        let time = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: 0 };
+        let mut end = [PollFd::new(&process, PollFlags::IN)];
+        if retry_on_intr(|| poll(&mut end, Some(&time)))? == 0 {
+            return Ok(None);
+        }
+    }
+    child.wait().map(Some)
+}
+
 /// The first line that a program writes. What it says of its troubles goes to our standard error.
 fn of_command(words: Vec<&str>) -> Result<String, String> {
     let program = words[0];
@@ -108,8 +123,7 @@ fn of_command(words: Vec<&str>) -> Result<String, String> {
             return Err(failed(&error));
         }
     }
-    let ended = child.wait_timeout(PATIENCE).map_err(|error| failed(&error));
-    let Some(status) = ended? else {
+    let Some(status) = wait(&mut child, PATIENCE).map_err(|error| failed(&error))? else {
         // It may end by itself at this moment.
         let _ = child.kill();
         let _ = child.wait();

@@ -6,7 +6,7 @@
 mod events;
 mod socket;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,8 @@ use transfix::{
     LogonAttempt, LogonRefusal, Message, Offline, Role, Secret, SessionId, SessionRef,
     SessionSettings, Settings, ThreadLost, Unsendable, Unsent, tag,
 };
-use transfix_testkit::program::Program;
+use transfix_testkit::program::Haproxy;
+use transfix_testkit::proxy::{self, Header, Proxy};
 use transfix_testkit::temp::TempDir;
 
 use socket::Socket;
@@ -265,32 +266,37 @@ fn logs_on_from(from: &str, address: SocketAddr) -> Socket {
     socket
 }
 
+/// Logs on through a proxy, and is refused as a stranger through it.
+fn comes_through(proxy: SocketAddr, header: Header) {
+    logs_on_from("127.0.0.3", proxy).log_out("CLIENT");
+    events::take();
+    let mut stranger = Socket::connect_from("127.0.0.4", proxy);
+    stranger.log_on("CLIENT");
+    assert_eq!(stranger.next(), "", "{header:?}");
+    let lines = events::take();
+    assert!(lines.iter().any(|line| line.contains("peer=127.0.0.4 ")), "{header:?}: {lines:#?}");
+}
+
 #[test]
+fn a_proxy_that_runs_says_for_whom_it_connects() {
+    let _alone = alone();
+    let (_engine, to) = start_behind_proxies();
+    for header in [Header::V1, Header::V2] {
+        let from = Ipv4Addr::new(127, 0, 0, 8);
+        let kind = proxy::Kind::Announcing { from, to, header };
+        let proxy = Proxy::start((from, 0).into(), kind);
+        comes_through(proxy.address(), header);
+    }
+}
+
+#[test]
+#[ignore = "needs haproxy: cargo xtask peers programs"]
 fn haproxy_says_for_whom_it_connects() {
     let _alone = alone();
     let (_engine, address) = start_behind_proxies();
-    for version in ["send-proxy", "send-proxy-v2"] {
-        let place = std::net::TcpListener::bind("127.0.0.8:0").unwrap().local_addr().unwrap();
-        let config = format!(
-            "defaults\n mode tcp\n timeout connect 1m\n timeout client 1m\n timeout server 1m\n\
-             frontend in\n bind {place}\n default_backend out\n\
-             backend out\n source 127.0.0.8\n server venue {address} {version}\n"
-        );
-        let dir = TempDir::new();
-        let file = dir.path().join("haproxy.cfg");
-        std::fs::write(&file, config).unwrap();
-        let file = file.display().to_string();
-        let _haproxy = Program::start("haproxy", "haproxy", &["-db", "-f", &file]);
-        while std::net::TcpStream::connect(place).is_err() {
-            std::thread::yield_now();
-        }
-        logs_on_from("127.0.0.3", place).log_out("CLIENT");
-        events::take();
-        let mut stranger = Socket::connect_from("127.0.0.4", place);
-        stranger.log_on("CLIENT");
-        assert_eq!(stranger.next(), "", "{version}");
-        let lines = events::take();
-        assert!(lines.iter().any(|line| line.contains("peer=127.0.0.4 ")), "{version}: {lines:#?}");
+    for header in [Header::V1, Header::V2] {
+        let haproxy = Haproxy::start(Ipv4Addr::new(127, 0, 0, 8), address, header);
+        comes_through(haproxy.address(), header);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Initiators with several destinations, names that are looked up at each attempt, proxies.
 
+use std::any::Any;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,6 +12,7 @@ use transfix::{
     SessionHandle, SessionSettings, Settings, clock,
 };
 use transfix_testkit::program::Program;
+use transfix_testkit::proxy::{self, Login, Proxy};
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::{Echo, LONG, venue};
@@ -290,33 +292,72 @@ fn a_proxy_puts_the_connection_through() {
     }
 }
 
-#[test]
-fn proxies_of_others_put_the_connection_through() {
-    let to = place(9, 4_000);
-    let _acceptor = acceptor(to, |s| s.protocol.reset_on.logon = true);
+/// A proxy with this login, of the testkit.
+fn of_testkit(kind: ProxyKind, at: SocketAddr, login: Option<Login>) -> Box<dyn Any> {
+    let kind = match kind {
+        ProxyKind::Socks5 => proxy::Kind::Socks5(login),
+        _ => proxy::Kind::Http(login),
+    };
+    Box::new(Proxy::start(at, kind))
+}
+
+/// The same proxy as a program: tinyproxy or microsocks.
+fn program(kind: ProxyKind, at: SocketAddr, login: Option<Login>) -> Box<dyn Any> {
+    let (ip, port) = (at.ip().to_string(), at.port().to_string());
+    if kind == ProxyKind::Socks5 {
+        let mut args = vec!["-i", &ip, "-p", &port];
+        if let Some((user, password)) = &login {
+            args.extend(["-u", user, "-P", password]);
+        }
+        return Box::new(Program::start("microsocks", "microsocks", &args));
+    }
     let dir = TempDir::new();
     let config = dir.path().join("tinyproxy.conf");
-    let ip = to.ip().to_string();
-    let text = format!(
-        "Listen {ip}\nPort 4001\nTimeout 60\nConnectPort {}\nBasicAuth desk sesame\n",
-        to.port()
-    );
-    fs::write(&config, text).unwrap();
-    let config = config.display().to_string();
-    let _http = Program::start("tinyproxy", "tinyproxy-bin", &["-d", "-c", &config]);
-    let socks = ["-i", &ip, "-p", "4002", "-u", "desk", "-P", "sesame"];
-    let _socks = Program::start("microsocks", "microsocks", &socks);
-    for (kind, port) in [(ProxyKind::Http, 4_001), (ProxyKind::Socks5, 4_002)] {
-        // A proxy that has just been started is there at one of the attempts.
+    let login = login.map(|(user, password)| format!("BasicAuth {user} {password}\n"));
+    let login = login.unwrap_or_default();
+    fs::write(&config, format!("Listen {ip}\nPort {port}\nTimeout 60\n{login}")).unwrap();
+    let args = ["-d", "-c", config.to_str().unwrap()];
+    let program = Program::start("tinyproxy", "tinyproxy-bin", &args);
+    Box::new((program, dir))
+}
+
+/// Logs on through proxies of both kinds, with the right credentials and without any.
+fn logs_on_through(
+    start: fn(ProxyKind, SocketAddr, Option<Login>) -> Box<dyn Any>,
+    place: fn(u16) -> SocketAddr,
+) {
+    let to = place(4_000);
+    let _acceptor = acceptor(to, |s| s.protocol.reset_on.logon = true);
+    let login = Some(("desk".to_owned(), "sesame".to_owned()));
+    for (port, kind, login) in [
+        (4_001, ProxyKind::Http, None),
+        (4_002, ProxyKind::Http, login.clone()),
+        (4_003, ProxyKind::Socks5, None),
+        (4_004, ProxyKind::Socks5, login),
+    ] {
+        let _proxy = start(kind, place(port), login.clone());
+        // A program that has just been started is there at one of the attempts.
         let engine = initiator(&[to.to_string()], |s| {
             s.protocol.reset_on.logon = true;
-            let mut proxy = ProxySettings::new(kind, &place(9, port).to_string());
-            proxy.username = Some("desk".to_owned());
-            proxy.password = Some(Secret::new("sesame".to_owned()));
+            let mut proxy = ProxySettings::new(kind, &place(port).to_string());
+            if let Some((user, password)) = login {
+                (proxy.username, proxy.password) = (Some(user), Some(Secret::new(password)));
+            }
             s.proxy = Some(proxy);
         });
         reaches(&the_one(&engine), 0);
     }
+}
+
+#[test]
+fn proxies_put_the_connection_through() {
+    logs_on_through(of_testkit, |port| place(9, port));
+}
+
+#[test]
+#[ignore = "needs tinyproxy and microsocks: cargo xtask peers programs"]
+fn proxies_that_people_run_put_the_connection_through() {
+    logs_on_through(program, |port| place(10, port));
 }
 
 #[test]

@@ -1,53 +1,146 @@
-//! Counterparties that are no part of this project: `openssl` and Python's `ssl`.
+//! Counterparties without an engine, to which FIX is dictated: rustls, and the programs `openssl`
+//! and Python's `ssl`.
 
+use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use transfix::codec::{Frame, FrameWriter, Limits, frame};
+use transfix::simulated::transport::tls::Certificate;
 use transfix::{Precision, clock, tag};
 use transfix_testkit::certificates::Signed;
+use transfix_testkit::tls::rustls::{ClientConfig, HandshakeKind, ServerConfig};
+use transfix_testkit::tls::{
+    self, ClientStream, ServerStream, TLS12, TLS12_AND_13, TLS13, Versions,
+};
 
-use crate::Firms;
+use crate::{Firms, LONG};
 
-/// What `openssl` prints about a certificate.
-pub(crate) fn openssl(args: &[&str], of: &Signed) -> String {
-    let printed = Command::new("openssl").args(args).arg(&of.certificate).output().unwrap();
-    assert!(printed.status.success(), "{printed:?}");
-    String::from_utf8(printed.stdout).unwrap()
+/// Who speaks TLS at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    Rustls,
+    /// `openssl` as a client, Python's `ssl` as a server.
+    Programs,
 }
 
-/// `openssl s_client`, to which FIX is dictated.
-pub(crate) struct Client {
-    child: Child,
-    input: ChildStdin,
-    output: ChildStdout,
-    read: Vec<u8>,
-    seq: u64,
-    /// What has come before a message.
-    printed: Vec<u8>,
+/// The only version of TLS that a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    Tls11,
+    Tls12,
+    Tls13,
 }
 
-impl Client {
-    pub(crate) fn start(firms: &Firms, to: SocketAddr, version: &str) -> Self {
-        Self::start_with(firms, to, version, &["-quiet"])
+impl Version {
+    fn of_rustls(self) -> Versions {
+        match self {
+            // rustls does not speak it: see `HELLO_OF_TLS11`.
+            Self::Tls11 | Self::Tls12 => TLS12,
+            Self::Tls13 => TLS13,
+        }
     }
 
-    /// With further options; without `-quiet` it prints what it thinks of the connection.
-    pub(crate) fn start_with(firms: &Firms, to: SocketAddr, version: &str, more: &[&str]) -> Self {
+    const fn option(self) -> &'static str {
+        match self {
+            Self::Tls11 => "-tls1_1",
+            Self::Tls12 => "-tls1_2",
+            Self::Tls13 => "-tls1_3",
+        }
+    }
+}
+
+/// A ClientHello of TLS 1.1 (RFC 4346 section 7.4.1.2) without extensions: one cipher suite, no
+/// compression.
+const HELLO_OF_TLS11: &[u8] = b"\x16\x03\x01\x00\x2d\x01\x00\x00\x29\x03\x02\
+    0123456789abcdef0123456789abcdef\x00\x00\x02\x00\x2f\x01\x00";
+
+/// Makes connections of one client, each of which may resume the one before.
+pub(crate) struct Dialer {
+    by: By,
+    version: Version,
+    to: SocketAddr,
+    own: Signed,
+    ca: PathBuf,
+    rustls: Arc<ClientConfig>,
+    ticket: PathBuf,
+    has_ticket: Cell<bool>,
+}
+
+impl Dialer {
+    pub(crate) fn new(firms: &Firms, by: By, version: Version, to: SocketAddr) -> Self {
+        let ca = firms.authority.ca.clone();
+        let rustls = tls::client(&ca, Some(&firms.client), version.of_rustls());
+        let ticket = firms.dir.path().join(format!("ticket{version:?}"));
+        let has_ticket = Cell::new(false);
+        Self { by, version, to, own: firms.client.clone(), ca, rustls, ticket, has_ticket }
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        let link = match (self.by, self.version) {
+            (By::Programs, _) => Link::OpenSsl(self.openssl()),
+            (By::Rustls, Version::Tls11) => {
+                let mut socket = TcpStream::connect(self.to).unwrap();
+                socket.write_all(HELLO_OF_TLS11).unwrap();
+                Link::Socket(socket)
+            }
+            (By::Rustls, _) => {
+                Link::Rustls(Box::new(tls::connect(&self.rustls, self.to, "venue.example")))
+            }
+        };
+        Client { link, read: Vec::new(), seq: 1, printed: Vec::new() }
+    }
+
+    fn openssl(&self) -> OpenSsl {
         let mut command = Command::new("openssl");
-        command.args(["s_client", "-verify_return_error", "-nocommands", "-ign_eof"]).args(more);
-        command.args([version, "-connect"]);
-        command.arg(to.to_string()).arg("-CAfile").arg(&firms.authority.ca);
-        command.arg("-cert").arg(&firms.client.certificate).arg("-key").arg(&firms.client.key);
+        command.args(["s_client", "-verify_return_error", "-nocommands", "-ign_eof"]);
+        let how = if self.has_ticket.replace(true) { "-sess_in" } else { "-sess_out" };
+        command.arg(how).arg(&self.ticket).arg(self.version.option());
+        command.arg("-connect").arg(self.to.to_string()).arg("-CAfile").arg(&self.ca);
+        command.arg("-cert").arg(&self.own.certificate).arg("-key").arg(&self.own.key);
         // By itself it speaks no version any more that is too old for us.
         command.args(["-cipher", "ALL:@SECLEVEL=0"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        Self { child, input, output, read: Vec::new(), seq: 1, printed: Vec::new() }
+        OpenSsl { child, input, output }
     }
+}
 
+struct OpenSsl {
+    child: Child,
+    input: ChildStdin,
+    output: ChildStdout,
+}
+
+impl Drop for OpenSsl {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+enum Link {
+    OpenSsl(OpenSsl),
+    Rustls(Box<ClientStream>),
+    Socket(TcpStream),
+}
+
+/// One connection.
+pub(crate) struct Client {
+    link: Link,
+    read: Vec<u8>,
+    seq: u64,
+    /// What a program has said before a message.
+    printed: Vec<u8>,
+}
+
+impl Client {
     pub(crate) fn log_on(&mut self) {
         // The numbers begin again: the session goes on from earlier connections of the test.
         self.say("A", "98=0\x01108=30\x01141=Y\x01");
@@ -58,23 +151,27 @@ impl Client {
     }
 
     fn say(&mut self, msg_type: &str, rest: &str) {
-        let mut out = Vec::new();
-        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
-        frame.raw(b"49=CLIENT\x0156=VENUE\x01");
-        frame.header_uint(tag::MSG_SEQ_NUM, self.seq);
-        frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
-        frame.raw(rest.as_bytes());
-        frame.finish().unwrap();
+        let bytes = message(("CLIENT", "VENUE"), msg_type, self.seq, rest);
         self.seq += 1;
-        self.input.write_all(&out).unwrap();
-        self.input.flush().unwrap();
+        match &mut self.link {
+            Link::OpenSsl(openssl) => openssl.input.write_all(&bytes).unwrap(),
+            // A server that refuses the handshake ends the connection, as the next read shows.
+            Link::Rustls(stream) => _ = stream.write_all(&bytes),
+            Link::Socket(socket) => socket.write_all(&bytes).unwrap(),
+        }
     }
 
-    /// What it has printed of the connection, at its end.
-    pub(crate) fn printed(mut self) -> String {
+    /// Whether it has resumed an earlier session, known at its end.
+    pub(crate) fn resumed(mut self) -> bool {
         while !self.next().is_empty() {}
-        self.printed.append(&mut self.read);
-        String::from_utf8_lossy(&self.printed).into_owned()
+        match &self.link {
+            Link::OpenSsl(_) => {
+                self.printed.append(&mut self.read);
+                String::from_utf8_lossy(&self.printed).contains("Reused, ")
+            }
+            Link::Rustls(stream) => stream.conn.handshake_kind() == Some(HandshakeKind::Resumed),
+            Link::Socket(_) => false,
+        }
     }
 
     /// The next message; empty at the end.
@@ -86,27 +183,49 @@ impl Client {
                 return String::from_utf8(self.read.drain(..end).collect()).unwrap();
             }
             let mut buf = [0; 1024];
-            match self.output.read(&mut buf).unwrap() {
-                0 => return String::new(),
-                n => self.read.extend_from_slice(&buf[..n]),
+            let read = match &mut self.link {
+                Link::OpenSsl(openssl) => openssl.output.read(&mut buf),
+                Link::Rustls(stream) => stream.read(&mut buf),
+                Link::Socket(socket) => socket.read(&mut buf),
+            };
+            match read {
+                Ok(n @ 1..) => self.read.extend_from_slice(&buf[..n]),
+                Ok(0) | Err(_) => return String::new(),
             }
         }
     }
 }
 
-impl Drop for Client {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A sound message.
+fn message((from, to): (&str, &str), msg_type: &str, seq: u64, rest: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
+    frame.raw(format!("49={from}\x0156={to}\x01").as_bytes());
+    frame.header_uint(tag::MSG_SEQ_NUM, seq);
+    frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
+    frame.raw(rest.as_bytes());
+    frame.finish().unwrap();
+    out
 }
 
-/// A server of Python's that takes one connection after the other, and answers each Logon(A).
+/// When a server ends a connection on which it has answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    AtOnce,
+    /// When the other side has ended it.
+    Last,
+}
+
+/// A server that takes one connection after the other, and answers each Logon(A).
 pub(crate) struct Server {
-    child: Child,
-    output: BufReader<ChildStdout>,
+    lines: Lines,
     pub(crate) address: SocketAddr,
+}
+
+/// Where the lines of a server come from.
+enum Lines {
+    Python(Child, BufReader<ChildStdout>),
+    Rustls(Receiver<String>),
 }
 
 const SERVER: &str = r#"
@@ -146,38 +265,92 @@ while True:
 "#;
 
 impl Server {
-    pub(crate) fn start(firms: &Firms) -> Self {
-        Self::start_with(firms, &[])
+    pub(crate) fn start(firms: &Firms, by: By, ends: Ends) -> Self {
+        match by {
+            By::Programs => Self::python(firms, ends),
+            By::Rustls => Self::rustls(firms, ends),
+        }
     }
 
-    /// It goes on until the other side ends a connection, where otherwise it ends it itself.
-    pub(crate) fn start_patient(firms: &Firms) -> Self {
-        Self::start_with(firms, &["patient"])
-    }
-
-    fn start_with(firms: &Firms, more: &[&str]) -> Self {
+    fn python(firms: &Firms, ends: Ends) -> Self {
+        let more: &[&str] = if ends == Ends::Last { &["patient"] } else { &[] };
         let mut command = Command::new("python3");
         command.args(["-c", SERVER]).arg(&firms.venue.certificate).arg(&firms.venue.key);
         command.arg(&firms.authority.ca).args(more).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut server = Self { child, output, address };
+        let mut server = Self { lines: Lines::Python(child, output), address };
         let port = server.line().parse().unwrap();
         server.address.set_port(port);
         server
     }
 
+    fn rustls(firms: &Firms, ends: Ends) -> Self {
+        let config = tls::server(&firms.venue, Some(&firms.authority.ca), TLS12_AND_13);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (sender, lines) = channel();
+        std::thread::spawn(move || serve(&listener, &config, ends, &sender));
+        Self { lines: Lines::Rustls(lines), address }
+    }
+
     pub(crate) fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
+        match &mut self.lines {
+            Lines::Python(_, output) => {
+                let mut line = String::new();
+                output.read_line(&mut line).unwrap();
+                line.trim_end().to_owned()
+            }
+            Lines::Rustls(lines) => lines.recv_timeout(LONG).unwrap(),
+        }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Lines::Python(child, _) = &mut self.lines {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Ends when nobody reads its lines any more.
+fn serve(listener: &TcpListener, config: &Arc<ServerConfig>, ends: Ends, lines: &Sender<String>) {
+    for socket in listener.incoming() {
+        let mut stream = tls::accept(config, socket.unwrap());
+        let Some(logon) = first_message(&mut stream) else { continue };
+        let shown = stream.conn.peer_certificates().unwrap();
+        let shown = Certificate::parse(&shown[0]).unwrap().subject;
+        let is_resumed = stream.conn.handshake_kind() == Some(HandshakeKind::Resumed);
+        let reused = if is_resumed { "reused=True" } else { "reused=False" };
+        for line in [shown, reused.to_owned(), logon.replace('\x01', "|")] {
+            if lines.send(line).is_err() {
+                return;
+            }
+        }
+        let answer = message(("VENUE", "CLIENT"), "A", 1, "98=0\x01108=30\x01141=Y\x01");
+        // The other side may be gone.
+        let _ = stream.write_all(&answer);
+        if ends == Ends::Last {
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+        stream.conn.send_close_notify();
+        let _ = stream.flush();
+    }
+}
+
+/// None if the connection ends before.
+fn first_message(stream: &mut ServerStream) -> Option<String> {
+    let (mut read, mut buf) = (Vec::new(), [0; 1024]);
+    loop {
+        if let Frame::Whole(end) = frame::split(&read, Limits::default()) {
+            return String::from_utf8(read[..end].to_vec()).ok();
+        }
+        match stream.read(&mut buf) {
+            Ok(n @ 1..) => read.extend_from_slice(&buf[..n]),
+            Ok(0) | Err(_) => return None,
+        }
     }
 }

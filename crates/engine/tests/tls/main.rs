@@ -1,5 +1,5 @@
-//! Sessions over TLS: two engines, `openssl s_client` and Python's `ssl` as counterparties, and all
-//! that may be wrong with a certificate.
+//! Sessions over TLS: two engines, counterparties without an engine, and all that may be wrong with
+//! a certificate.
 //!
 //! One test at a time: they read the events of the whole process.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
@@ -15,19 +15,26 @@ mod foreign;
 mod planted;
 mod resumption;
 
+use std::any::Any;
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use sha2::{Digest, Sha256};
 use transfix::{
     Application, BeginString, BusinessReject, ClientCertificate, Durability, Engine, EngineError,
     Message, Mode, Role, SessionId, SessionRef, SessionSettings, Settings, TlsSettings, tag,
 };
 use transfix_testkit::certificates::{Authority, Signed, Valid};
-use transfix_testkit::program::Program;
+use transfix_testkit::program::Haproxy;
+use transfix_testkit::proxy::{self, Header, Proxy};
 use transfix_testkit::temp::TempDir;
+use transfix_testkit::tls::rustls::pki_types::CertificateDer;
+use transfix_testkit::tls::rustls::pki_types::pem::PemObject;
+
+use foreign::{By, Dialer, Ends, Server, Version};
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
 const LONG: Duration = Duration::from_secs(60);
@@ -289,6 +296,26 @@ fn what_is_wrong_stands_in_one_clear_line_on_both_sides() {
 
 #[test]
 fn tls_begins_behind_what_a_proxy_says() {
+    tls_begins_behind(|to, from| {
+        let kind = proxy::Kind::Announcing { from, to, header: Header::V2 };
+        let proxy = Proxy::start((from, 0).into(), kind);
+        (proxy.address(), Box::new(proxy))
+    });
+}
+
+#[test]
+#[ignore = "needs haproxy: cargo xtask peers programs"]
+fn tls_begins_behind_what_haproxy_says() {
+    tls_begins_behind(|to, from| {
+        let haproxy = Haproxy::start(from, to, Header::V2);
+        (haproxy.address(), Box::new(haproxy))
+    });
+}
+
+/// A proxy that connects from an address to the venue: where it listens, and what keeps it there.
+type Starts = fn(SocketAddr, Ipv4Addr) -> (SocketAddr, Box<dyn Any>);
+
+fn tls_begins_behind(start: Starts) {
     let _alone = alone();
     let firms = Firms::new();
     let mut settings = firms.acceptor("CLIENT");
@@ -296,17 +323,7 @@ fn tls_begins_behind_what_a_proxy_says() {
     settings.allow_from = vec!["127.0.0.3".to_owned()];
     tls(&mut settings).peer = vec!["client.example".to_owned()];
     let venue = Side::start(settings);
-    let place = TcpListener::bind("127.0.0.8:0").unwrap().local_addr().unwrap();
-    let config = format!(
-        "defaults\n mode tcp\n timeout connect 1m\n timeout client 1m\n timeout server 1m\n\
-         frontend in\n bind {place}\n default_backend out\n\
-         backend out\n source 127.0.0.8\n server venue {} send-proxy-v2\n",
-        venue.address()
-    );
-    let file = firms.dir.path().join("haproxy.cfg");
-    fs::write(&file, config).unwrap();
-    let file = file.display().to_string();
-    let _haproxy = Program::start("haproxy", "haproxy", &["-db", "-f", &file]);
+    let (place, _proxy) = start(venue.address(), Ipv4Addr::new(127, 0, 0, 8));
     let mut settings = firms.initiator(place);
     settings.socket.local_address = "127.0.0.3".to_owned();
     // The certificate is the venue's, and the address is the proxy's.
@@ -376,8 +393,10 @@ fn a_new_certificate_counts_from_the_next_connection_on() {
     let firms = Firms::new();
     let venue = Side::start(firms.acceptor("CLIENT"));
     let print = |own: &Signed| {
-        let shown = foreign::openssl(&["x509", "-noout", "-fingerprint", "-sha256", "-in"], own);
-        format!("sha256:{}", shown.trim().rsplit_once('=').unwrap().1)
+        let der = CertificateDer::from_pem_file(&own.certificate).unwrap();
+        let digits =
+            Sha256::digest(&der).iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>();
+        format!("sha256:{}", digits.join(":"))
     };
     let next = firms.authority.sign(&["venue.example", "127.0.0.1"], 6, Valid::Now);
     let prints = [print(&firms.venue), print(&next)];
@@ -431,28 +450,48 @@ fn settings_that_do_not_fit_are_refused_at_the_start() {
 }
 
 #[test]
+fn a_client_of_each_version_logs_on() {
+    each_version_logs_on(By::Rustls);
+}
+
+#[test]
+#[ignore = "needs openssl: cargo xtask peers programs"]
 fn openssl_logs_on() {
+    each_version_logs_on(By::Programs);
+}
+
+fn each_version_logs_on(by: By) {
     let _alone = alone();
     let firms = Firms::new();
     let venue = Side::start(firms.acceptor("CLIENT"));
-    for version in ["-tls1_2", "-tls1_3"] {
-        let mut client = foreign::Client::start(&firms, venue.address(), version);
+    for version in [Version::Tls12, Version::Tls13] {
+        let mut client = Dialer::new(&firms, by, version, venue.address()).connect();
         client.log_on();
-        assert_eq!(venue.next(), "logon", "{version}");
-        assert!(client.next().contains("\x0135=A\x01"), "{version}");
+        assert_eq!(venue.next(), "logon", "{version:?}");
+        assert!(client.next().contains("\x0135=A\x01"), "{version:?}");
         client.log_out();
-        assert!(client.next().contains("\x0135=5\x01"), "{version}");
+        assert!(client.next().contains("\x0135=5\x01"), "{version:?}");
     }
-    let mut old = foreign::Client::start(&firms, venue.address(), "-tls1_1");
+    let mut old = Dialer::new(&firms, by, Version::Tls11, venue.address()).connect();
     assert_eq!(old.next(), "");
     told("the counterparty offers no version of TLS that is allowed here");
 }
 
 #[test]
+fn a_server_gets_our_logon() {
+    server_gets_our_logon(By::Rustls);
+}
+
+#[test]
+#[ignore = "needs python3: cargo xtask peers programs"]
 fn a_server_of_python_gets_our_logon() {
+    server_gets_our_logon(By::Programs);
+}
+
+fn server_gets_our_logon(by: By) {
     let _alone = alone();
     let firms = Firms::new();
-    let mut server = foreign::Server::start_patient(&firms);
+    let mut server = Server::start(&firms, by, Ends::Last);
     let mut settings = firms.initiator(server.address);
     settings.protocol.reset_on.logon = true;
     let client = Side::start(settings);
@@ -477,10 +516,12 @@ fn a_settings_file_says_all_of_it() {
         firms.venue.certificate, firms.venue.key, firms.authority.ca
     );
     let venue = Side::start_all(Settings::parse("venue.toml", &text).unwrap());
-    let mut old = foreign::Client::start(&firms, venue.address(), "-tls1_2");
+    let connect = |version| Dialer::new(&firms, By::Rustls, version, venue.address()).connect();
+    let mut old = connect(Version::Tls12);
+    old.log_on();
     assert_eq!(old.next(), "");
     told("the counterparty offers no version of TLS that is allowed here");
-    let mut new = foreign::Client::start(&firms, venue.address(), "-tls1_3");
+    let mut new = connect(Version::Tls13);
     new.log_on();
     assert_eq!(venue.next(), "logon");
     let mut plain =

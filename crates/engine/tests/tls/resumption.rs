@@ -2,49 +2,64 @@
 //! files refuse by now.
 
 use super::*;
-use crate::foreign::{Client, Server};
 
 #[test]
 fn a_counterparty_that_comes_again_resumes_until_a_file_refuses_it() {
+    resumes_until_a_file_refuses_it(By::Rustls);
+}
+
+#[test]
+#[ignore = "needs openssl: cargo xtask peers programs"]
+fn openssl_that_comes_again_resumes_until_a_file_refuses_it() {
+    resumes_until_a_file_refuses_it(By::Programs);
+}
+
+fn resumes_until_a_file_refuses_it(by: By) {
     let _alone = alone();
-    for version in ["-tls1_2", "-tls1_3"] {
+    for version in [Version::Tls12, Version::Tls13] {
         let firms = Firms::new();
         let mut settings = firms.acceptor("CLIENT");
         tls(&mut settings).crl = vec![firms.authority.revoke(&[])];
         tls(&mut settings).peer = vec!["client.example".to_owned()];
         let venue = Side::start(settings);
-        let ticket = firms.dir.path().join("ticket");
-        let log_on = |how: &str| {
-            let more = [how, ticket.to_str().unwrap()];
-            let mut client = Client::start_with(&firms, venue.address(), version, &more);
+        let dialer = Dialer::new(&firms, by, version, venue.address());
+        let log_on = || {
+            let mut client = dialer.connect();
             client.log_on();
             let logon = client.next();
             let is_in = logon.contains("\x0135=A\x01");
             if is_in {
-                assert_eq!(venue.next(), "logon", "{version}");
+                assert_eq!(venue.next(), "logon", "{version:?}");
                 client.log_out();
-                assert!(client.next().contains("\x0135=5\x01"), "{version}");
+                assert!(client.next().contains("\x0135=5\x01"), "{version:?}");
             }
-            (is_in, client.printed())
+            (is_in, client.resumed())
         };
-        let (is_in, printed) = log_on("-sess_out");
-        assert!(is_in && printed.contains("New, "), "{version}: {printed}");
+        assert_eq!(log_on(), (true, false), "{version:?}");
         // The certificate of the first connection is that of this one: `tls.peer` holds.
-        let (is_in, printed) = log_on("-sess_in");
-        assert!(is_in && printed.contains("Reused, "), "{version}: {printed}");
+        assert_eq!(log_on(), (true, true), "{version:?}");
         // Its certificate is revoked.
         let _same_file = firms.authority.revoke(&[&firms.client]);
-        let (is_in, printed) = log_on("-sess_in");
-        assert!(!is_in && !printed.contains("Reused, "), "{version}: {printed}");
+        assert_eq!(log_on(), (false, false), "{version:?}");
         told("the counterparty's certificate was revoked");
     }
 }
 
 #[test]
 fn an_initiator_resumes_with_the_same_files_and_begins_anew_with_others() {
+    resumes_with_the_same_files(By::Rustls);
+}
+
+#[test]
+#[ignore = "needs python3: cargo xtask peers programs"]
+fn an_initiator_resumes_with_a_server_of_python() {
+    resumes_with_the_same_files(By::Programs);
+}
+
+fn resumes_with_the_same_files(by: By) {
     let _alone = alone();
     let firms = Firms::new();
-    let mut server = Server::start(&firms);
+    let mut server = Server::start(&firms, by, Ends::AtOnce);
     let mut settings = firms.initiator(server.address);
     settings.protocol.reset_on.logon = true;
     let from = Settings::of(settings);

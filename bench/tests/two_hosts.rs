@@ -11,7 +11,7 @@ use serde_json::Value;
 use transfix::clock::monotonic_ns;
 use transfix_testkit::temp::TempDir;
 
-use super::{Run, run_in};
+use crate::command_line::{Run, run_in};
 
 /// How long processes may take to start and to end.
 const PATIENCE_NS: u64 = 30_000_000_000;
@@ -26,8 +26,8 @@ struct Acceptor {
 impl Acceptor {
     fn start(scenario: &str, more: &[&str]) -> Self {
         let stores = TempDir::new();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_transfix"))
-            .args(["bench", scenario, "--role", "acceptor", "--address", "127.0.0.1:0"])
+        let mut child = Command::new(env!("CARGO_BIN_EXE_transfix-bench"))
+            .args([scenario, "--role", "acceptor", "--address", "127.0.0.1:0"])
             .args(more)
             .env("TMPDIR", stores.path())
             .stdout(Stdio::piped())
@@ -44,7 +44,7 @@ impl Acceptor {
     fn initiate(&self, dir: &Path, args: &str) -> Run {
         let args: Vec<&str> = args.split(' ').collect();
         let role = ["--role", "initiator", "--json", "--address", &self.address];
-        run_in(dir, &[&["bench"], &args[..], &role].concat(), b"")
+        run_in(dir, &[&args[..], &role].concat())
     }
 
     /// Processes that it has started.
@@ -117,7 +117,7 @@ fn a_router_is_measured_from_another_host() {
     // A file of the user's own is the acceptor's.
     let own = dir.path().join("own.toml");
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR"));
-    fs::copy(shipped.join("../../bench/configurations/router/mode-a.toml"), &own).unwrap();
+    fs::copy(shipped.join("configurations/router/mode-a.toml"), &own).unwrap();
     let own = own.to_str().unwrap();
     let args = format!("{args} --config {own}");
     let run = acceptor.initiate(dir.path(), &args);
@@ -131,8 +131,8 @@ fn a_router_is_measured_from_another_host() {
 #[test]
 fn an_initiator_that_dies_takes_its_parts_with_it() {
     let (dir, acceptor) = (TempDir::new(), Acceptor::start("throughput", &[]));
-    let mut initiator = Command::new(env!("CARGO_BIN_EXE_transfix"))
-        .args(["bench", "throughput", "--role", "initiator", "--sessions", "1"])
+    let mut initiator = Command::new(env!("CARGO_BIN_EXE_transfix-bench"))
+        .args(["throughput", "--role", "initiator", "--sessions", "1"])
         .args(["--address", &acceptor.address])
         .current_dir(dir.path())
         .stdout(Stdio::null())

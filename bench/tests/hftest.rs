@@ -1,6 +1,5 @@
 //! `transfix bench hftest` over real sockets: unattended, by keys, through a connection that is
 //! cut, and with a server that dies or drops a report.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -34,8 +33,8 @@ struct Ended {
 
 impl Side {
     fn start(dir: &Path, args: &str, input: Stdio) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_transfix"))
-            .args(["bench", "hftest"])
+        let mut child = Command::new(env!("CARGO_BIN_EXE_transfix-bench"))
+            .arg("hftest")
             .args(args.split(' '))
             .current_dir(dir)
             .stdin(input)

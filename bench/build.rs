@@ -1,0 +1,12 @@
+//! Tells the program by which profile of cargo it is built: what its figures hold for.
+
+use std::path::Path;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    // TARGET/PROFILE/build/PACKAGE/out; cargo says nothing else of a profile of one's own.
+    let out = std::env::var_os("OUT_DIR").unwrap_or_default();
+    let profile = Path::new(&out).ancestors().nth(3).and_then(Path::file_name);
+    let profile = profile.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    println!("cargo::rustc-env=TRANSFIX_PROFILE={profile}");
+}

@@ -1,0 +1,6 @@
+//! All tests of the program that may run beside each other.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+mod command_line;
+mod hftest;
+mod two_hosts;

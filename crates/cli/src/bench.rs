@@ -1,0 +1,48 @@
+//! `transfix bench`: runs the program `transfix-bench`, as cargo runs its subcommands.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+const PROGRAM: &str = "transfix-bench";
+
+/// Measure a scenario against its floor and its peers, with the program transfix-bench.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Args {
+    /// The scenario and its options: `transfix bench --help` lists them.
+    #[arg(value_name = "SCENARIO", trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<OsString>,
+}
+
+/// Becomes the program: the one beside this one, or else the first in PATH.
+pub(crate) fn run(args: &Args, is_verbose: bool) -> ExitCode {
+    let beside = std::env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
+    let in_path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&in_path).map(|dir| dir.join(PROGRAM));
+    let mut places = beside.iter().cloned().chain(in_path);
+    let Some(program) = places.find(|place| place.is_file()) else {
+        let beside = beside.unwrap_or_else(|| PathBuf::from(PROGRAM));
+        eprintln!(
+            "transfix bench: the program {PROGRAM} is missing: neither {} nor a file in PATH; in a \
+             checkout of Transfix build it with `cargo build --release -p {PROGRAM}`",
+            beside.display()
+        );
+        return ExitCode::FAILURE;
+    };
+    let mut command = Command::new(&program);
+    command.args(&args.rest).args(is_verbose.then_some("--verbose"));
+    failed(&program.display().to_string(), &command.exec())
+}
+
+/// Says why a program was not started.
+fn failed(program: &str, error: &io::Error) -> ExitCode {
+    let why = match error.kind() {
+        ErrorKind::PermissionDenied => "it may not be run; look at its permissions".to_owned(),
+        _ => error.to_string(),
+    };
+    eprintln!("transfix bench: {program}: {why}");
+    ExitCode::FAILURE
+}

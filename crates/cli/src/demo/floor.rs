@@ -1,0 +1,114 @@
+//! The floor of a round trip: the same bytes over a raw socket, with the same way of waiting and
+//! the same pace.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use transfix::clock::monotonic_ns;
+
+/// Time from one order to the next.
+pub(super) const INTERVAL_NS: u64 = 1_000_000;
+
+/// How threads wait for bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// They sleep in the kernel.
+    Sleep,
+    /// They never sleep.
+    Spin,
+}
+
+/// So many round trips of an order and its report, in nanoseconds.
+pub(super) fn slice(wait: Wait, frames: &[Vec<u8>; 2], count: usize) -> io::Result<Vec<u64>> {
+    let [order, report] = frames;
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let stream = prepared(TcpStream::connect(listener.local_addr()?)?, wait)?;
+    let far = prepared(listener.accept()?.0, wait)?;
+    thread::scope(|scope| {
+        scope.spawn(move || answer(far, order.len(), report));
+        let times = match wait {
+            Wait::Spin => alone(&stream, order, report.len(), count),
+            Wait::Sleep => beside_a_reader(&stream, order, report.len(), count),
+        };
+        // Ends the side that answers.
+        drop(stream);
+        times
+    })
+}
+
+fn prepared(stream: TcpStream, wait: Wait) -> io::Result<TcpStream> {
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(wait == Wait::Spin)?;
+    Ok(stream)
+}
+
+/// Answers each order until the other side closes.
+fn answer(mut stream: TcpStream, order_len: usize, report: &[u8]) -> io::Result<()> {
+    let mut order = vec![0; order_len];
+    loop {
+        read(&stream, &mut order)?;
+        // It is short, and the socket is empty.
+        stream.write_all(report)?;
+    }
+}
+
+/// Reads all of it; a socket that does not block is asked again and again.
+fn read(mut stream: &TcpStream, bytes: &mut [u8]) -> io::Result<()> {
+    let mut read = 0;
+    while read < bytes.len() {
+        match stream.read(&mut bytes[read..]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(n) => read += n,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Sends an order when it is due.
+fn send(mut stream: &TcpStream, order: &[u8], due_ns: u64) -> io::Result<u64> {
+    while monotonic_ns() < due_ns {
+        std::hint::spin_loop();
+    }
+    let sent = monotonic_ns();
+    stream.write_all(order)?;
+    Ok(sent)
+}
+
+/// One thread sends and receives.
+fn alone(
+    stream: &TcpStream,
+    order: &[u8],
+    report_len: usize,
+    count: usize,
+) -> io::Result<Vec<u64>> {
+    let (begin, mut report) = (monotonic_ns(), vec![0; report_len]);
+    let mut trip = |n: u64| {
+        let sent = send(stream, order, begin + n * INTERVAL_NS)?;
+        read(stream, &mut report)?;
+        Ok(monotonic_ns() - sent)
+    };
+    (1..=count as u64).map(&mut trip).collect()
+}
+
+/// One thread paces and sends, another sleeps until a report comes.
+fn beside_a_reader(
+    stream: &TcpStream,
+    order: &[u8],
+    report_len: usize,
+    count: usize,
+) -> io::Result<Vec<u64>> {
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| -> io::Result<Vec<u64>> {
+            let mut report = vec![0; report_len];
+            (0..count).map(|_| read(stream, &mut report).map(|()| monotonic_ns())).collect()
+        });
+        let begin = monotonic_ns();
+        let sent = (1..=count as u64).map(|n| send(stream, order, begin + n * INTERVAL_NS));
+        let sent: io::Result<Vec<u64>> = sent.collect();
+        let got = reader.join().unwrap_or_else(|_| Err(ErrorKind::Other.into()))?;
+        Ok(sent?.iter().zip(got).map(|(sent, got)| got.saturating_sub(*sent)).collect())
+    })
+}

@@ -1,0 +1,102 @@
+//! TLS as another program speaks it: blocking, with the files of [`crate::certificates`].
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+
+pub use rustls;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
+    SupportedProtocolVersion,
+};
+
+use crate::certificates::Signed;
+
+/// A client's end of a connection.
+pub type ClientStream = StreamOwned<ClientConnection, TcpStream>;
+/// A server's end of a connection.
+pub type ServerStream = StreamOwned<ServerConnection, TcpStream>;
+/// Versions of TLS.
+pub type Versions = &'static [&'static SupportedProtocolVersion];
+/// TLS 1.2 alone.
+pub static TLS12: Versions = &[&rustls::version::TLS12];
+/// TLS 1.3 alone.
+pub static TLS13: Versions = &[&rustls::version::TLS13];
+/// Both.
+pub static TLS12_AND_13: Versions = &[&rustls::version::TLS12, &rustls::version::TLS13];
+
+fn roots(ca: &Path) -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(ca).expect("a file") {
+        roots.add(certificate.expect("PEM")).expect("an authority");
+    }
+    roots
+}
+
+fn pair(own: &Signed) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+    let chain = CertificateDer::pem_file_iter(&own.certificate).expect("a file");
+    let chain = chain.collect::<Result<_, _>>().expect("PEM");
+    (chain, PrivateKeyDer::from_pem_file(&own.key).expect("a key"))
+}
+
+/// A client that trusts `ca` and shows `own`; its connections resume each other.
+///
+/// # Panics
+/// If a file is no PEM.
+#[must_use]
+pub fn client(ca: &Path, own: Option<&Signed>, versions: Versions) -> Arc<ClientConfig> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_protocol_versions(versions).expect("versions");
+    let builder = builder.with_root_certificates(roots(ca));
+    Arc::new(match own.map(pair) {
+        Some((chain, key)) => builder.with_client_auth_cert(chain, key).expect("a pair"),
+        None => builder.with_no_client_auth(),
+    })
+}
+
+/// Connects to the host of this name. The handshake is made by the first write or read.
+///
+/// # Panics
+/// If nobody listens, or the name is none.
+#[must_use]
+pub fn connect(client: &Arc<ClientConfig>, to: SocketAddr, name: &str) -> ClientStream {
+    let name = ServerName::try_from(name.to_owned()).expect("a name");
+    let tls = ClientConnection::new(Arc::clone(client), name).expect("a client");
+    StreamOwned::new(tls, TcpStream::connect(to).expect("a connection"))
+}
+
+/// A server that shows `own`; with `ca` each client must show a certificate of that authority.
+///
+/// # Panics
+/// If a file is no PEM.
+#[must_use]
+pub fn server(own: &Signed, ca: Option<&Path>, versions: Versions) -> Arc<ServerConfig> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+    let builder = builder.with_protocol_versions(versions).expect("versions");
+    let builder = match ca {
+        Some(ca) => {
+            let roots = Arc::new(roots(ca));
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
+            builder.with_client_cert_verifier(verifier.build().expect("a verifier"))
+        }
+        None => builder.with_no_client_auth(),
+    };
+    let (chain, key) = pair(own);
+    Arc::new(builder.with_single_cert(chain, key).expect("a pair"))
+}
+
+/// The server's end of a connection that was accepted.
+///
+/// # Panics
+/// If the settings do not fit.
+#[must_use]
+pub fn accept(server: &Arc<ServerConfig>, socket: TcpStream) -> ServerStream {
+    let tls = ServerConnection::new(Arc::clone(server)).expect("a server");
+    StreamOwned::new(tls, socket)
+}
