@@ -157,7 +157,12 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "unsafe code under sanitizers, on AArch64, and interpreted",
-        about: &["crates/codec", "crates/store/src/map.rs", "xtask/src/sanitize.rs"],
+        about: &[
+            "crates/codec",
+            "crates/codec/tests",
+            "crates/store/src/map.rs",
+            "xtask/src/sanitize.rs",
+        ],
         short: &["xtask sanitize --short"],
         long: &["xtask sanitize"],
     },
@@ -348,6 +353,8 @@ mod tests {
         let store = concerned("crates/store/src/file.rs");
         assert!(store.contains(&"simulated worlds") && !store.contains(&"fuzzing"));
         assert!(concerned("crates/codec/src/frame.rs").contains(&"fuzzing"));
+        let bytes = concerned("crates/codec/tests/bytes.rs");
+        assert!(bytes.iter().any(|name| name.contains("sanitizers")));
         // `cargo test` has run it; what asks for the time is run at other times too.
         assert_eq!(concerned("crates/engine/tests/trade.rs"), ["tests at bad times of day"]);
         assert_eq!(concerned("crates/session/src/state/tests.rs"), [""; 0]);

@@ -20,11 +20,11 @@ const USAGE: &str = "usage: cargo xtask crash [--loops N] [--seed S]
 
 A venue and a client trade over loopback, each in a process of its own; again and again one of
 them is killed by SIGKILL at any moment and started anew. In the end each application message must
-have arrived once and in order, and the numbers of both sides must agree. Who starts again does so
-in one of twelve ways: three modes, with and without threads of the application, durability
+have arrived once and in order, and the numbers of both sides must agree. Each restart has
+one of twelve configurations: three modes, with and without application threads, durability
 `process` or `power`. Then a process whose application has threads of its own is killed as often,
-with durability `process` and with `power`: each order must be answered once. Last a gateway is
-killed a third as often in each of three tests. N is 1,000 by default.";
+with durability `process` and with `power`: each order must be answered once. Last,
+each of three tests kills a gateway N/3 times. N is 1,000 by default.";
 
 /// Kills.
 ///

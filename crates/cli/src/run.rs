@@ -208,6 +208,10 @@ fn reload(
 ) -> Result<(Settings, String), Vec<String>> {
     let (to, routes) = read(args)?;
     let before = gateway.routes();
+    if routes == Routes::default() && *before != routes {
+        let why = "the file of routes is missing or has no route: the routes of before stay";
+        return Err(vec![why.into()]);
+    }
     if !before.same_places(&routes) {
         let why = "sockets and files are opened at the start alone: start the gateway anew";
         return Err(vec![why.into()]);

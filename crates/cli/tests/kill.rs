@@ -1,6 +1,6 @@
 //! A venue and a client, real processes, are killed again and again while they trade; nothing may
-//! be lost or doubled. Who starts again does so in another mode, with or without threads of the
-//! application, and with another durability.
+//! be lost or doubled. Each restart has a mode, a number of application threads and a durability of
+//! its own.
 //!
 //! `TRANSFIX_KILLS=n` for more kills, `TRANSFIX_SEED=x` for the moments of a run that has failed:
 //! near enough, since the machine is never the same twice. `TRANSFIX_PROGRAM=path` for another

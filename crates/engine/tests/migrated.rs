@@ -256,6 +256,7 @@ fn step(
 ) {
     let wire = wires.last_mut().unwrap();
     let cfg = row.cfg;
+    let until_ns = transfix::clock::monotonic_ns() + PATIENCE.as_nanos() as u64;
     match line.split_once(' ') {
         Some((">", message)) => wire.send(message),
         Some(("!", message)) => {
@@ -269,6 +270,7 @@ fn step(
             assert!(found.starts_with(begin), "{cfg}: {begin}, not {found}");
         }
         Some(("again", logon)) => loop {
+            assert!(transfix::clock::monotonic_ns() < until_ns, "{cfg}: never logged on again");
             let (logon, begin) = logon.split_once(" => ").unwrap();
             wires.clear();
             wires.push(Wire::connect(to, version));

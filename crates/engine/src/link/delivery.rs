@@ -253,8 +253,8 @@ impl Delivery {
         handed_over.or_else(|| if self.has_postponed() { self.first_postponed() } else { None })
     }
 
-    /// The highest number of a message that an application in a thread of its own has had, or has
-    /// now, and of whose end the link has not heard.
+    /// The highest sequence number that an application in a thread of its own has had, or is called
+    /// for, and that the link has not been told of.
     pub(super) fn last_seq(&self) -> Option<u64> {
         self.desk.as_ref().and_then(|desk| desk.last_seq())
     }

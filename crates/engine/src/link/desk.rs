@@ -85,8 +85,8 @@ struct State {
     waiting: VecDeque<Item>,
     /// The application is called: for a message with this number, or for something else.
     running: Option<Option<u64>>,
-    /// The message with this number counts as taken, though the link has not heard of its end; 0 if
-    /// none does.
+    /// The sequence number of a message that is committed as taken, though the link has not been
+    /// told that the application has had it; 0 for none.
     counted: u64,
     had: VecDeque<Had>,
     /// The first that waits is a message that the application is not available for.
@@ -457,8 +457,8 @@ impl Desk {
         begun.next().or(waiting)
     }
 
-    /// The highest number of a message that the application has had, or is called for, and of which
-    /// the link has not heard.
+    /// The highest sequence number that the application has had, or is called for, and that the
+    /// link has not been told of.
     pub(crate) fn last_seq(&self) -> Option<u64> {
         self.lock().begun().max()
     }
@@ -545,8 +545,8 @@ impl State {
         !(self.running.is_some() || self.halted || self.wanted || has_panicked)
     }
 
-    /// The messages that the application has had, or is called for, and of which the link has not
-    /// heard; those of before a reset have no number.
+    /// Sequence numbers of messages that the application has had, or is called for, and that the
+    /// link has not been told of. Messages from before a reset have none.
     fn begun(&self) -> impl Iterator<Item = u64> {
         let had = self.had.iter().map(|had| had.seq);
         had.chain(self.running.flatten()).filter(|seq| *seq > 0)

@@ -1,7 +1,6 @@
 //! Keys that cost safety, and keys that do nothing where they stand.
 //!
-//! Invariant: only a key whose value is not its default is spoken of, so that somebody has chosen
-//! it.
+//! Invariant: a warning is given only for a key whose value differs from its default.
 
 use transfix_codec::Precision;
 use transfix_session::{BeginString, ResetPolicy, Role, TooLow, TooLowAtLogon};
@@ -282,7 +281,8 @@ pub(super) fn review(settings: &Settings, warnings: &mut Findings) {
         key: "application",
         is_made: |s| s.application != ApplicationSettings::default(),
         is_idle: |_| true,
-        says: "no effect without application_threads of [engine]",
+        says: "no effect without application_threads of [engine]; `transfix run` alone has such \
+               threads by itself",
     };
     say(&in_pool, settings, warnings);
 }

@@ -44,7 +44,7 @@ pub(super) fn of_session<'s>(
         errors.add(session, error.to_string());
     }
     if session.store.durability != Durability::Memory && !is_template(session) {
-        folder(session, "store_dir", &session.store.store_dir, errors);
+        folder(session, "store_dir", &session.store_path(), errors);
     }
     if let Some(log) = &session.log {
         folder(session, "log", &log.dir, errors);
@@ -136,6 +136,9 @@ fn may_take_any_port() -> bool {
 fn cannot_write_file(file: &Path) -> Option<String> {
     if file.as_os_str().is_empty() {
         return None;
+    }
+    if file.is_dir() {
+        return Some(format!("{} is a folder, and no file", file.display()));
     }
     if file.exists() {
         let shown = file.display();

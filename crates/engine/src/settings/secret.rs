@@ -90,15 +90,27 @@ fn words<'a>(table: &'a DeTable<'_>) -> Option<Vec<&'a str>> {
 
 /// Waits for the end of a program; `None` if it does not come in time.
 fn wait(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
-    // Before Linux 5.3 there is no such descriptor, and no limit to the wait.
-    if let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) {
-        let time = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: 0 };
-        let mut end = [PollFd::new(&process, PollFlags::IN)];
-        if retry_on_intr(|| poll(&mut end, Some(&time)))? == 0 {
-            return Ok(None);
-        }
+    let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
+        return wait_in_steps(child, patience);
+    };
+    let time = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: 0 };
+    let mut end = [PollFd::new(&process, PollFlags::IN)];
+    if retry_on_intr(|| poll(&mut end, Some(&time)))? == 0 {
+        return Ok(None);
     }
     child.wait().map(Some)
+}
+
+/// The same on an old kernel, or in a container that forbids such descriptors.
+fn wait_in_steps(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
+    const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    for _ in 0..patience.as_millis() / 50 {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        let _ = poll(&mut [], Some(&STEP));
+    }
+    Ok(None)
 }
 
 /// The first line that a program writes. What it says of its troubles goes to our standard error.

@@ -13,7 +13,7 @@ const HELD_NS_MAX: u64 = 250_000_000;
 /// The call that has sent something and has not returned.
 #[derive(Debug, Default)]
 pub(super) struct Answering {
-    /// When it sent first, on the monotonic clock, and the number of the message that it is for.
+    /// Monotonic time of its first send, and the sequence number of the message that it answers.
     open: Option<(u64, u64)>,
 }
 
