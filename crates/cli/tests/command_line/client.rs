@@ -32,7 +32,7 @@ fn a_script_trades_and_ends_well() {
              set OrigClOrdID={{last.ClOrdID}} Symbol=EU Side=BUY OrderQty=5\nshow\nsend\n\
              expect ExecutionReport ExecType=CANCELED|OrigClOrdID={{last.ClOrdID}}\n\
              burst 3 0 mine\n{}",
-            "expect 8 ClOrdID=* OrdStatus=NEW within 15\n".repeat(3)
+            "expect 8 ClOrdID=* OrdStatus=NEW within 100\n".repeat(3)
         ),
     );
     assert_eq!((run.code, &*run.err), (0, ""), "{run:#?}");

@@ -104,7 +104,7 @@ fn what_came_before_the_last_message_answers_nothing() {
 fn a_condition_names_what_was_sent() {
     let dir = TempDir::new();
     let _venue = venue(&dir, "", &["--quiet"]);
-    let sent = "expect 8 ClOrdID={sent.ClOrdID} Symbol={sent.Symbol} Side={sent.54} within 15\n";
+    let sent = "expect 8 ClOrdID={sent.ClOrdID} Symbol={sent.Symbol} Side={sent.54} within 100\n";
     let run = script(
         &dir,
         &format!(

@@ -31,7 +31,7 @@ impl Desk {
             self.listening
         );
         fs::write(self.dir.path().join("client.toml"), settings).unwrap();
-        let script = b"wait\nbuy 10 EU 30.5\nexpect ExecutionReport within 10\nquit\n";
+        let script = b"wait\nbuy 10 EU 30.5\nexpect ExecutionReport within 100\nquit\n";
         let run = run_in(self.dir.path(), &["connect", "client.toml", "--quiet"], script);
         assert_eq!(run.code, 0, "{run:?}");
     }

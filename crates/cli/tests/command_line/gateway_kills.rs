@@ -110,7 +110,7 @@ fn what_the_venue_has_is_not_refused_while_it_is_away() {
         drop(gate);
     }
     let _gate = gate(&street, &[VENUE]);
-    street.trades("wait\nbuy 1 FINAL 7\nexpect 8 Symbol=FINAL within 15\n");
+    street.trades("wait\nbuy 1 FINAL 7\nexpect 8 Symbol=FINAL within 100\n");
     assert!(nothing_is_lost(&street) > 100);
 }
 
@@ -134,7 +134,7 @@ fn what_the_first_venue_has_goes_to_no_second_one() {
         drop(gate);
     }
     let _gate = gate(&street, &[VENUE, OTHER]);
-    street.trades("wait\nbuy 1 FINAL 7\nexpect 8 Symbol=FINAL within 15\n");
+    street.trades("wait\nbuy 1 FINAL 7\nexpect 8 Symbol=FINAL within 100\n");
     let at = |store| orders(&street, store, "").into_iter().collect::<BTreeSet<_>>();
     let (first, second) = (at(AT_THE_VENUE), at(AT_THE_OTHER));
     let both: Vec<_> = first.intersection(&second).collect();
@@ -175,7 +175,7 @@ fn what_one_of_all_venues_has_is_held_for_the_others() {
         drop(gate);
     }
     let _gate = gate(&street, &[VENUE, OTHER]);
-    street.trades("wait\nbuy 1 FINAL 7\nexpect 8 Symbol=FINAL within 15\n");
+    street.trades("wait\nbuy 1 FINAL 7\nexpect 8 Symbol=FINAL within 100\n");
     assert!(nothing_is_lost(&street) > 100);
     let at = |store| orders(&street, store, "").into_iter().collect::<BTreeSet<_>>();
     let one: Vec<_> = at(AT_THE_VENUE).symmetric_difference(&at(AT_THE_OTHER)).cloned().collect();
