@@ -92,6 +92,12 @@ fn asked_again(desk: &Desk, seq: u64) -> Vec<String> {
         let message = wire.next();
         assert_ne!(message, "");
         assert!(!message.starts_with("35=j") && !message.starts_with("35=3|"), "{message}");
+        if let Some(asked) = message.strip_prefix("35=2|") {
+            // The connection ended while the application had a message: what came behind it is
+            // asked for once more.
+            let from = asked.split("|7=").nth(1).unwrap().split('|').next().unwrap();
+            wire.send(&format!("35=4|34={from}|43=Y|122=20200101-00:00:00|123=Y|36={}", seq + 1));
+        }
         if message.ends_with("|112=end") {
             return ids;
         }
