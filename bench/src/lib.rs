@@ -18,7 +18,7 @@ pub fn built() -> String {
         (false, None) => "optimized",
         (false, Some(_)) => "optimized with a profile of its own work",
     };
-    // What is recorded is built by the profile `dist`.
+    // Recorded figures come from the profile `dist`.
     match env!("TRANSFIX_PROFILE") {
         "dist" | "debug" => optimized.to_owned(),
         other => format!("{optimized} (cargo's profile {other}; packages have dist)"),

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use transfix_testkit::temp::TempDir;
 
-/// What a call printed, and its exit code.
+/// Output and exit code of a call.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -29,7 +29,7 @@ pub(crate) fn run_in(dir: &Path, args: &[&str]) -> Run {
 
 /// Runs it, and holds it to its exit code.
 fn expect(code: i32, args: &[&str]) -> Run {
-    // What it writes is written there, and not into the project.
+    // The program writes its files there, not into the project.
     let run = run_in(TempDir::new().path(), args);
     assert_eq!(run.code, code, "{args:?}: {run:#?}");
     run
@@ -263,7 +263,7 @@ fn a_configuration_is_a_file_and_may_be_the_users_own() {
     let report: Value = serde_json::from_str(&run.out).unwrap();
     let configuration = &report["settings"]["configuration"];
     assert_eq!(configuration["acceptor"]["durability"], "memory", "{report}");
-    // What cannot be run here is said, not passed over.
+    // The output names each scenario that cannot run here.
     let args = ["latency", "--self", "--config", "optimized-hard"];
     let run = run_in(dir.path(), &args);
     assert_eq!(run.code, 1, "{run:?}");
@@ -297,7 +297,7 @@ fn bench_throughput_measures_all_sides_by_the_number_of_sessions() {
     assert!(
         fs::read_to_string(dir.path().join("bench-out/throughput.svg")).unwrap().contains("<svg")
     );
-    // What another engine cannot is told, and the rest is measured.
+    // The output names what the other engine cannot do; the rest is measured.
     let none = dir.path().to_str().unwrap();
     let run = run_in(dir.path(), &[&args[..], &["--peers", none]].concat());
     assert_eq!(run.code, 0, "{run:?}");

@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(error) => return failed(&error.to_string()),
     };
     let written = write(args, &migration);
-    // What it says is wanted most where something went wrong.
+    // The report is needed most where something went wrong.
     if args.report.is_none() || written.is_err() {
         let _ = io::stderr().write_all(lines(&migration.report()).as_bytes());
     }

@@ -19,7 +19,7 @@ pub(super) enum Wait {
     Spin,
 }
 
-/// So many round trips of an order and its report, in nanoseconds.
+/// Times of `count` round trips of an order and its report, in nanoseconds.
 pub(super) fn slice(wait: Wait, frames: &[Vec<u8>; 2], count: usize) -> io::Result<Vec<u64>> {
     let [order, report] = frames;
     let listener = TcpListener::bind("127.0.0.1:0")?;

@@ -168,7 +168,7 @@ fn start(
     engine.map_err(|error| error.to_string())
 }
 
-/// So many round trips through two engines that are started for them.
+/// Times of `count` round trips through two new engines, in nanoseconds.
 fn slice_of_engine(wait: Wait, count: usize) -> Result<Vec<u64>, String> {
     let dir = std::env::temp_dir().join(format!("transfix-demo-trips-{}", std::process::id()));
     let times = slice_in(&dir, wait, count);

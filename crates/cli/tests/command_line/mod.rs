@@ -36,7 +36,7 @@ use serde_json::Value;
 use transfix::store::{FileStore, Kind, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
-/// What a call printed, and its exit code.
+/// Output and exit code of a call.
 #[derive(Debug)]
 struct Run {
     code: i32,
@@ -62,7 +62,7 @@ fn run_in(dir: &Path, args: &[&str], input: &[u8]) -> Run {
 }
 
 fn run(args: &[&str]) -> Run {
-    // What it writes is written there, and not into the project.
+    // The program writes its files there, not into the project.
     run_in(TempDir::new().path(), args, b"")
 }
 
