@@ -4,6 +4,7 @@
 //! do; each rule has a test that shows it failing.
 
 mod circles;
+mod claims;
 mod code;
 mod edges;
 mod links;
@@ -66,6 +67,7 @@ pub fn run() -> Outcome {
         }
     }
     links::check(&pages, &files, &mut violations);
+    claims::check(&pages, &sources, &mut violations);
     tracked::check(&tracked::files(&root), &mut violations);
     let metadata = edges::metadata()?;
     edges::check(&metadata, &mut violations)?;
