@@ -15,7 +15,7 @@ use crate::foreign::lines;
 use crate::input::{answered, failed};
 use crate::store;
 
-/// Write settings from those of QuickFIX, and say what has become of each key.
+/// Write settings from those of QuickFIX, with a report of each key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix migrate desk.cfg                            settings to standard output
@@ -24,32 +24,31 @@ use crate::store;
   transfix migrate desk.cfg --out desk.toml --import-stores
 
 The report has a line for each key: honoured, mapped with the difference, ignored with the reason,
-dangerous, not carried over. It goes to standard error, or to the file of --report, whatever the
-outcome is. What is not carried over is a comment in its place in the settings.
+dangerous, not carried over. It goes to standard error or to the file of --report, also after an
+error. A key that is not carried over leaves a comment in its place in the settings.
 With --out, a DataDictionary that differs little from the standard becomes an overlay beside that
-file; otherwise, and where it differs much, the settings name the file itself.
-Relative paths are taken from the current directory, as QuickFIX does; a dictionary that is not
-there is looked for beside the settings.
-`transfix run desk.toml` runs what is written, whatever sessions it has.
-Exit code: 0 done, 1 done, but a key is dangerous or not carried over, or a store does not fit
-together, 2 wrong usage, a file that cannot be read or written, or no session that can be carried
-over.")]
+file. Without --out, or if it differs much, the settings name the dictionary itself.
+Relative paths start at the current directory, as in QuickFIX; a dictionary that is missing there
+is looked for beside the settings.
+`transfix run desk.toml` runs the new settings, acceptors and initiators alike.
+Exit code: 0 done, 1 done, but a key is dangerous or not carried over, or a store is inconsistent,
+2 wrong usage, a file that cannot be read or written, or no session that can be carried over.")]
 pub(crate) struct Args {
     /// Settings of QuickFIX.
     file: PathBuf,
-    /// Whose settings they are. Default: of the one that knows most of the keys.
+    /// Dialect of the settings. Default: the dialect that knows most of the keys.
     #[arg(long, value_enum, value_name = "DIALECT", ignore_case = true)]
     dialect: Option<Whose>,
-    /// The file to write, in place of standard output.
+    /// Write the settings to this file instead of standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// The file of the report, in place of standard error.
+    /// Write the report to this file instead of standard error.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Write over files that are there.
+    /// Overwrite existing files.
     #[arg(long)]
     force: bool,
-    /// Make stores of ours from the files that the settings name.
+    /// Import the store files that the settings name.
     #[arg(long, requires = "out")]
     import_stores: bool,
 }

@@ -19,10 +19,10 @@ Examples:
   transfix settings check venue.toml --strict    in a pipeline: a warning fails too
   transfix settings check venue.toml --program   for a program of your own
 
-Without errors the file starts with the verbs that it names at the end. Run it where the engine is
-to run, and as its user: certificates, dictionaries, CPUs, addresses and folders are looked at; no
-port of the settings is listened at, and no store is opened. What it cannot know: whether a port is
-taken, and whether a store is damaged. An example of what it says:
+A file without errors starts, with the verbs that the last lines name. Run the check on the machine
+of the engine and as its user: it looks at certificates, dictionaries, CPUs, addresses and folders.
+It opens no port and no store, so it does not notice a taken port or a damaged store
+(`transfix store verify` does). Example of its output:
   error: venue.toml:7: unknown key `heart_bt_int`; did you mean `heart_bt_int_s`?
   warning: venue.toml:4: FIX.4.4:A->B: address: messages and passwords go over the network as ...
 
@@ -39,7 +39,7 @@ A settings file that begins with this line is completed and checked by editors t
 
 Exit code: 0 done, 2 wrong usage, or standard output cannot be written.";
 
-/// Check and show settings files, and say what they may have.
+/// Check, show and explain settings files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit code: 0 done, 1 there is something wrong, 2 wrong usage.")]
 pub(crate) struct Args {
@@ -49,12 +49,12 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Say all that is wrong with a settings file at once, what is dangerous in it, and when its
-    /// sessions open next.
+    /// Report all errors of a settings file at once, its dangerous settings, and when its sessions
+    /// open next.
     Check(Check),
-    /// Show what counts in the end: each key with its value, and where it comes from.
+    /// Show each key with the value in force, and where the value comes from.
     Show(show::Args),
-    /// Say what the keys of a settings file mean: all of them, a table, or one.
+    /// Explain the keys of a settings file: all of them, one table, or one key.
     Reference(Reference),
     /// Write the JSON Schema by which editors complete and check settings files.
     #[command(after_help = SCHEMA)]
@@ -83,7 +83,7 @@ struct Check {
     /// End with 1 if there are warnings.
     #[arg(long)]
     strict: bool,
-    /// For a program of your own, which may poll its sessions and open stores of its own.
+    /// Check for a program of your own, which may poll its sessions and open its own stores.
     #[arg(long)]
     program: bool,
 }

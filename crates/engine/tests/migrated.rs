@@ -149,11 +149,11 @@ const ROWS: &[Row] = &[
         says: "messages of the session layer are validated all the same",
         wire: "LOGON\n> 35=B|34=2|33=1|58=x\n< 35=B|34=2|148=none\n> 35=1|34=3\n< 35=3|34=3" },
     Row { dialect: Dialect::Java, cfg: "ValidateSequenceNumbers=N", fate: Fate::Dangerous,
-        says: "what is missing is never asked for",
+        says: "missing messages are never asked for",
         wire: "LOGON\n> 35=B|34=5|148=early|33=1|58=x\n< 35=B|34=2|148=early\n> 35=1|34=6|112=a\n\
                < 35=0|34=3|112=a" },
     Row { dialect: Dialect::Cpp, cfg: "CheckCompID=N", fate: Fate::Dangerous,
-        says: "only the Logon(A) says who is there",
+        says: "only the CompIDs of the Logon(A) are checked",
         wire: "LOGON\n> 35=B|34=2|49=OTHER|148=a|33=1|58=x\n< 35=B|34=2|148=a" },
     Row { dialect: Dialect::Cpp, cfg: "PersistMessages=N", fate: Fate::Dangerous,
         says: "a gap fill covers what the counterparty asks for",

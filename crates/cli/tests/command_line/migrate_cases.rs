@@ -313,7 +313,7 @@ fn keys_of_consoles_logs_and_databases_are_carried_over() {
             &[],
             "SQLStoreDriver=pgx: the package transfix-stores keeps stores in PostgreSQL",
         ),
-        ("j", format!("{initiator}JdbcURL=jdbc:mysql://db/fix\n"), &[], "write an own store"),
+        ("j", format!("{initiator}JdbcURL=jdbc:mysql://db/fix\n"), &[], "write a store of your own"),
         (
             "go",
             format!("{acceptor}UseTCPProxy=Y\n"),
