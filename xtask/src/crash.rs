@@ -72,3 +72,24 @@ pub fn run(args: &[String]) -> Outcome {
     }
     Ok(format!("{loops} kills of each kind: nothing was lost or doubled"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A filter that fits no test would run nothing, and succeed.
+    #[test]
+    fn each_filter_fits_a_test() {
+        let module = GATEWAY_TESTS.trim_end_matches("::").rsplit("::").next().unwrap();
+        for (file, text) in [
+            ("crates/cli/tests/kill.rs", format!("fn {TEST}(")),
+            ("crates/engine/tests/pool_kill.rs", format!("fn {POOL_TEST}(")),
+            ("crates/cli/tests/command_line/mod.rs", format!("mod {module};")),
+        ] {
+            let source = fs::read_to_string(root().join(file)).unwrap();
+            assert!(source.contains(&text), "{file} has no `{text}`");
+        }
+    }
+}
