@@ -76,12 +76,12 @@ const ANEW: &str = "again 35=A|34=1|98=0|108=30 => 35=A|34=1|";
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     Row { dialect: Dialect::Java, cfg: "RejectMessageOnUnhandledException=Y", fate: Fate::Mapped,
-        says: "the message counts: it is neither rejected nor sent again",
+        says: "the message counts as received: it is neither rejected nor delivered again",
         wire: "LOGON\n> 35=B|34=2|148=panic|33=1|58=x\nclosed\nback\n\
                again 35=A|34=3|98=0|108=30 => 35=A|34=2|\n\
                > 35=B|34=4|148=next|33=1|58=x\n< 35=B|34=3|148=next" },
     Row { dialect: Dialect::Java, cfg: "RejectMessageOnUnhandledException=N", fate: Fate::Mapped,
-        says: "`after_panic` says whether the session comes back",
+        says: "`after_panic` decides whether the session continues",
         wire: "LOGON\n> 35=B|34=2|148=panic|33=1|58=x\nclosed\nback\n\
                again 35=A|34=3|98=0|108=30 => 35=A|34=2|" },
     Row { dialect: Dialect::Cpp, cfg: "ResetOnLogon=Y", fate: Fate::Dangerous,

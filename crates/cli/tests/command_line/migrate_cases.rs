@@ -87,7 +87,7 @@ fn a_panic_of_the_application_is_reported_as_it_is() {
     for yes in ["Y", "N"] {
         let text = cfg(&format!("RejectMessageOnUnhandledException={yes}\n"));
         let run = migrated(&dir, &text, &["--dialect", "j"]);
-        let expected = "the message counts: it is neither rejected nor sent again";
+        let expected = "the message counts as received: it is neither rejected nor delivered again";
         assert!(run.code == 0 && run.err.contains(expected), "{run:#?}");
         assert!(!run.err.contains("comes again"), "{run:#?}");
     }
@@ -287,7 +287,7 @@ fn keys_of_consoles_logs_and_databases_are_carried_over() {
             "cpp",
             format!("{acceptor}HttpAcceptPort=9911\n"),
             &["[admin]", "address = \"127.0.0.1:9911\""][..],
-            "`transfix admin user add --file users.toml NAME` makes the first one",
+            "`transfix admin user add --file users.toml NAME` creates the first one",
         ),
         (
             "cpp",
@@ -313,12 +313,17 @@ fn keys_of_consoles_logs_and_databases_are_carried_over() {
             &[],
             "SQLStoreDriver=pgx: the package transfix-stores keeps stores in PostgreSQL",
         ),
-        ("j", format!("{initiator}JdbcURL=jdbc:mysql://db/fix\n"), &[], "write a store of your own"),
+        (
+            "j",
+            format!("{initiator}JdbcURL=jdbc:mysql://db/fix\n"),
+            &[],
+            "write a store of your own",
+        ),
         (
             "go",
             format!("{acceptor}UseTCPProxy=Y\n"),
             &[],
-            "name the addresses of the proxies in `proxy_protocol_from`",
+            "list the addresses of the proxies in `proxy_protocol_from`",
         ),
     ]);
 }
