@@ -27,7 +27,7 @@ use transfix::store::journal;
 use crate::convert::ToJson;
 use crate::input::{self, Choice, Delimiter, Dictionaries, Failure, Masking, Sink, failed};
 use crate::print::Color;
-use gaps::Gaps;
+use gaps::{Gaps, Verdict};
 use order::{Order, PASSES_MAX};
 use query::{Query, Sought};
 use report::Report;
@@ -53,7 +53,8 @@ messages, delimited by SOH, |, ; or ^A. A direction is taken from the line of th
 the file, or the CompIDs in it; a time from the line, else from SendingTime(52).
 What is damaged or leaves open what was asked for is counted at the end on the standard error.
 
-Exit code: 0 something was found, 1 nothing was found, 2 wrong usage or input that cannot be read.";
+Exit code: 0 something was found, 1 nothing was found; with --gaps 0 no number is missing, 1 some are
+or there is no message to look at; 2 wrong usage or input that cannot be read.";
 
 /// Searches logs, captures and journals: by field, text, session, time; orders and gaps.
 #[derive(clap::Args, Debug)]
@@ -176,7 +177,7 @@ fn search(args: &Args) -> Result<ExitCode, Failure> {
     left_out(&search.query, &mut search.report);
     let first = search.report.share(search.matches);
     search.report.say((!is_count).then_some(&first));
-    Ok(code(&search.report, search.matches))
+    Ok(code(&search.report, search.matches > 0))
 }
 
 fn order(args: &Args) -> Result<ExitCode, Failure> {
@@ -195,7 +196,7 @@ fn order(args: &Args) -> Result<ExitCode, Failure> {
     }
     left_out(&order.query, &mut order.report);
     let (table, rows, report) = order.table();
-    tell(&table, rows, &report)
+    tell(&table, rows > 0, &report)
 }
 
 fn gaps(args: &Args) -> Result<ExitCode, Failure> {
@@ -206,24 +207,28 @@ fn gaps(args: &Args) -> Result<ExitCode, Failure> {
     let sources = sources(args, &mut gaps.report);
     each(&sources.all, args.delimiter, &mut gaps)?;
     left_out(&gaps.query, &mut gaps.report);
-    let (table, found, report) = gaps.table();
-    tell(&table, found, &report)
+    let verdict = gaps.verdict();
+    if verdict == Verdict::Unknown {
+        gaps.report.note("no message to look at, so nothing is known of gaps".to_owned());
+    }
+    let (table, report) = gaps.table();
+    tell(&table, verdict == Verdict::Complete, &report)
 }
 
 /// Writes a table, and what is to be said.
-fn tell(table: &str, found: u64, report: &Report) -> Result<ExitCode, Failure> {
+fn tell(table: &str, is_good: bool, report: &Report) -> Result<ExitCode, Failure> {
     let mut out = io::stdout().lock();
     out.write_all(table.as_bytes())?;
     out.flush()?;
     report.say(Some(&crate::show::count(report.messages, "message")));
-    Ok(code(report, found))
+    Ok(code(report, is_good))
 }
 
-fn code(report: &Report, found: u64) -> ExitCode {
-    match (report.has_failed(), found) {
+fn code(report: &Report, is_good: bool) -> ExitCode {
+    match (report.has_failed(), is_good) {
         (true, _) => ExitCode::from(2),
-        (false, 0) => ExitCode::FAILURE,
-        (false, _) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::FAILURE,
+        (false, true) => ExitCode::SUCCESS,
     }
 }
 
