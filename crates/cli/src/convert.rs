@@ -1,5 +1,7 @@
 //! `transfix convert`: messages to JSON and back, bit by bit.
 
+mod line;
+
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -9,12 +11,13 @@ use std::sync::Arc;
 
 use transfix::codec::{CheckSumPolicy, FieldIndex, SOH};
 use transfix::dictionary::Dictionary;
-use transfix::json::{self, JsonError, JsonProblem};
+use transfix::json::{self, JsonProblem};
 use transfix::{Mask, Tag};
 
 use crate::input::{
     self, Choice, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, failed, parse,
 };
+use line::Refusal;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -104,7 +107,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 /// Writes messages as JSON.
 pub(crate) struct ToJson<W> {
-    pub(crate) out: W,
+    out: W,
     dictionaries: Dictionaries,
     /// By the number of the pair.
     writers: Vec<json::Writer<Arc<Dictionary>>>,
@@ -124,10 +127,12 @@ impl<W: Write> ToJson<W> {
 
 impl<W: Write> Sink for ToJson<W> {
     fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
-        if let Some(wrong) = found.fault(&mut self.index) {
-            self.garbled(found.place, wrong)?;
+        self.judge(found)?;
+        if self.text(found.bytes)?.is_some() {
+            self.text.push('\n');
+            self.out.write_all(self.text.as_bytes())?;
         }
-        self.object(found.bytes).map(|_| ())
+        Ok(())
     }
 
     fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
@@ -142,10 +147,18 @@ impl<W: Write> Sink for ToJson<W> {
 }
 
 impl<W: Write> ToJson<W> {
-    /// Writes the object of a message, in a line of its own; returns whether the bytes are one.
-    pub(crate) fn object(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
+    /// Counts a message that is not sound, and says why.
+    pub(crate) fn judge(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+        match found.fault(&mut self.index) {
+            Some(wrong) => self.garbled(found.place, wrong),
+            None => Ok(()),
+        }
+    }
+
+    /// The object of a message; none if the bytes are no message.
+    pub(crate) fn text(&mut self, bytes: &[u8]) -> Result<Option<&str>, Failure> {
         let Ok(message) = parse(bytes, &mut self.index, CheckSumPolicy::Ignore) else {
-            return Ok(false);
+            return Ok(None);
         };
         self.text.clear();
         // Writing to a String never fails.
@@ -159,9 +172,7 @@ impl<W: Write> ToJson<W> {
             }
             self.writers[number].write(&message, &mut self.text)
         };
-        self.text.push('\n');
-        self.out.write_all(self.text.as_bytes())?;
-        Ok(true)
+        Ok(Some(&self.text))
     }
 }
 
@@ -209,9 +220,16 @@ fn objects(
         let outcome = if text.len() < enough && !at_end {
             Err(None)
         } else {
-            json::read(text, tag_of, &data_fields, &mut message).map_err(Some)
+            line::read(text, tag_of, &data_fields, &mut message).map_err(Some)
         };
         match outcome {
+            Ok(length) if message.is_empty() => {
+                left_out += 1;
+                let _ = writeln!(io::stderr(), "line {line}: left out: no message in it");
+                line += lines(&text[..length]);
+                begin += length;
+                enough = 0;
+            }
             Ok(length) => {
                 let shown = mask.map_or(Cow::Borrowed(&message[..]), |mask| mask.message(&message));
                 if let Err(refusal) = write(&shown, delimiter, &mut out)? {
@@ -224,7 +242,7 @@ fn objects(
             }
             Err(Some(error)) if at_end || error.problem != JsonProblem::Unfinished => {
                 out.flush()?;
-                return Err(Failure::Read(refused(text, line, error)));
+                return Err(Failure::Read(refused(text, line, &error)));
             }
             Err(_) if text.len() > OBJECT_BYTES_MAX => {
                 return Err(Failure::Read(format!("line {line}: the object is too long")));
@@ -241,12 +259,12 @@ fn objects(
 }
 
 /// What is wrong with a text that begins in that line, and where.
-fn refused(text: &[u8], line: usize, error: JsonError) -> String {
+fn refused(text: &[u8], line: usize, error: &Refusal) -> String {
     let (before, rest) = text.split_at(error.at.min(text.len()));
     let column = before.rsplit(|&b| b == b'\n').next().map_or(0, <[u8]>::len) + 1;
     let line = line + lines(before);
     let mut strings = serde_json::Deserializer::from_slice(rest).into_iter::<String>();
-    let problem = match (error.problem, strings.next()) {
+    let problem = match (&error.problem, strings.next()) {
         (JsonProblem::UnknownName, Some(Ok(name))) => {
             format!("no dictionary has a field '{name}'; write its tag")
         }
@@ -322,6 +340,34 @@ mod tests {
     }
 
     #[test]
+    fn a_line_of_logs_has_its_message_in_it() {
+        let message = to_json(LOG.as_bytes(), false).lines().next().unwrap().to_owned();
+        let expected = LOG.lines().next().unwrap().to_owned() + "\n";
+        for line in [
+            format!(r#"{{"time":null,"direction":"in","session":"a\"}}","message":{message}}}"#),
+            // As `jq -S` sorts it.
+            format!(r#"{{"direction":null,"message":{message},"session":null,"time":"x"}}"#),
+            format!("{{ \"message\" :\n {message} \n}}"),
+        ] {
+            assert_eq!(to_fix(&line, Some(Delimiter::Pipe)).unwrap(), expected, "{line}");
+            let mut dictionaries = Dictionaries::new(&Choice::default()).unwrap();
+            let names = std::cell::RefCell::new(&mut dictionaries);
+            let tag_of = |name: &str| names.borrow_mut().tag_named(name).map(Tag);
+            for cut in 1..line.len() {
+                let mut out = Vec::new();
+                let refusal = line::read(&line.as_bytes()[..cut], tag_of, &[], &mut out);
+                let problem = refusal.err().map(|refusal| refusal.problem);
+                assert_eq!(problem, Some(JsonProblem::Unfinished), "{}", &line[..cut]);
+                assert!(out.is_empty());
+            }
+        }
+        // What was no message is left out, and counted.
+        let garbled = r#"{"time":null,"garbled":"8=FIX"}"#;
+        let both = format!("{garbled}\n{message}");
+        assert_eq!(to_fix(&both, Some(Delimiter::Pipe)).unwrap(), expected);
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_line() {
         let table = [
             (
@@ -336,6 +382,11 @@ mod tests {
             ),
             ("{\"8\":\"x\",\"35\":0,\"NoLegs\":{\"a\":1}}", "line 1, column 30: expected"),
             ("{\"8\":\"x\"", "line 1, column 9: the text ends within the message"),
+            (
+                "{\"time\":null,\n\"message\":{\"8\":\"x\",\"Prise\":1}}",
+                "line 2, column 20: no dictionary has a field 'Prise'",
+            ),
+            ("{\"time\":null,\n\"x\" 1}", "line 2, column 4: expected a message, or a line as"),
         ];
         for (text, expected) in table {
             let error = to_fix(text, None).unwrap_err();

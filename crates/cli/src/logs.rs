@@ -103,7 +103,7 @@ struct Forms {
     /// The values of these fields; also time, direction, session and file.
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     csv: Vec<String>,
-    /// An object a line, as `transfix convert` writes it.
+    /// An object a line: time, direction, session, and the message as `transfix convert` writes it.
     #[arg(long)]
     json: bool,
     /// Only the number of messages.
@@ -144,7 +144,7 @@ fn search(args: &Args) -> Result<ExitCode, Failure> {
     let Forms { full, raw, csv, json, count, .. } = &args.forms;
     let form = match () {
         () if *raw => Form::Raw,
-        () if *json => Form::Json(Box::new(ToJson::new(dictionaries()?, false, Vec::new()))),
+        () if *json => Form::Json(Box::new(ToJson::new(dictionaries()?, false, io::sink()))),
         () if *count => Form::Count,
         () if !csv.is_empty() => Form::Csv(Csv::of(csv, &mut known).map_err(Failure::Read)?),
         () => Form::Readable { one_line: !full, palette: args.color.palette() },

@@ -35,7 +35,7 @@ impl Origins {
     }
 
     pub(super) fn ends<'m>(&'m self, bytes: &'m [u8], by: u8) -> Ends<'m> {
-        let value = |quick: &'m Quick| quick.value(bytes, by).unwrap_or(b"?");
+        let value = |quick: &'m Quick| quick.value(bytes, by).unwrap_or(UNKNOWN);
         Ends {
             begin_string: value(&self.begin_string),
             sender: value(&self.sender),
@@ -67,6 +67,11 @@ impl Ends<'_> {
         }
     }
 
+    /// Whether the message says both CompIDs.
+    pub(super) fn are_known(&self) -> bool {
+        self.sender != UNKNOWN && self.target != UNKNOWN
+    }
+
     /// `FIX.4.4:VENUE->DESK`, our side first if it is known.
     pub(super) fn session(&self, way: Option<Way>) -> String {
         let (ours, theirs) = match way {
@@ -95,6 +100,9 @@ impl Ends<'_> {
         })
     }
 }
+
+/// In place of what a message does not say.
+const UNKNOWN: &[u8] = b"?";
 
 /// Characters that stand around words in heads of logs.
 const AROUND: &[u8] = b"<>()[],";

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{self, Write};
 
 use transfix::codec::shown::Shown;
 use transfix::codec::{CheckSumPolicy, FieldIndex};
@@ -11,7 +11,7 @@ use transfix::{Mask, tag};
 
 use super::condition::tag_of;
 use super::origin::{Origins, WIRE};
-use super::sources::Source;
+use super::sources::{Source, Way};
 use crate::convert::ToJson;
 use crate::input::{Dictionaries, Failure, Found, covered, parse};
 
@@ -42,7 +42,7 @@ pub(super) enum Form {
     /// Values of these columns.
     Csv(Csv),
     /// An object a line.
-    Json(Box<ToJson<Vec<u8>>>),
+    Json(Box<ToJson<io::Sink>>),
     /// Nothing.
     Count,
 }
@@ -112,13 +112,9 @@ impl<W: Write> Show<W> {
                 self.out.write_all(&bytes)?;
                 self.out.write_all(b"\n")?;
             }
-            Form::Json(json) => {
-                json.out.clear();
-                if !json.object(&bytes)? {
-                    let garbled = serde_json::json!({"garbled": bytes.escape_ascii().to_string()});
-                    writeln!(json.out, "{garbled}")?;
-                }
-                self.out.write_all(&json.out)?;
+            Form::Json(_) => {
+                let bytes = bytes.into_owned();
+                self.json(&bytes, found, source)?;
             }
             Form::Csv(_) => {
                 let bytes = bytes.into_owned();
@@ -163,6 +159,28 @@ impl<W: Write> Show<W> {
         }
         self.text.push('\n');
         Ok(self.out.write_all(self.text.as_bytes())?)
+    }
+
+    /// What the log says of the message, and beside it the object that `convert` writes.
+    fn json(&mut self, bytes: &[u8], found: &Found<'_>, source: &Source) -> Result<(), Failure> {
+        let Form::Json(json) = &mut self.form else { return Ok(()) };
+        let head = found.head.as_bytes();
+        let way = self.origins.way(bytes, WIRE, head, source);
+        let ends = self.origins.ends(bytes, WIRE);
+        let time = self.origins.time(bytes, WIRE, head).map(|time| time.to_string());
+        let session = ends.are_known().then(|| ends.session(way));
+        let quoted = |text: Option<&str>| serde_json::json!(text).to_string();
+        let [time, way, session] =
+            [time.as_deref(), way.map(Way::word), session.as_deref()].map(quoted);
+        write!(self.out, "{{\"time\":{time},\"direction\":{way},\"session\":{session},")?;
+        match json.text(bytes)? {
+            Some(message) => writeln!(self.out, "\"message\":{message}}}")?,
+            None => {
+                let garbled = quoted(Some(&bytes.escape_ascii().to_string()));
+                writeln!(self.out, "\"garbled\":{garbled}}}")?;
+            }
+        }
+        Ok(())
     }
 
     fn csv(&mut self, bytes: &[u8], found: &Found<'_>, source: &Source) -> Result<(), Failure> {
