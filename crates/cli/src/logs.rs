@@ -6,6 +6,8 @@
 mod condition;
 mod follow;
 mod gaps;
+mod latency;
+mod merge;
 mod numbers;
 mod order;
 mod origin;
@@ -30,9 +32,10 @@ use crate::print::Color;
 use gaps::{Gaps, Verdict};
 use order::{Order, PASSES_MAX};
 use query::{Query, Sought};
+use latency::Latency;
 use report::Report;
 use search::Search;
-use show::{Csv, Form, Show};
+use show::{Csv, Form, Rows, Show};
 use sources::{Kind, Source, Sources};
 
 const EXAMPLES: &str = "\
@@ -47,16 +50,23 @@ Examples:
   transfix logs --gaps --session DESK log            gaps and repeats of MsgSeqNum(34)
   transfix logs --count --type D - <today.log
 
+  transfix logs --latency --in --type D log          from each order received to its answer
+  transfix logs --latency --csv time,ClOrdID,Symbol,latency_ns log >all.csv
 A directory stands for the store that it is, or for all stores and logs in it. Read are the logs of
 this engine, of QuickFIX C++, /J, /n and Go, of Fix8 and FIX Antenna, and whatever else holds FIX
 messages, delimited by SOH, |, ; or ^A. A direction is taken from the line of the log, the name of
 the file, or the CompIDs in it; a time from the line, else from SendingTime(52).
 What is damaged or leaves open what was asked for is counted at the end on the standard error.
 
-Exit code: 0 something was found, 1 nothing was found; with --gaps 0 no number is missing, 1 some are
-or there is no message to look at; 2 wrong usage or input that cannot be read.";
+With --latency a request is a message with a ClOrdID(11) that asks for something: an order, a
+cancel, a replace, a status request, or the types of --type. The answer is the first message the
+other way with that ClOrdID(11), or a reject of it. All other options choose requests.
 
-/// Searches logs, captures and journals: by field, text, session, time; orders and gaps.
+Exit code: 0 something was found, 1 nothing was found, 2 wrong usage or input that cannot be read.
+With --gaps: 0 no number is missing, 1 some are, or there is no message to look at.
+With --latency: 0 a request has an answer, 1 none has.";
+
+/// Searches logs, captures and journals: by field, text, session, time; orders, gaps, latency.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -68,14 +78,18 @@ pub(crate) struct Args {
     #[command(flatten)]
     forms: Forms,
     /// Goes on with what is written later, over the rolling of files.
-    #[arg(long, short, conflicts_with_all = ["count", "order", "gaps"])]
+    #[arg(long, short, conflicts_with_all = ["count", "order", "gaps", "latency"])]
+    /// Times from requests to their answers, by ClOrdID(11): how many, percentiles, the slowest.
+    /// With `--csv` all of them, which may have the columns answer_time, answer and latency_ns.
+    #[arg(long, conflicts_with_all = ["full", "raw", "json", "count", "order", "gaps"])]
+    latency: bool,
     follow: bool,
-    /// Ends after so many messages.
+    /// Ends after so many messages; with `--latency` shows so many of the slowest, else 10.
     #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["order", "gaps"])]
     limit: Option<u64>,
     /// Shows so many messages before and after each that is found, which has a `>`.
     #[arg(long, short = 'C', value_name = "N", default_value_t = 0, hide_default_value = true)]
-    #[arg(conflicts_with_all = ["count", "order", "gaps", "csv", "json"])]
+    #[arg(conflicts_with_all = ["count", "order", "gaps", "latency", "csv", "json"])]
     #[arg(value_parser = clap::value_parser!(u16).range(0..=1000))]
     context: u16,
     /// What stands between fields; found out for each message if left out.
@@ -124,6 +138,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         () if args.forms.gaps => gaps(args),
         () if args.forms.order.is_some() => order(args),
         () => search(args),
+        () if args.latency => latency(args),
     };
     match done {
         Ok(code) => code,
@@ -146,7 +161,9 @@ fn search(args: &Args) -> Result<ExitCode, Failure> {
         () if *raw => Form::Raw,
         () if *json => Form::Json(Box::new(ToJson::new(dictionaries()?, false, io::sink()))),
         () if *count => Form::Count,
-        () if !csv.is_empty() => Form::Csv(Csv::of(csv, &mut known).map_err(Failure::Read)?),
+        () if !csv.is_empty() => {
+            Form::Csv(Csv::of(csv, Rows::Messages, &mut known).map_err(Failure::Read)?)
+        }
         () => Form::Readable { one_line: !full, palette: args.color.palette() },
     };
     let is_count = matches!(form, Form::Count);
@@ -217,6 +234,36 @@ fn gaps(args: &Args) -> Result<ExitCode, Failure> {
 
 /// Writes a table, and what is to be said.
 fn tell(table: &str, is_good: bool, report: &Report) -> Result<ExitCode, Failure> {
+fn latency(args: &Args) -> Result<ExitCode, Failure> {
+    let mut known = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
+    let query = Query::of(&args.sought, &mut known).map_err(Failure::Read)?;
+    let csv = match &args.forms.csv[..] {
+        [] => None,
+        _ if args.limit.is_some() => {
+            let text = "--limit: --latency --csv writes all requests; leave it out";
+            return Err(Failure::Read(text.to_owned()));
+        }
+        words => Some(Csv::of(words, Rows::Requests, &mut known).map_err(Failure::Read)?),
+    };
+    let mut report = Report::default();
+    let sources = sources(args, &mut report);
+    let out = BufWriter::new(io::stdout().lock());
+    let mut latency = Latency::new(out, csv, query, known, args.masking.mask());
+    latency.show_slowest(args.limit.unwrap_or(latency::SLOWEST));
+    let wanted = latency::Wanted::new();
+    let is_wanted = |bytes: &[u8], by| wanted.takes(bytes, by);
+    for (name, files) in merge::logs(sources.all) {
+        latency.begin(&name, files.len() > 1)?;
+        merge::read(files, args.delimiter, &mut report, &is_wanted, &mut |held| {
+            latency.take(held)
+        })?;
+        latency.end()?;
+    }
+    let answered = latency.finish(&mut report)?;
+    report.say(Some(&crate::show::count(report.messages, "message")));
+    Ok(code(&report, answered > 0))
+}
+
     let mut out = io::stdout().lock();
     out.write_all(table.as_bytes())?;
     out.flush()?;
@@ -236,10 +283,15 @@ fn sources(args: &Args, report: &mut Report) -> Sources {
     let sources = Sources::of(&args.paths);
     sources.unreadable.iter().for_each(|error| report.failed(error));
     if sources.others > 0 {
+    say_sources(&sources, report);
+    sources
+}
+
+/// Says what is not read of the paths.
+fn say_sources(sources: &Sources, report: &mut Report) {
         let others = crate::show::count(sources.others, "other file");
         report.note(format!("{others} in the directories: not read, by their names no logs"));
     }
-    sources
 }
 
 /// Says how many messages were left out since nothing told of them what was asked for.

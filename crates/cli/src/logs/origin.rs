@@ -123,7 +123,7 @@ fn words(head: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The time that a head says: `20261121-09:28:25.623` as most write it, `2026/11/21 09:28:25.623`
 /// as QuickFIX/Go, `2026-11-21 09:28:25,623` as loggers of other programs.
-fn logged_time(head: &[u8]) -> Option<Timestamp> {
+pub(super) fn logged_time(head: &[u8]) -> Option<Timestamp> {
     let mut words = words(head).peekable();
     while let Some(word) = words.next() {
         if let Some(time) = Timestamp::parse(word.strip_suffix(b"Z").unwrap_or(word)) {

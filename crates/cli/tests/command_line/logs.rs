@@ -14,11 +14,17 @@ use crate::command_line::running::{Program, venue};
 use crate::command_line::{Run, run_in};
 
 /// A message from A to B with these fields, delimited by `|`.
-fn message(msg_type: &str, seq: u32, fields: &str) -> Vec<u8> {
+pub(super) fn message(msg_type: &str, seq: u32, fields: &str) -> Vec<u8> {
     between("A", "B", msg_type, seq, fields)
 }
 
-fn between(sender: &str, target: &str, msg_type: &str, seq: u32, fields: &str) -> Vec<u8> {
+pub(super) fn between(
+    sender: &str,
+    target: &str,
+    msg_type: &str,
+    seq: u32,
+    fields: &str,
+) -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
     let header = format!("34={seq}|49={sender}|56={target}|52=20261121-09:28:{:02}|", seq % 60);
@@ -57,7 +63,7 @@ fn orders() -> Vec<Vec<u8>> {
     ]
 }
 
-fn logs(dir: &TempDir, args: &str) -> Run {
+pub(super) fn logs(dir: &TempDir, args: &str) -> Run {
     let args: Vec<&str> = args.split(' ').collect();
     run_in(dir.path(), &[&["logs"], &args[..]].concat(), b"")
 }
@@ -390,6 +396,8 @@ fn a_log_that_quickfix_has_written() {
     let count = |way: &str| told.iter().filter(|[_, found, _]| *found == json!(way)).count();
     assert_eq!((told.len(), count("in"), count("out")), (21, 10, 11), "{told:?}");
     assert!(told.iter().all(|[time, _, at]| time.is_string() && at == "FIX.4.4:CLIENT->VENUE"));
+    let latency = logs(&dir, &format!("--latency {place}"));
+    assert!(latency.err.contains("7 requests answered"), "{latency:?}");
     let order = logs(&dir, &format!("--order C7 {place}")).out;
     assert_eq!(order.lines().count(), 4, "{order}");
     assert!(order.contains("NewOrderSingle(D) PossDup") && order.contains("O7 / E7"), "{order}");
@@ -731,6 +739,18 @@ fn logs_and_journals_of_this_engine() {
     assert_eq!(run.code, 0, "{run:?}");
     for word in ["NewOrderSingle(D)", "ExecutionReport(8)", "OrderCancelRe", "PARTIALLY_FILLED"] {
         assert!(run.out.contains(word), "{word}: {run:#?}");
+    }
+    // Two orders and a cancel: the venue's log and journal, and the client's log have the answers.
+    for place in ["log", "venue", "words"] {
+        let run = logs(&dir, &format!("--latency {place}"));
+        assert_eq!(run.code, 0, "{place}: {run:#?}");
+        let said = "3 requests answered, 0 without an answer";
+        assert!(run.err.contains(said), "{place}: {run:#?}");
+        let out = place == "words";
+        let way = if out { " out " } else { " in " };
+        let requests = run.out.lines().filter(|line| line.contains("NewOrderSingle(D)"));
+        assert!(requests.clone().all(|line| line.contains(way)), "{place}: {run:#?}");
+        assert_eq!(requests.count(), 3, "{place}: {run:#?}");
     }
     let nothing = logs(&dir, "--from 20991231-00:00:00 log words venue client");
     assert_eq!((nothing.code, &*nothing.out), (1, ""), "{nothing:?}");

@@ -13,6 +13,7 @@ mod foreign;
 mod gateway;
 mod gateway_faults;
 mod gateway_kills;
+mod latency;
 mod logs;
 mod mask;
 mod migrate;
