@@ -31,6 +31,12 @@ const CHECKS: &[Check] = &[
         long: ZSTD,
     },
     Check {
+        name: "tests of what the feature parquet adds",
+        about: &["crates/cli/src/convert", "crates/cli/src/logs"],
+        short: PARQUET,
+        long: PARQUET,
+    },
+    Check {
         name: "tests at bad times of day",
         about: &["crates/engine/src/schedule", "crates/engine/tests", "xtask/src/clocks.rs"],
         short: &["xtask clocks --short"],
@@ -175,6 +181,8 @@ const CHECKS: &[Check] = &[
     },
     Check { name: "deliberate faults", about: &[], short: &[], long: &["xtask simulate --faults"] },
 ];
+
+const PARQUET: &[&str] = &["test -p transfix-cli --features parquet --test all parquet::"];
 
 const ZSTD: &[&str] = &[
     "test -p transfix-store --features zstd --test all retention",
