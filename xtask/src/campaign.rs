@@ -31,6 +31,12 @@ const CHECKS: &[Check] = &[
         long: WITHOUT_ZSTD,
     },
     Check {
+        name: "tests of what the feature parquet adds",
+        about: &["crates/cli/src/convert", "crates/cli/src/logs"],
+        short: PARQUET,
+        long: PARQUET,
+    },
+    Check {
         name: "tests at bad times of day",
         about: &["crates/engine/src/schedule", "crates/engine/tests", "xtask/src/clocks.rs"],
         short: &["xtask clocks --short"],
@@ -178,6 +184,9 @@ const CHECKS: &[Check] = &[
 
 const WITHOUT_ZSTD: &[&str] =
     &["test -p transfix-store --test all retention", "test -p transfix --test files log"];
+
+// `--workspace`: what `cargo test --workspace` has built is not built again.
+const PARQUET: &[&str] = &["test --workspace --features transfix-cli/parquet --test all parquet::"];
 
 /// Lines of a check that failed, which are said again at the end.
 const LAST_LINES: usize = 40;

@@ -1,4 +1,6 @@
-//! `transfix convert`: messages to JSON and back, bit by bit.
+//! `transfix convert`: messages to JSON and back, bit by bit, and to Parquet.
+
+mod line;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -9,12 +11,13 @@ use std::sync::Arc;
 
 use transfix::codec::{CheckSumPolicy, FieldIndex, SOH};
 use transfix::dictionary::Dictionary;
-use transfix::json::{self, JsonError, JsonProblem};
+use transfix::json::{self, JsonProblem};
 use transfix::{Mask, Tag};
 
 use crate::input::{
     self, Choice, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, failed, parse,
 };
+use line::Refusal;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,6 +25,7 @@ Examples:
   transfix convert --to json --tags capture.bin      with tags instead of names
   transfix convert --to fix orders.json              the bytes of the messages
   transfix convert --to fix --delimiter pipe - <a.json   readable, one message a line
+  transfix convert --to parquet log >log.parquet     all logs and stores in a directory, as a table
   transfix convert --to json a.fix | transfix convert --to fix - | cmp - a.fix
 
 BodyLength(9) and CheckSum(10) stand in the JSON only if they are wrong; where they are left out
@@ -33,14 +37,15 @@ store have stars in place of passwords.
 Exit code: 0 done, 1 something was garbled or left out, 2 wrong usage or input that cannot be
 read.";
 
-/// Converts messages to JSON and back.
+/// Converts messages to JSON and back, and to Parquet.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// What to write.
     #[arg(long, value_enum)]
     to: Format,
-    /// A file, or `-` for the standard input; for JSON also the directory of a store.
+    /// A file, or `-` for the standard input; for JSON and Parquet also the directory of a store;
+    /// for Parquet also a directory of logs and stores.
     file: PathBuf,
     /// What stands between fields; SOH for `--to fix`, found out for `--to json` if left out.
     #[arg(long, value_enum)]
@@ -71,24 +76,31 @@ enum Format {
     Json,
     /// Tag=value.
     Fix,
+    /// A table for DuckDB, pandas and the like: a row for each message.
+    Parquet,
 }
 
 /// Converts the messages.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let dictionaries = match Dictionaries::new(&args.dictionary) {
-        Ok(dictionaries) => dictionaries,
-        Err(error) => return failed(&error),
-    };
-    let out = BufWriter::new(io::stdout().lock());
-    let done = match args.to {
-        Format::Json => {
-            let mut sink = ToJson::new(dictionaries, args.tags, out);
-            let mask = args.mask();
-            let done = input::read(&args.file, args.delimiter, mask.as_ref(), &mut sink);
-            done.and_then(|()| Ok(sink.out.flush()?)).map(|()| sink.garbled)
-        }
-        Format::Fix => to_fix(args, dictionaries, out),
-    };
+    let code = |wrong| if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    ended(match args.to {
+        Format::Json => to_json(args).map(code),
+        Format::Fix => to_fix(args).map(code),
+        Format::Parquet => to_parquet(args),
+    })
+}
+
+/// Writes messages as JSON; answers how many were garbled.
+fn to_json(args: &Args) -> Result<u64, Failure> {
+    let dictionaries = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
+    let mut sink = ToJson::new(dictionaries, args.tags, BufWriter::new(io::stdout().lock()));
+    let mask = args.mask();
+    input::read(&args.file, args.delimiter, mask.as_ref(), &mut sink)?;
+    sink.out.flush()?;
+    Ok(sink.garbled)
+}
+
+fn ended(done: Result<ExitCode, Failure>) -> ExitCode {
     match done {
         // A closed pipe (`| head`) is the reader's choice.
         Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -97,14 +109,39 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(Failure::Write(error)) => failed(&format!("cannot write: {error}")),
         Err(Failure::Read(error)) => failed(&error),
         Err(Failure::Enough) => ExitCode::SUCCESS,
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(1),
+        Ok(code) => code,
     }
+}
+
+#[cfg(feature = "parquet")]
+fn to_parquet(args: &Args) -> Result<ExitCode, Failure> {
+    use std::io::IsTerminal as _;
+
+    if args.tags {
+        let text = "--tags: --to parquet has the fields by tag; leave it out";
+        return Err(Failure::Read(text.to_owned()));
+    }
+    let out = io::stdout();
+    if out.is_terminal() {
+        let text = "--to parquet is for a file: write `>FILE.parquet` behind the command";
+        return Err(Failure::Read(text.to_owned()));
+    }
+    let Args { file, delimiter, dictionary, .. } = args;
+    crate::logs::parquet::write(file, *delimiter, args.mask(), dictionary, out)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn to_parquet(_: &Args) -> Result<ExitCode, Failure> {
+    Err(Failure::Read(
+        "--to parquet: this program was built without it; take that of the Debian package or the \
+         container, or build one: `cargo build --release -p transfix-cli --features parquet`"
+            .to_owned(),
+    ))
 }
 
 /// Writes messages as JSON.
 pub(crate) struct ToJson<W> {
-    pub(crate) out: W,
+    out: W,
     dictionaries: Dictionaries,
     /// By the number of the pair.
     writers: Vec<json::Writer<Arc<Dictionary>>>,
@@ -124,10 +161,12 @@ impl<W: Write> ToJson<W> {
 
 impl<W: Write> Sink for ToJson<W> {
     fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
-        if let Some(wrong) = found.fault(&mut self.index) {
-            self.garbled(found.place, wrong)?;
+        self.judge(found)?;
+        if self.text(found.bytes)?.is_some() {
+            self.text.push('\n');
+            self.out.write_all(self.text.as_bytes())?;
         }
-        self.object(found.bytes).map(|_| ())
+        Ok(())
     }
 
     fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
@@ -142,10 +181,18 @@ impl<W: Write> Sink for ToJson<W> {
 }
 
 impl<W: Write> ToJson<W> {
-    /// Writes the object of a message, in a line of its own; returns whether the bytes are one.
-    pub(crate) fn object(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
+    /// Counts a message that is not sound, and says why.
+    pub(crate) fn judge(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+        match found.fault(&mut self.index) {
+            Some(wrong) => self.garbled(found.place, wrong),
+            None => Ok(()),
+        }
+    }
+
+    /// The object of a message; none if the bytes are no message.
+    pub(crate) fn text(&mut self, bytes: &[u8]) -> Result<Option<&str>, Failure> {
         let Ok(message) = parse(bytes, &mut self.index, CheckSumPolicy::Ignore) else {
-            return Ok(false);
+            return Ok(None);
         };
         self.text.clear();
         // Writing to a String never fails.
@@ -159,9 +206,7 @@ impl<W: Write> ToJson<W> {
             }
             self.writers[number].write(&message, &mut self.text)
         };
-        self.text.push('\n');
-        self.out.write_all(self.text.as_bytes())?;
-        Ok(true)
+        Ok(Some(&self.text))
     }
 }
 
@@ -170,7 +215,9 @@ const OBJECT_BYTES_MAX: usize = 64 << 20;
 
 /// Reads JSON objects, with any white space between them, and writes the messages; answers how many
 /// were left out.
-fn to_fix(args: &Args, dictionaries: Dictionaries, out: impl Write) -> Result<u64, Failure> {
+fn to_fix(args: &Args) -> Result<u64, Failure> {
+    let dictionaries = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
+    let out = BufWriter::new(io::stdout().lock());
     let mask = args.mask();
     let form = (args.delimiter, mask.as_ref());
     if args.file == Path::new("-") {
@@ -209,9 +256,16 @@ fn objects(
         let outcome = if text.len() < enough && !at_end {
             Err(None)
         } else {
-            json::read(text, tag_of, &data_fields, &mut message).map_err(Some)
+            line::read(text, tag_of, &data_fields, &mut message).map_err(Some)
         };
         match outcome {
+            Ok(length) if message.is_empty() => {
+                left_out += 1;
+                let _ = writeln!(io::stderr(), "line {line}: left out: no message in it");
+                line += lines(&text[..length]);
+                begin += length;
+                enough = 0;
+            }
             Ok(length) => {
                 let shown = mask.map_or(Cow::Borrowed(&message[..]), |mask| mask.message(&message));
                 if let Err(refusal) = write(&shown, delimiter, &mut out)? {
@@ -224,7 +278,7 @@ fn objects(
             }
             Err(Some(error)) if at_end || error.problem != JsonProblem::Unfinished => {
                 out.flush()?;
-                return Err(Failure::Read(refused(text, line, error)));
+                return Err(Failure::Read(refused(text, line, &error)));
             }
             Err(_) if text.len() > OBJECT_BYTES_MAX => {
                 return Err(Failure::Read(format!("line {line}: the object is too long")));
@@ -241,12 +295,12 @@ fn objects(
 }
 
 /// What is wrong with a text that begins in that line, and where.
-fn refused(text: &[u8], line: usize, error: JsonError) -> String {
+fn refused(text: &[u8], line: usize, error: &Refusal) -> String {
     let (before, rest) = text.split_at(error.at.min(text.len()));
     let column = before.rsplit(|&b| b == b'\n').next().map_or(0, <[u8]>::len) + 1;
     let line = line + lines(before);
     let mut strings = serde_json::Deserializer::from_slice(rest).into_iter::<String>();
-    let problem = match (error.problem, strings.next()) {
+    let problem = match (&error.problem, strings.next()) {
         (JsonProblem::UnknownName, Some(Ok(name))) => {
             format!("no dictionary has a field '{name}'; write its tag")
         }
@@ -322,6 +376,34 @@ mod tests {
     }
 
     #[test]
+    fn a_line_of_logs_has_its_message_in_it() {
+        let message = to_json(LOG.as_bytes(), false).lines().next().unwrap().to_owned();
+        let expected = LOG.lines().next().unwrap().to_owned() + "\n";
+        for line in [
+            format!(r#"{{"time":null,"direction":"in","session":"a\"}}","message":{message}}}"#),
+            // As `jq -S` sorts it.
+            format!(r#"{{"direction":null,"message":{message},"session":null,"time":"x"}}"#),
+            format!("{{ \"message\" :\n {message} \n}}"),
+        ] {
+            assert_eq!(to_fix(&line, Some(Delimiter::Pipe)).unwrap(), expected, "{line}");
+            let mut dictionaries = Dictionaries::new(&Choice::default()).unwrap();
+            let names = std::cell::RefCell::new(&mut dictionaries);
+            let tag_of = |name: &str| names.borrow_mut().tag_named(name).map(Tag);
+            for cut in 1..line.len() {
+                let mut out = Vec::new();
+                let refusal = line::read(&line.as_bytes()[..cut], tag_of, &[], &mut out);
+                let problem = refusal.err().map(|refusal| refusal.problem);
+                assert_eq!(problem, Some(JsonProblem::Unfinished), "{}", &line[..cut]);
+                assert!(out.is_empty());
+            }
+        }
+        // What was no message is left out, and counted.
+        let garbled = r#"{"time":null,"garbled":"8=FIX"}"#;
+        let both = format!("{garbled}\n{message}");
+        assert_eq!(to_fix(&both, Some(Delimiter::Pipe)).unwrap(), expected);
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_line() {
         let table = [
             (
@@ -336,6 +418,11 @@ mod tests {
             ),
             ("{\"8\":\"x\",\"35\":0,\"NoLegs\":{\"a\":1}}", "line 1, column 30: expected"),
             ("{\"8\":\"x\"", "line 1, column 9: the text ends within the message"),
+            (
+                "{\"time\":null,\n\"message\":{\"8\":\"x\",\"Prise\":1}}",
+                "line 2, column 20: no dictionary has a field 'Prise'",
+            ),
+            ("{\"time\":null,\n\"x\" 1}", "line 2, column 4: expected a message, or a line as"),
         ];
         for (text, expected) in table {
             let error = to_fix(text, None).unwrap_err();

@@ -6,9 +6,13 @@
 mod condition;
 mod follow;
 mod gaps;
+mod latency;
+mod merge;
 mod numbers;
 mod order;
 mod origin;
+#[cfg(feature = "parquet")]
+pub(crate) mod parquet;
 mod query;
 mod quick;
 mod report;
@@ -27,12 +31,13 @@ use transfix::store::journal;
 use crate::convert::ToJson;
 use crate::input::{self, Choice, Delimiter, Dictionaries, Failure, Masking, Sink, failed};
 use crate::print::Color;
-use gaps::Gaps;
+use gaps::{Gaps, Verdict};
+use latency::Latency;
 use order::{Order, PASSES_MAX};
 use query::{Query, Sought};
 use report::Report;
 use search::Search;
-use show::{Csv, Form, Show};
+use show::{Csv, Form, Rows, Show};
 use sources::{Kind, Source, Sources};
 
 const EXAMPLES: &str = "\
@@ -45,6 +50,8 @@ Examples:
   transfix logs --follow --type 3,j log              what comes in, over the rolling of files
   transfix logs --order A-4711 log                   the life of an order
   transfix logs --gaps --session DESK log            gaps and repeats of MsgSeqNum(34)
+  transfix logs --latency --in --type D log          from each order received to its answer
+  transfix logs --latency --csv time,ClOrdID,Symbol,latency_ns log >all.csv
   transfix logs --count --type D - <today.log
 
 A directory stands for the store that it is, or for all stores and logs in it. Read are the logs of
@@ -53,9 +60,15 @@ messages, delimited by SOH, |, ; or ^A. A direction is taken from the line of th
 the file, or the CompIDs in it; a time from the line, else from SendingTime(52).
 What is damaged or leaves open what was asked for is counted at the end on the standard error.
 
-Exit code: 0 something was found, 1 nothing was found, 2 wrong usage or input that cannot be read.";
+With --latency a request is a message with a ClOrdID(11) that asks for something: an order, a
+cancel, a replace, a status request, or the types of --type. The answer is the first message the
+other way with that ClOrdID(11), or a reject of it. All other options choose requests.
 
-/// Searches logs, captures and journals: by field, text, session, time; orders and gaps.
+Exit code: 0 something was found, 1 nothing was found, 2 wrong usage or input that cannot be read.
+With --gaps: 0 no number is missing, 1 some are, or there is no message to look at.
+With --latency: 0 a request has an answer, 1 none has.";
+
+/// Searches logs, captures and journals: by field, text, session, time; orders, gaps, latency.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -66,15 +79,19 @@ pub(crate) struct Args {
     sought: Sought,
     #[command(flatten)]
     forms: Forms,
+    /// Times from requests to their answers, by ClOrdID(11): how many, percentiles, the slowest.
+    /// With `--csv` all of them, which may have the columns answer_time, answer and latency_ns.
+    #[arg(long, conflicts_with_all = ["full", "raw", "json", "count", "order", "gaps"])]
+    latency: bool,
     /// Goes on with what is written later, over the rolling of files.
-    #[arg(long, short, conflicts_with_all = ["count", "order", "gaps"])]
+    #[arg(long, short, conflicts_with_all = ["count", "order", "gaps", "latency"])]
     follow: bool,
-    /// Ends after so many messages.
+    /// Ends after so many messages; with `--latency` shows so many of the slowest, else 10.
     #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["order", "gaps"])]
     limit: Option<u64>,
     /// Shows so many messages before and after each that is found, which has a `>`.
     #[arg(long, short = 'C', value_name = "N", default_value_t = 0, hide_default_value = true)]
-    #[arg(conflicts_with_all = ["count", "order", "gaps", "csv", "json"])]
+    #[arg(conflicts_with_all = ["count", "order", "gaps", "latency", "csv", "json"])]
     #[arg(value_parser = clap::value_parser!(u16).range(0..=1000))]
     context: u16,
     /// What stands between fields; found out for each message if left out.
@@ -102,7 +119,7 @@ struct Forms {
     /// The values of these fields; also time, direction, session and file.
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     csv: Vec<String>,
-    /// An object a line, as `transfix convert` writes it.
+    /// An object a line: time, direction, session, and the message as `transfix convert` writes it.
     #[arg(long)]
     json: bool,
     /// Only the number of messages.
@@ -121,6 +138,7 @@ struct Forms {
 pub(crate) fn run(args: &Args) -> ExitCode {
     let done = match () {
         () if args.forms.gaps => gaps(args),
+        () if args.latency => latency(args),
         () if args.forms.order.is_some() => order(args),
         () => search(args),
     };
@@ -143,9 +161,11 @@ fn search(args: &Args) -> Result<ExitCode, Failure> {
     let Forms { full, raw, csv, json, count, .. } = &args.forms;
     let form = match () {
         () if *raw => Form::Raw,
-        () if *json => Form::Json(Box::new(ToJson::new(dictionaries()?, false, Vec::new()))),
+        () if *json => Form::Json(Box::new(ToJson::new(dictionaries()?, false, io::sink()))),
         () if *count => Form::Count,
-        () if !csv.is_empty() => Form::Csv(Csv::of(csv, &mut known).map_err(Failure::Read)?),
+        () if !csv.is_empty() => {
+            Form::Csv(Csv::of(csv, Rows::Messages, &mut known).map_err(Failure::Read)?)
+        }
         () => Form::Readable { one_line: !full, palette: args.color.palette() },
     };
     let is_count = matches!(form, Form::Count);
@@ -176,7 +196,7 @@ fn search(args: &Args) -> Result<ExitCode, Failure> {
     left_out(&search.query, &mut search.report);
     let first = search.report.share(search.matches);
     search.report.say((!is_count).then_some(&first));
-    Ok(code(&search.report, search.matches))
+    Ok(code(&search.report, search.matches > 0))
 }
 
 fn order(args: &Args) -> Result<ExitCode, Failure> {
@@ -195,7 +215,7 @@ fn order(args: &Args) -> Result<ExitCode, Failure> {
     }
     left_out(&order.query, &mut order.report);
     let (table, rows, report) = order.table();
-    tell(&table, rows, &report)
+    tell(&table, rows > 0, &report)
 }
 
 fn gaps(args: &Args) -> Result<ExitCode, Failure> {
@@ -206,35 +226,74 @@ fn gaps(args: &Args) -> Result<ExitCode, Failure> {
     let sources = sources(args, &mut gaps.report);
     each(&sources.all, args.delimiter, &mut gaps)?;
     left_out(&gaps.query, &mut gaps.report);
-    let (table, found, report) = gaps.table();
-    tell(&table, found, &report)
+    let verdict = gaps.verdict();
+    if verdict == Verdict::Unknown {
+        gaps.report.note("no message to look at, so nothing is known of gaps".to_owned());
+    }
+    let (table, report) = gaps.table();
+    tell(&table, verdict == Verdict::Complete, &report)
+}
+
+fn latency(args: &Args) -> Result<ExitCode, Failure> {
+    let mut known = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
+    let query = Query::of(&args.sought, &mut known).map_err(Failure::Read)?;
+    let csv = match &args.forms.csv[..] {
+        [] => None,
+        _ if args.limit.is_some() => {
+            let text = "--limit: --latency --csv writes all requests; leave it out";
+            return Err(Failure::Read(text.to_owned()));
+        }
+        words => Some(Csv::of(words, Rows::Requests, &mut known).map_err(Failure::Read)?),
+    };
+    let mut report = Report::default();
+    let sources = sources(args, &mut report);
+    let out = BufWriter::new(io::stdout().lock());
+    let mut latency = Latency::new(out, csv, query, known, args.masking.mask());
+    latency.show_slowest(args.limit.unwrap_or(latency::SLOWEST));
+    let wanted = latency::Wanted::new();
+    let is_wanted = |bytes: &[u8], by| wanted.takes(bytes, by);
+    for (name, files) in merge::logs(sources.all) {
+        latency.begin(&name, files.len() > 1)?;
+        merge::read(files, args.delimiter, &mut report, &is_wanted, &mut |held| {
+            latency.take(held)
+        })?;
+        latency.end()?;
+    }
+    let answered = latency.finish(&mut report)?;
+    report.say(Some(&crate::show::count(report.messages, "message")));
+    Ok(code(&report, answered > 0))
 }
 
 /// Writes a table, and what is to be said.
-fn tell(table: &str, found: u64, report: &Report) -> Result<ExitCode, Failure> {
+fn tell(table: &str, is_good: bool, report: &Report) -> Result<ExitCode, Failure> {
     let mut out = io::stdout().lock();
     out.write_all(table.as_bytes())?;
     out.flush()?;
     report.say(Some(&crate::show::count(report.messages, "message")));
-    Ok(code(report, found))
+    Ok(code(report, is_good))
 }
 
-fn code(report: &Report, found: u64) -> ExitCode {
-    match (report.has_failed(), found) {
+fn code(report: &Report, is_good: bool) -> ExitCode {
+    match (report.has_failed(), is_good) {
         (true, _) => ExitCode::from(2),
-        (false, 0) => ExitCode::FAILURE,
-        (false, _) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::FAILURE,
+        (false, true) => ExitCode::SUCCESS,
     }
 }
 
 fn sources(args: &Args, report: &mut Report) -> Sources {
     let sources = Sources::of(&args.paths);
+    say_sources(&sources, report);
+    sources
+}
+
+/// Says what is not read of the paths.
+fn say_sources(sources: &Sources, report: &mut Report) {
     sources.unreadable.iter().for_each(|error| report.failed(error));
     if sources.others > 0 {
         let others = crate::show::count(sources.others, "other file");
         report.note(format!("{others} in the directories: not read, by their names no logs"));
     }
-    sources
 }
 
 /// Says how many messages were left out since nothing told of them what was asked for.

@@ -23,6 +23,14 @@ use crate::show::count;
 const LINES_MAX: usize = 100_000;
 const EVENTS_MAX: usize = 1_000_000;
 
+/// What the numbers of all sessions say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Complete,
+    Missing,
+    Unknown,
+}
+
 /// Follows the numbers of all sessions.
 pub(super) struct Gaps {
     lines: Vec<Line>,
@@ -102,9 +110,19 @@ impl Gaps {
         self.report.file = format!("{}: ", source.name);
     }
 
-    /// The table of what was found and a summary, and the number of findings.
-    pub(super) fn table(mut self) -> (String, u64, Report) {
-        let found = self.events.len() as u64 + self.left_out;
+    /// Whether each number has come: as itself, again, or within a SequenceReset(4) that fills a
+    /// gap. Without a message nothing is known.
+    pub(super) fn verdict(&self) -> Verdict {
+        let has_all = |line: &Line| line.numbers.missing == 0;
+        match self.lines.is_empty() {
+            true => Verdict::Unknown,
+            false if self.left_out == 0 && self.lines.iter().all(has_all) => Verdict::Complete,
+            false => Verdict::Missing,
+        }
+    }
+
+    /// The table of what was found and a summary.
+    pub(super) fn table(mut self) -> (String, Report) {
         if self.left_out > 0 {
             self.report.note(format!("and {} more; narrow it with --session", self.left_out));
         }
@@ -126,7 +144,7 @@ impl Gaps {
         for line in &self.lines {
             text += &line.summary();
         }
-        (text, found, self.report)
+        (text, self.report)
     }
 
     /// The line of the message.

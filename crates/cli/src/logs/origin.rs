@@ -35,7 +35,7 @@ impl Origins {
     }
 
     pub(super) fn ends<'m>(&'m self, bytes: &'m [u8], by: u8) -> Ends<'m> {
-        let value = |quick: &'m Quick| quick.value(bytes, by).unwrap_or(b"?");
+        let value = |quick: &'m Quick| quick.value(bytes, by).unwrap_or(UNKNOWN);
         Ends {
             begin_string: value(&self.begin_string),
             sender: value(&self.sender),
@@ -67,6 +67,11 @@ impl Ends<'_> {
         }
     }
 
+    /// Whether the message says both CompIDs.
+    pub(super) fn are_known(&self) -> bool {
+        self.sender != UNKNOWN && self.target != UNKNOWN
+    }
+
     /// `FIX.4.4:VENUE->DESK`, our side first if it is known.
     pub(super) fn session(&self, way: Option<Way>) -> String {
         let (ours, theirs) = match way {
@@ -96,6 +101,9 @@ impl Ends<'_> {
     }
 }
 
+/// In place of what a message does not say.
+const UNKNOWN: &[u8] = b"?";
+
 /// Characters that stand around words in heads of logs.
 const AROUND: &[u8] = b"<>()[],";
 
@@ -115,7 +123,7 @@ fn words(head: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The time that a head says: `20261121-09:28:25.623` as most write it, `2026/11/21 09:28:25.623`
 /// as QuickFIX/Go, `2026-11-21 09:28:25,623` as loggers of other programs.
-fn logged_time(head: &[u8]) -> Option<Timestamp> {
+pub(super) fn logged_time(head: &[u8]) -> Option<Timestamp> {
     let mut words = words(head).peekable();
     while let Some(word) = words.next() {
         if let Some(time) = Timestamp::parse(word.strip_suffix(b"Z").unwrap_or(word)) {

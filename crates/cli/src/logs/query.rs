@@ -163,6 +163,11 @@ impl Query {
         })
     }
 
+    /// Whether the user names this type.
+    pub(super) fn names_type(&self, msg_type: &[u8]) -> bool {
+        self.msg_types.iter().any(|named| named.as_bytes() == msg_type)
+    }
+
     /// What the bytes of a message of a stream say before it is read.
     pub(super) fn glance(&mut self, glance: &Glance<'_>, source: &Source) -> Wanted {
         let Glance { bytes, by, head } = *glance;

@@ -51,6 +51,16 @@ impl Report {
         !self.failures.is_empty()
     }
 
+    /// Takes what another reader has counted.
+    pub(super) fn add(&mut self, other: Self) {
+        self.messages += other.messages;
+        self.garbled += other.garbled;
+        let room = REASONS_MAX.saturating_sub(self.reasons.len());
+        self.reasons.extend(other.reasons.into_iter().take(room));
+        other.notes.into_iter().for_each(|note| self.note(note));
+        self.failures.extend(other.failures);
+    }
+
     /// Everything is read again from the beginning.
     pub(super) fn restart(&mut self) {
         (self.messages, self.garbled) = (0, 0);

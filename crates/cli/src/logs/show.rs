@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{self, Write};
 
 use transfix::codec::shown::Shown;
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::print::{self, Palette};
-use transfix::{Mask, tag};
+use transfix::{Mask, Message, tag};
 
 use super::condition::tag_of;
 use super::origin::{Origins, WIRE};
-use super::sources::Source;
+use super::sources::{Source, Way};
 use crate::convert::ToJson;
 use crate::input::{Dictionaries, Failure, Found, covered, parse};
 
@@ -23,6 +23,36 @@ enum Column {
     Session,
     File,
     Field(u32),
+    /// Of the answer to a request, which comes later.
+    Answer(Answer),
+}
+
+/// What columns say of the answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Time,
+    Type,
+    LatencyNs,
+}
+
+impl Answer {
+    /// Stands in a row until the answer comes. No cell has such a character, since what is hidden
+    /// is escaped.
+    pub(super) const fn place(self) -> char {
+        match self {
+            Self::Time => '\u{1}',
+            Self::Type => '\u{2}',
+            Self::LatencyNs => '\u{3}',
+        }
+    }
+}
+
+/// What rows of CSV are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rows {
+    Messages,
+    /// Each with its answer.
+    Requests,
 }
 
 /// What is no field, as columns are named.
@@ -31,6 +61,9 @@ const COLUMNS: &[(&str, Column)] = &[
     ("direction", Column::Direction),
     ("session", Column::Session),
     ("file", Column::File),
+    ("answer_time", Column::Answer(Answer::Time)),
+    ("answer", Column::Answer(Answer::Type)),
+    ("latency_ns", Column::Answer(Answer::LatencyNs)),
 ];
 
 /// A form of output.
@@ -42,7 +75,7 @@ pub(super) enum Form {
     /// Values of these columns.
     Csv(Csv),
     /// An object a line.
-    Json(Box<ToJson<Vec<u8>>>),
+    Json(Box<ToJson<io::Sink>>),
     /// Nothing.
     Count,
 }
@@ -58,11 +91,18 @@ impl Csv {
     ///
     /// # Errors
     /// If one of them is no field.
-    pub(super) fn of(words: &[String], dictionaries: &mut Dictionaries) -> Result<Self, String> {
+    pub(super) fn of(
+        words: &[String],
+        rows: Rows,
+        dictionaries: &mut Dictionaries,
+    ) -> Result<Self, String> {
         let mut columns = Vec::new();
         for word in words {
             let known = COLUMNS.iter().find(|(name, _)| name == word).map(|(_, column)| *column);
             let column = match (known, word.parse()) {
+                (Some(Column::Answer(_)), _) if rows == Rows::Messages => {
+                    return Err(format!("--csv: '{word}' is a column of --latency; add --latency"));
+                }
                 (Some(column), _) => column,
                 (None, Ok(tag)) if tag > 0 => Column::Field(tag),
                 _ => Column::Field(tag_of("--csv", word, dictionaries)?),
@@ -71,6 +111,43 @@ impl Csv {
         }
         let names = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(",");
         Ok(Self { columns, names: Some(names) })
+    }
+
+    /// Writes the names of the columns, once.
+    pub(super) fn begin(&mut self, out: &mut impl Write) -> Result<(), Failure> {
+        match self.names.take() {
+            Some(names) => Ok(writeln!(out, "{names}")?),
+            None => Ok(()),
+        }
+    }
+
+    /// The row of a message.
+    pub(super) fn row(
+        &self,
+        bytes: &[u8],
+        message: Option<&Message<'_>>,
+        head: &[u8],
+        (origins, source): (&Origins, &Source),
+    ) -> String {
+        let way = origins.way(bytes, WIRE, head, source);
+        let mut row = String::new();
+        for (n, column) in self.columns.iter().enumerate() {
+            let cell = match column {
+                Column::Time => origins.time(bytes, WIRE, head).map(|time| time.to_string()),
+                Column::Direction => way.map(|way| way.word().to_owned()),
+                Column::Session => Some(origins.ends(bytes, WIRE).session(way)),
+                Column::File => Some(source.name.clone()),
+                Column::Field(tag) => message.map(|message| {
+                    let values = message.all(transfix::Tag(*tag));
+                    let values = values.map(|value| Shown::whole(value).to_string());
+                    values.collect::<Vec<_>>().join(" ")
+                }),
+                Column::Answer(answer) => Some(answer.place().to_string()),
+            };
+            row.push_str(if n == 0 { "" } else { "," });
+            row.push_str(&quoted(&cell.unwrap_or_default()));
+        }
+        row
     }
 }
 
@@ -112,13 +189,9 @@ impl<W: Write> Show<W> {
                 self.out.write_all(&bytes)?;
                 self.out.write_all(b"\n")?;
             }
-            Form::Json(json) => {
-                json.out.clear();
-                if !json.object(&bytes)? {
-                    let garbled = serde_json::json!({"garbled": bytes.escape_ascii().to_string()});
-                    writeln!(json.out, "{garbled}")?;
-                }
-                self.out.write_all(&json.out)?;
+            Form::Json(_) => {
+                let bytes = bytes.into_owned();
+                self.json(&bytes, found, source)?;
             }
             Form::Csv(_) => {
                 let bytes = bytes.into_owned();
@@ -165,38 +238,43 @@ impl<W: Write> Show<W> {
         Ok(self.out.write_all(self.text.as_bytes())?)
     }
 
+    /// What the log says of the message, and beside it the object that `convert` writes.
+    fn json(&mut self, bytes: &[u8], found: &Found<'_>, source: &Source) -> Result<(), Failure> {
+        let Form::Json(json) = &mut self.form else { return Ok(()) };
+        let head = found.head.as_bytes();
+        let way = self.origins.way(bytes, WIRE, head, source);
+        let ends = self.origins.ends(bytes, WIRE);
+        let time = self.origins.time(bytes, WIRE, head).map(|time| time.to_string());
+        let session = ends.are_known().then(|| ends.session(way));
+        let quoted = |text: Option<&str>| serde_json::json!(text).to_string();
+        let [time, way, session] =
+            [time.as_deref(), way.map(Way::word), session.as_deref()].map(quoted);
+        write!(self.out, "{{\"time\":{time},\"direction\":{way},\"session\":{session},")?;
+        match json.text(bytes)? {
+            Some(message) => writeln!(self.out, "\"message\":{message}}}")?,
+            None => {
+                let garbled = quoted(Some(&bytes.escape_ascii().to_string()));
+                writeln!(self.out, "\"garbled\":{garbled}}}")?;
+            }
+        }
+        Ok(())
+    }
+
     fn csv(&mut self, bytes: &[u8], found: &Found<'_>, source: &Source) -> Result<(), Failure> {
         self.names()?;
         let Form::Csv(csv) = &self.form else { return Ok(()) };
         let message = parse(bytes, &mut self.index, CheckSumPolicy::Ignore).ok();
         let head = found.head.as_bytes();
-        let way = self.origins.way(bytes, WIRE, head, source);
-        for (n, column) in csv.columns.iter().enumerate() {
-            let cell = match column {
-                Column::Time => self.origins.time(bytes, WIRE, head).map(|time| time.to_string()),
-                Column::Direction => way.map(|way| way.word().to_owned()),
-                Column::Session => Some(self.origins.ends(bytes, WIRE).session(way)),
-                Column::File => Some(source.name.clone()),
-                Column::Field(tag) => message.as_ref().map(|message| {
-                    let values = message.all(transfix::Tag(*tag));
-                    let values = values.map(|value| Shown::whole(value).to_string());
-                    values.collect::<Vec<_>>().join(" ")
-                }),
-            };
-            let gap = if n == 0 { "" } else { "," };
-            write!(self.out, "{gap}{}", quoted(&cell.unwrap_or_default()))?;
-        }
-        Ok(self.out.write_all(b"\n")?)
+        let row = csv.row(bytes, message.as_ref(), head, (&self.origins, source));
+        Ok(writeln!(self.out, "{row}")?)
     }
 
     /// Writes the names of the columns, if there are any and they are not there yet.
     pub(super) fn names(&mut self) -> Result<(), Failure> {
-        if let Form::Csv(csv) = &mut self.form
-            && let Some(names) = csv.names.take()
-        {
-            writeln!(self.out, "{names}")?;
+        match &mut self.form {
+            Form::Csv(csv) => csv.begin(&mut self.out),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -235,11 +313,7 @@ pub(super) fn name_of(dictionaries: &Dictionaries, pair: usize, msg_type: &[u8])
 }
 
 /// The type of the message, as it is shown.
-pub(super) fn type_of(
-    dictionaries: &Dictionaries,
-    pair: usize,
-    message: &transfix::Message<'_>,
-) -> String {
+pub(super) fn type_of(dictionaries: &Dictionaries, pair: usize, message: &Message<'_>) -> String {
     let msg_type = message.raw(tag::MSG_TYPE).unwrap_or_default();
     name_of(dictionaries, pair, msg_type)
 }

@@ -1,6 +1,6 @@
 //! `transfix store export`: the messages of a store in forms that other programs read.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use super::select::{Bound, Selection, bound};
 use super::{ended, existing, moment, output};
 use crate::convert::ToJson;
 use crate::foreign;
-use crate::input::{Choice, Dictionaries, Failure, Found, Place, Sink as _, failed, shown};
+use crate::input::{Choice, Dictionaries, Failure, Found, Place, failed, shown};
 
 /// Write the messages of a store as bytes, JSON or a log.
 #[derive(Debug, clap::Args)]
@@ -66,8 +66,7 @@ fn export(args: &Args, mut dictionaries: Dictionaries) -> Result<ExitCode, Failu
     let selection = args.selection.resolved(&mut dictionaries).map_err(Failure::Read)?;
     let entries = journal::read(dir).map_err(|error| Failure::Read(error.to_string()))?;
     let mut out = output(args.output.as_ref()).map_err(Failure::Read)?;
-    let mut json = ToJson::new(dictionaries, false, Vec::new());
-    let mut garbled = 0;
+    let mut json = ToJson::new(dictionaries, false, io::sink());
     for entry in selection.of(args.until, entries) {
         let entry = entry.map_err(|error| Failure::Read(error.to_string()))?;
         match args.to {
@@ -85,10 +84,9 @@ fn export(args: &Args, mut dictionaries: Dictionaries) -> Result<ExitCode, Failu
                 }
             }
         }
-        garbled = json.garbled;
     }
     out.flush()?;
-    Ok(if garbled == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if json.garbled == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 const fn message(entry: &Entry) -> Option<&Message> {
@@ -100,7 +98,7 @@ const fn message(entry: &Entry) -> Option<&Message> {
 
 fn write_object(
     entry: &Entry,
-    json: &mut ToJson<Vec<u8>>,
+    json: &mut ToJson<io::Sink>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let time = moment(entry.time_ns);
@@ -124,14 +122,10 @@ fn write_object(
     };
     let (bytes, seq) = (&message.bytes[..], message.seq);
     let place = Place::Store { segment: entry.segment, byte: entry.offset };
-    json.out.clear();
-    json.message(&Found { bytes, place, head: "", wrong: None })?;
+    json.judge(&Found { bytes, place, head: "", wrong: None })?;
     write!(out, "{{\"time\":\"{time}\",\"direction\":\"{direction}\",\"seq\":{seq},")?;
-    match json.out.strip_suffix(b"\n") {
-        Some(object) => {
-            out.write_all(b"\"message\":")?;
-            out.write_all(object)?;
-        }
+    match json.text(bytes)? {
+        Some(object) => write!(out, "\"message\":{object}")?,
         // No message at all: its bytes, as far as they are text.
         None => write!(out, "\"garbled\":{}", json!(bytes.escape_ascii().to_string()))?,
     }

@@ -85,6 +85,8 @@ const CALLS: &[(i32, &str)] = &[
     (2, "print"),
     (0, "logs good.fix"),
     (1, "logs good.fix --where 58=nonsense"),
+    (0, "logs --gaps good.fix"),
+    (2, "logs --gaps none.fix"),
     (2, "logs none.fix"),
     (2, "logs good.fix --where nonsense"),
     (2, "logs"),

@@ -5,18 +5,26 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde_json::{Value, json};
 use transfix::codec::FrameWriter;
+use transfix::store::{self, FileStore, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
 use crate::command_line::running::{Program, venue};
 use crate::command_line::{Run, run_in};
 
 /// A message from A to B with these fields, delimited by `|`.
-fn message(msg_type: &str, seq: u32, fields: &str) -> Vec<u8> {
+pub(super) fn message(msg_type: &str, seq: u32, fields: &str) -> Vec<u8> {
     between("A", "B", msg_type, seq, fields)
 }
 
-fn between(sender: &str, target: &str, msg_type: &str, seq: u32, fields: &str) -> Vec<u8> {
+pub(super) fn between(
+    sender: &str,
+    target: &str,
+    msg_type: &str,
+    seq: u32,
+    fields: &str,
+) -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
     let header = format!("34={seq}|49={sender}|56={target}|52=20261121-09:28:{:02}|", seq % 60);
@@ -55,7 +63,7 @@ fn orders() -> Vec<Vec<u8>> {
     ]
 }
 
-fn logs(dir: &TempDir, args: &str) -> Run {
+pub(super) fn logs(dir: &TempDir, args: &str) -> Run {
     let args: Vec<&str> = args.split(' ').collect();
     run_in(dir.path(), &[&["logs"], &args[..]].concat(), b"")
 }
@@ -178,10 +186,19 @@ fn forms_of_output() {
         20261121-09:28:02.000000000,,FIX.4.4:A->B,three,DESK TRADER,\n\
         20261121-09:28:03.000000000,,FIX.4.4:A->B,one,,no limit\n";
     assert_eq!(csv, expected);
-    // As `convert` writes it.
+    // The message is as `convert` writes it, and comes back out of it.
     let json = logs(&dir, "--json soh.log").out;
     let converted = run_in(dir.path(), &["convert", "--to", "json", "soh.log"], b"").out;
-    assert_eq!(json, converted);
+    assert_eq!(json.lines().count(), 6, "{json}");
+    for ((n, line), message) in json.lines().enumerate().zip(converted.lines()) {
+        let time = format!("20261121-09:28:0{n}.000000000");
+        let expected = format!(
+            r#"{{"time":"{time}","direction":null,"session":"FIX.4.4:A->B","message":{message}}}"#
+        );
+        assert_eq!(line, expected);
+    }
+    let back = run_in(dir.path(), &["convert", "--to", "fix", "-"], json.as_bytes());
+    assert_eq!((back.code, back.out.as_bytes()), (0, &*orders().concat()), "{back:?}");
     let two = logs(&dir, "--type 0 soh.log pipe.log").out;
     let heads: Vec<_> = two.lines().filter(|line| line.starts_with("==>")).collect();
     assert_eq!(heads, ["==> soh.log <==", "==> pipe.log <=="]);
@@ -287,6 +304,59 @@ fn logs_of_other_engines() {
     assert!(run.err.contains("2 messages left out: neither the log nor its name tells"), "{run:?}");
 }
 
+/// Time, direction and session of each line, as far as the log tells them.
+fn origins(dir: &TempDir, args: &str) -> Vec<[Value; 3]> {
+    let run = logs(dir, &format!("--json {args}"));
+    let line = |line: &str| -> [Value; 3] {
+        let mut line: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{line}: {e}"));
+        assert!(line["message"].is_object() || line["garbled"].is_string(), "{line}");
+        ["time", "direction", "session"].map(|name| line[name].take())
+    };
+    run.out.lines().map(line).collect()
+}
+
+#[test]
+fn json_has_what_each_log_tells_of_a_message() {
+    let dir = TempDir::new();
+    let ours = "FIX.4.4:ME->YOU";
+    let both = |time: Option<&str>| {
+        vec![[json!(time), json!("out"), json!(ours)], [json!(time), json!("in"), json!(ours)]]
+    };
+    let file = "FIX.4.4-ME-YOU.messages.current.log";
+    let line = |_: &str, text: &str| format!("20261121-09:28:25.623118000 : {text}\n");
+    log_of(file, &dir, line, "\x01");
+    assert_eq!(origins(&dir, file), both(Some("20261121-09:28:25.623118000")));
+    let line = |way: &str, text: &str| format!("20261121-09:28:25.623 {way} : {text}\n");
+    log_of("words.log", &dir, line, "\x01");
+    assert_eq!(origins(&dir, "words.log"), both(Some("20261121-09:28:25.623000000")));
+    // QuickFIX/J without times: those of SendingTime(52).
+    let j = "FIX.4.4-ME-YOU.messages.log";
+    log_of(j, &dir, |_, text| format!("{text}\n"), "\x01");
+    let times: Vec<_> = origins(&dir, j).into_iter().map(|[time, ..]| time).collect();
+    assert_eq!(times, [1, 2].map(|n| json!(format!("20261121-09:28:0{n}.000000000"))));
+    // A capture does not say whose it is: the sender of each message stands first.
+    log_of("plain.txt", &dir, |_, text| format!("{text}\n"), "|");
+    let told: Vec<_> =
+        origins(&dir, "plain.txt").into_iter().map(|[_, way, at]| [way, at]).collect();
+    let expected = [[json!(null), json!(ours)], [json!(null), json!("FIX.4.4:YOU->ME")]];
+    assert_eq!(told, expected);
+    // Without CompIDs, SendingTime(52) or a line around it; and what is no message at all.
+    fs::write(dir.path().join("bare.log"), "8=FIX.4.4|9=5|35=0|10=163|\n").unwrap();
+    assert_eq!(origins(&dir, "bare.log"), [[json!(null), json!(null), json!(null)]]);
+    let strange = "20261121-09:28:25 in : 8=FIX.4.4|9=5|49=A|10=163|\n";
+    fs::write(dir.path().join("strange.log"), strange).unwrap();
+    let expected = [[json!("20261121-09:28:25.000000000"), json!("in"), json!(null)]];
+    assert_eq!(origins(&dir, "strange.log"), expected);
+    // A journal, whose records say it.
+    let (mut store, _) = FileStore::open(&dir.path().join("store"), Options::default(), 0).unwrap();
+    let [sent, received] = [("ME", "YOU"), ("YOU", "ME")].map(|(a, b)| between(a, b, "0", 1, ""));
+    let kind = store::Kind::Application;
+    store.put(5, Record::Outbound { seq: 1, kind, bytes: &sent }).unwrap();
+    store.put(5, Record::Inbound { seq: 1, kind, bytes: &received }).unwrap();
+    store.commit().unwrap();
+    assert_eq!(origins(&dir, "store"), both(Some("19700101-00:00:00.000000005")));
+}
+
 /// Two sessions of QuickFIX C++ 1.15.1 have written it: one skips numbers, the other one asks for
 /// them.
 #[test]
@@ -322,6 +392,12 @@ fn a_log_that_quickfix_has_written() {
     ] {
         assert!(gaps.lines().any(|found| found.ends_with(line)), "{line}: {gaps}");
     }
+    let told = origins(&dir, place);
+    let count = |way: &str| told.iter().filter(|[_, found, _]| *found == json!(way)).count();
+    assert_eq!((told.len(), count("in"), count("out")), (21, 10, 11), "{told:?}");
+    assert!(told.iter().all(|[time, _, at]| time.is_string() && at == "FIX.4.4:CLIENT->VENUE"));
+    let latency = logs(&dir, &format!("--latency {place}"));
+    assert!(latency.err.contains("7 requests answered"), "{latency:?}");
     let order = logs(&dir, &format!("--order C7 {place}")).out;
     assert_eq!(order.lines().count(), 4, "{order}");
     assert!(order.contains("NewOrderSingle(D) PossDup") && order.contains("O7 / E7"), "{order}");
@@ -552,7 +628,8 @@ fn gaps_and_repeats() {
     fs::write(dir.path().join("FIX.4.4-A-B.out.log"), lines(&sent)).unwrap();
     fs::write(dir.path().join("FIX.4.4-A-B.in.log"), lines(&received)).unwrap();
     let run = logs(&dir, "--gaps .");
-    assert_eq!(run.code, 0, "{run:?}");
+    // 10 and 11 never came.
+    assert_eq!(run.code, 1, "{run:?}");
     let expected = [
         ("01", "in", "ResendRequest(2) 4..0"),
         ("03", "out", "gap 4..6 (3), came later"),
@@ -575,7 +652,49 @@ fn gaps_and_repeats() {
     assert!(sums[1].starts_with("FIX.4.4:A->B out: 16 messages, numbers 1..21, 2 missing"));
     // Nothing to tell.
     let run = logs(&dir, "--gaps --to 20261121-09:28:00 .");
-    assert_eq!((run.code, run.out.lines().count()), (1, 2), "{run:?}");
+    assert_eq!((run.code, run.out.lines().count()), (0, 2), "{run:?}");
+}
+
+/// A script asks one thing: is a number missing?
+#[test]
+fn the_exit_code_of_gaps_says_whether_a_number_is_missing() {
+    let dir = TempDir::new();
+    let beat = |seq| message("0", seq, "");
+    let again = |seq| message("0", seq, "43=Y|122=20261121-09:28:00|");
+    let fill = |seq, new| message("4", seq, &format!("43=Y|123=Y|36={new}|"));
+    let damaged = {
+        let mut bytes = beat(2);
+        let at = bytes.len() - 20;
+        bytes[at] ^= 1;
+        bytes
+    };
+    let table = [
+        ("each number once", 0, vec![beat(1), beat(2)]),
+        ("a log that begins anywhere", 0, vec![beat(7), beat(8)]),
+        ("one missing", 1, vec![beat(1), beat(3)]),
+        ("missing and sent again", 0, vec![beat(1), beat(3), again(2)]),
+        ("missing and half sent again", 1, vec![beat(1), beat(4), again(2)]),
+        ("missing and filled", 0, vec![beat(1), beat(4), fill(2, 4)]),
+        ("one too many", 0, vec![beat(1), beat(1), beat(2)]),
+        ("a ResendRequest(2)", 0, vec![beat(1), message("2", 2, "7=1|16=0|")]),
+        ("a Reject(3)", 0, vec![beat(1), message("3", 2, "45=1|58=no|")]),
+        ("a reset", 0, vec![beat(1), message("4", 2, "36=20|"), beat(20)]),
+        ("a new beginning", 0, vec![beat(1), beat(2), message("A", 1, "98=0|108=30|141=Y|")]),
+        ("missing before a new beginning", 1, vec![beat(1), beat(3), message("A", 1, "98=0|")]),
+        ("a damaged message that has its number", 0, vec![beat(1), damaged, beat(3)]),
+        ("no message", 1, vec![]),
+    ];
+    for (name, code, messages) in table {
+        fs::write(dir.path().join("a.log"), lines(&messages)).unwrap();
+        let run = logs(&dir, "--gaps a.log");
+        assert_eq!(run.code, code, "{name}: {run:#?}");
+    }
+    fs::write(dir.path().join("a.log"), lines(&[beat(1), beat(2)])).unwrap();
+    // A session that is not there is no good news, and neither is a file that cannot be read.
+    let run = logs(&dir, "--gaps --session NOBODY a.log");
+    assert_eq!((run.code, &*run.out), (1, ""), "{run:?}");
+    assert!(run.err.contains("no message to look at"), "{run:?}");
+    assert_eq!(logs(&dir, "--gaps a.log none.log").code, 2);
 }
 
 /// What a venue and its client have written, both with a log and a journal.
@@ -620,6 +739,18 @@ fn logs_and_journals_of_this_engine() {
     assert_eq!(run.code, 0, "{run:?}");
     for word in ["NewOrderSingle(D)", "ExecutionReport(8)", "OrderCancelRe", "PARTIALLY_FILLED"] {
         assert!(run.out.contains(word), "{word}: {run:#?}");
+    }
+    // Two orders and a cancel: the venue's log and journal, and the client's log have the answers.
+    for place in ["log", "venue", "words"] {
+        let run = logs(&dir, &format!("--latency {place}"));
+        assert_eq!(run.code, 0, "{place}: {run:#?}");
+        let said = "3 requests answered, 0 without an answer";
+        assert!(run.err.contains(said), "{place}: {run:#?}");
+        let out = place == "words";
+        let way = if out { " out " } else { " in " };
+        let requests = run.out.lines().filter(|line| line.contains("NewOrderSingle(D)"));
+        assert!(requests.clone().all(|line| line.contains(way)), "{place}: {run:#?}");
+        assert_eq!(requests.count(), 3, "{place}: {run:#?}");
     }
     let nothing = logs(&dir, "--from 20991231-00:00:00 log words venue client");
     assert_eq!((nothing.code, &*nothing.out), (1, ""), "{nothing:?}");
