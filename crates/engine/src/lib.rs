@@ -102,6 +102,7 @@ pub use settings::file::shown::{Origin, ShownKey, ShownSettings};
 pub use settings::log::{LogDirection, LogSettings};
 pub use settings::quickfix;
 pub use settings::retention::{BeyondLimit, RetentionSettings};
+pub use settings::session_dictionaries::SessionDictionaries;
 pub use settings::{
     AdminSettings, AfterPanic, ApplicationSettings, Backoff, CertificateFiles, ClientCertificate,
     Durability, EngineSettings, EventForm, EventLevel, EventLevels, EventLevelsError,

@@ -51,6 +51,7 @@ pub(crate) mod retention;
 mod schema;
 mod secret;
 pub(crate) mod session;
+pub(crate) mod session_dictionaries;
 pub(crate) mod socket;
 pub(crate) mod store;
 pub(crate) mod template;
