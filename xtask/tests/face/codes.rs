@@ -20,7 +20,8 @@ const HEAD: &str = "\
 
 Errors and reasons have numbers, for logs, alarms and other languages: `as_u16()`. A number never
 changes and is never given to anything else; later versions add numbers. The words beside them are
-not for programs: they may become better. This page is made from the code (`cargo xtask docs`).
+not for programs: they may become better. This page is made from the code (`cargo xtask docs`);
+`transfix codes 109` prints one of them.
 
 Numbers below 100 are those of the standard: `RejectReason::as_u16` is SessionRejectReason(373),
 `BusinessReject::as_u16` is BusinessRejectReason(380).
