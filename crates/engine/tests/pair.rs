@@ -10,13 +10,13 @@ use transfix::{
 };
 
 /// Tells what it takes, and answers an order with News(B).
-struct Desk {
+struct Recorder {
     name: &'static str,
     told: Sender<String>,
     answers: bool,
 }
 
-impl Application for Desk {
+impl Application for Recorder {
     fn on_message(
         &mut self,
         message: &Message<'_>,
@@ -47,25 +47,25 @@ fn news(text: &str) -> impl Fn(&mut Body<'_>) {
     }
 }
 
-struct Hall {
+struct Linked {
     pair: Pair,
     told: Receiver<String>,
 }
 
-impl Hall {
+impl Linked {
     fn of(pair: impl FnOnce([Box<dyn Application>; 2]) -> Pair) -> Self {
         let (to, told) = channel();
-        let client = Desk { name: "client", told: to.clone(), answers: false };
-        let venue = Desk { name: "venue", told: to, answers: true };
+        let client = Recorder { name: "client", told: to.clone(), answers: false };
+        let venue = Recorder { name: "venue", told: to, answers: true };
         Self { pair: pair([Box::new(client), Box::new(venue)]), told }
     }
 
     fn new() -> Self {
-        let mut hall = Self::of(|[client, venue]| Pair::fix44(client, venue).unwrap());
-        hall.pair.connect();
-        assert!(hall.pair.is_logged_on());
-        assert_eq!(hall.told(), ["client: logon", "venue: logon"]);
-        hall
+        let mut linked = Self::of(|[client, venue]| Pair::fix44(client, venue).unwrap());
+        linked.pair.connect();
+        assert!(linked.pair.is_logged_on());
+        assert_eq!(linked.told(), ["client: logon", "venue: logon"]);
+        linked
     }
 
     /// What was told since, sorted: the order of the two sides is of no interest.
@@ -82,75 +82,75 @@ impl Hall {
 
 #[test]
 fn messages_flow_until_it_is_quiet() {
-    let mut hall = Hall::new();
-    hall.send("one");
-    hall.send("two");
-    assert_eq!(hall.told(), [""; 0], "they are under way");
-    assert!(hall.pair.step());
-    assert_eq!(hall.told(), ["venue: one", "venue: two"], "the answers are under way");
-    hall.pair.run();
-    assert_eq!(hall.told(), ["client: re one", "client: re two"]);
-    assert!(!hall.pair.step(), "nothing is under way");
-    assert_eq!(hall.pair.initiator.next_numbers(), (4, 4));
-    assert_eq!(hall.pair.acceptor.next_numbers(), (4, 4));
-    hall.pair.initiator.log_out(hall.pair.now(), "done");
-    hall.pair.run();
-    assert!(!hall.pair.is_logged_on());
-    assert_eq!(hall.told(), ["client: LoggedOut", "venue: LoggedOut"]);
-    assert_eq!(hall.pair.acceptor.ended(), Some(Disconnect::LoggedOut));
+    let mut linked = Linked::new();
+    linked.send("one");
+    linked.send("two");
+    assert_eq!(linked.told(), [""; 0], "they are under way");
+    assert!(linked.pair.step());
+    assert_eq!(linked.told(), ["venue: one", "venue: two"], "the answers are under way");
+    linked.pair.run();
+    assert_eq!(linked.told(), ["client: re one", "client: re two"]);
+    assert!(!linked.pair.step(), "nothing is under way");
+    assert_eq!(linked.pair.initiator.next_numbers(), (4, 4));
+    assert_eq!(linked.pair.acceptor.next_numbers(), (4, 4));
+    linked.pair.initiator.log_out(linked.pair.now(), "done");
+    linked.pair.run();
+    assert!(!linked.pair.is_logged_on());
+    assert_eq!(linked.told(), ["client: LoggedOut", "venue: LoggedOut"]);
+    assert_eq!(linked.pair.acceptor.ended(), Some(Disconnect::LoggedOut));
 }
 
 #[test]
 fn what_is_lost_with_the_link_is_sent_again() {
-    let mut hall = Hall::new();
-    hall.send("lost");
-    hall.pair.cut();
-    assert!(!hall.pair.is_logged_on());
-    assert_eq!(hall.told(), ["client: LinkLost", "venue: LinkLost"]);
-    let refused = hall.pair.initiator.send(hall.pair.now(), msg_type::NEWS, news("no"));
+    let mut linked = Linked::new();
+    linked.send("lost");
+    linked.pair.cut();
+    assert!(!linked.pair.is_logged_on());
+    assert_eq!(linked.told(), ["client: LinkLost", "venue: LinkLost"]);
+    let refused = linked.pair.initiator.send(linked.pair.now(), msg_type::NEWS, news("no"));
     assert!(matches!(refused, Err(SendError::NotLoggedOn)), "{refused:?}");
-    hall.pair.connect();
+    linked.pair.connect();
     let expected = ["client: logon", "client: re lost", "venue: logon", "venue: lost again"];
-    assert_eq!(hall.told(), expected);
+    assert_eq!(linked.told(), expected);
     // The message arrives, and the answer is lost.
-    hall.send("half");
-    hall.pair.step();
-    hall.pair.cut();
-    assert_eq!(hall.told(), ["client: LinkLost", "venue: LinkLost", "venue: half"]);
-    hall.pair.connect();
-    assert_eq!(hall.told(), ["client: logon", "client: re half again", "venue: logon"]);
-    assert_eq!(hall.pair.initiator.next_numbers(), {
-        let (next_in, next_out) = hall.pair.acceptor.next_numbers();
+    linked.send("half");
+    linked.pair.step();
+    linked.pair.cut();
+    assert_eq!(linked.told(), ["client: LinkLost", "venue: LinkLost", "venue: half"]);
+    linked.pair.connect();
+    assert_eq!(linked.told(), ["client: logon", "client: re half again", "venue: logon"]);
+    assert_eq!(linked.pair.initiator.next_numbers(), {
+        let (next_in, next_out) = linked.pair.acceptor.next_numbers();
         (next_out, next_in)
     });
     // A connection that is there is cut by the next one.
-    hall.send("last");
-    hall.pair.connect();
-    assert!(hall.pair.is_logged_on());
-    assert!(hall.told().contains(&"venue: last again".to_owned()));
+    linked.send("last");
+    linked.pair.connect();
+    assert!(linked.pair.is_logged_on());
+    assert!(linked.told().contains(&"venue: last again".to_owned()));
 }
 
 #[test]
 fn heartbeats_keep_a_link_and_find_out_a_dead_one() {
-    let mut hall = Hall::new();
-    let (begin, numbers) = (hall.pair.now(), hall.pair.initiator.next_numbers());
-    hall.pair.advance(600_000);
-    assert!(hall.pair.is_logged_on());
-    let passed = hall.pair.now();
+    let mut linked = Linked::new();
+    let (begin, numbers) = (linked.pair.now(), linked.pair.initiator.next_numbers());
+    linked.pair.advance(600_000);
+    assert!(linked.pair.is_logged_on());
+    let passed = linked.pair.now();
     assert_eq!(passed.monotonic_ns - begin.monotonic_ns, 600_000_000_000);
     assert_eq!(passed.utc.0 - begin.utc.0, 600_000_000_000);
-    let (next_in, next_out) = hall.pair.initiator.next_numbers();
+    let (next_in, next_out) = linked.pair.initiator.next_numbers();
     assert!(next_in - numbers.0 >= 19 && next_out - numbers.1 >= 19, "{next_in} {next_out}");
-    assert_eq!(hall.told(), [""; 0]);
-    hall.pair.silence();
-    hall.send("into the void");
-    hall.pair.advance(29_000);
-    assert_eq!(hall.told(), [""; 0], "nobody knows yet");
-    hall.pair.advance(120_000);
-    assert_eq!(hall.told(), ["client: HeartbeatTimeout", "venue: HeartbeatTimeout"]);
-    hall.pair.connect();
-    assert!(hall.told().contains(&"venue: into the void again".to_owned()));
-    assert!(hall.pair.is_logged_on());
+    assert_eq!(linked.told(), [""; 0]);
+    linked.pair.silence();
+    linked.send("into the void");
+    linked.pair.advance(29_000);
+    assert_eq!(linked.told(), [""; 0], "nobody knows yet");
+    linked.pair.advance(120_000);
+    assert_eq!(linked.told(), ["client: HeartbeatTimeout", "venue: HeartbeatTimeout"]);
+    linked.pair.connect();
+    assert!(linked.told().contains(&"venue: into the void again".to_owned()));
+    assert!(linked.pair.is_logged_on());
 }
 
 #[test]
@@ -163,20 +163,20 @@ fn the_settings_are_those_of_two_sides() {
     };
     let (initiator, acceptor) =
         (settings(Role::Initiator, "A", "B"), settings(Role::Acceptor, "B", "A"));
-    let mut hall =
-        Hall::of(|[client, venue]| Pair::new((&initiator, client), (&acceptor, venue)).unwrap());
-    hall.pair.connect();
-    assert!(hall.pair.is_logged_on());
+    let mut linked =
+        Linked::of(|[client, venue]| Pair::new((&initiator, client), (&acceptor, venue)).unwrap());
+    linked.pair.connect();
+    assert!(linked.pair.is_logged_on());
     let other = settings(Role::Acceptor, "C", "A");
     for (one, two, expected) in [
         (&acceptor, &initiator, "an initiator and an acceptor, in this order"),
         (&initiator, &other, "are not two sides of one session"),
     ] {
-        let desk = || {
+        let recorder = || {
             let (told, _) = channel();
-            Box::new(Desk { name: "", told, answers: false })
+            Box::new(Recorder { name: "", told, answers: false })
         };
-        let error = Pair::new((one, desk()), (two, desk())).err().unwrap().to_string();
+        let error = Pair::new((one, recorder()), (two, recorder())).err().unwrap().to_string();
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -185,8 +185,8 @@ fn the_settings_are_those_of_two_sides() {
 #[should_panic(expected = "still answer")]
 fn applications_that_answer_each_other_without_end_are_told() {
     let (to, _told) = channel();
-    let desk = |name| Box::new(Desk { name, told: to.clone(), answers: true });
-    let mut pair = Pair::fix44(desk("client"), desk("venue")).unwrap();
+    let recorder = |name| Box::new(Recorder { name, told: to.clone(), answers: true });
+    let mut pair = Pair::fix44(recorder("client"), recorder("venue")).unwrap();
     pair.connect();
     pair.initiator.send(pair.now(), msg_type::NEWS, news("x")).unwrap();
     pair.run();
