@@ -21,7 +21,7 @@ impl Dependency {
     pub(super) fn of(named: Option<&str>, output: &Path, here: &Path) -> Result<Self, String> {
         let Some(named) = named else {
             let places = [output, here].map(real);
-            let mut above = places.iter().flat_map(|place| place.ancestors());
+            let above = places.iter().flat_map(|place| place.ancestors());
             let found = above.map(|place| place.join("crates/engine")).find(|dir| is_transfix(dir));
             let version = || Self::Version(env!("CARGO_PKG_VERSION").to_owned());
             return Ok(found.map_or_else(version, |dir| Self::Path(relative(output, &dir))));

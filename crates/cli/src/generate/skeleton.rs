@@ -116,13 +116,13 @@ impl Plan<'_> {
             Some((_, name)) => name.clone(),
             None => path.display().to_string(),
         };
-        let is_standard = is_standard(&self.args.dictionary);
+        let has_standard_base = is_standard(&self.args.dictionary);
         let base = name(Path::new(&self.args.dictionary));
         let mut overlays: Vec<_> = self.args.overlay.iter().map(|path| name(path)).collect();
         if !self.args.extra_field.is_empty() {
             overlays.push(EXTRA_FIELDS.to_owned());
         }
-        let mut keys = match (is_standard, &self.args.scenario, overlays.as_slice()) {
+        let mut keys = match (has_standard_base, &self.args.scenario, overlays.as_slice()) {
             (true, _, []) => String::new(),
             (false, None, []) => format!("dictionary = {base:?}\n"),
             (_, None, overlays) => {

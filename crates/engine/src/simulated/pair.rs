@@ -45,7 +45,6 @@ const LEAST_NS: u64 = 1_000_000;
 ///
 /// let (to, texts) = channel();
 /// let mut pair = Pair::fix44(Box::new(Reader(to.clone())), Box::new(Reader(to)))?;
-/// # let _ = pair.acceptor.next_numbers();
 /// pair.connect();
 /// assert!(pair.is_logged_on());
 ///
