@@ -107,7 +107,7 @@ fn write(args: &Args) -> Result<String, String> {
             version: &base.name,
             role,
             args,
-            transfix: Dependency::of(args.transfix.as_deref(), &args.output, Path::new(""))?,
+            transfix: Dependency::of(args.transfix.as_deref(), &args.output, Path::new("."))?,
         };
         report.push_str(&plan.transfix.said());
         let program = plan.files()?;
