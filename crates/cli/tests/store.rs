@@ -267,9 +267,8 @@ fn show_prints_a_store_as_json() {
         assert!(is_it, "{key}: {shown}");
     }
     assert_eq!(shown["last_note"]["text"], "logged\non");
-    assert_eq!((&shown["faults"], shown["segments"][1]["file"].as_str()), {
-        (&Value::Array(Vec::new()), Some("00000001.seg"))
-    });
+    assert_eq!(shown["faults"], Value::Array(Vec::new()));
+    assert_eq!(shown["segments"][1]["file"], "00000001.seg");
     let (mut open, _) = FileStore::open(&path, SMALL, 0).unwrap();
     open.put(50 * SECOND, Record::Note(LOGGED_ON)).unwrap();
     open.commit().unwrap();
