@@ -80,10 +80,12 @@ pub(super) fn is_in_workspace(output: &Path) -> bool {
     real(output).ancestors().skip(1).any(is_root)
 }
 
-/// Whether the directory holds the package transfix.
+/// Whether the directory holds the package transfix. Names behind the package's are those of its
+/// programs.
 fn is_transfix(directory: &Path) -> bool {
-    let manifest = std::fs::read_to_string(directory.join("Cargo.toml"));
-    manifest.is_ok_and(|text| text.lines().any(|line| line.trim() == "name = \"transfix\""))
+    let Ok(manifest) = std::fs::read_to_string(directory.join("Cargo.toml")) else { return false };
+    let mut names = manifest.lines().map(str::trim).filter(|line| line.starts_with("name = "));
+    names.next() == Some("name = \"transfix\"")
 }
 
 /// The path without links, as far as it is there.
@@ -141,7 +143,9 @@ mod tests {
             let found = Dependency::of(named, &output, here);
             assert_eq!(found, Ok(expected), "{named:?} {}", output.display());
         }
-        for named in [elsewhere.to_str().unwrap(), "nowhere", "./9", ""] {
+        // That of this program, which is called transfix, is another package.
+        let own = env!("CARGO_MANIFEST_DIR");
+        for named in [own, elsewhere.to_str().unwrap(), "nowhere", "./9", ""] {
             let error = Dependency::of(Some(named), &elsewhere, &checkout).unwrap_err();
             assert!(error.contains("no package transfix is there"), "{error}");
         }
