@@ -26,7 +26,7 @@ Examples:
   transfix generate FIX50SP2 --session FIXT11 --skeleton acceptor --output my-venue
       a program with its settings: `cd my-venue; cargo run`. Above the output or the current
       directory it finds a checkout of transfix by itself
-  transfix generate FIX44 --skeleton initiator --output my-client --transfix ~/transfix/crates/engine
+  transfix generate FIX44 --skeleton initiator --output client --transfix ~/transfix/crates/engine
       the same with the package transfix of this directory
 
 The standard versions need no generating: switch on a feature of the package transfix, such as

@@ -30,9 +30,10 @@ fn write_skeletons(dir: &Path) {
         dir.join("venue.xml"),
         "<fix base='FIX42' name='VENUE'><fields><field number='9002' name='Type' type='INT'/>\
          <field number='9003' name='NewOrderSingle' type='INT'><value enum='1' \
-         description='ONE'/></field></fields><messages><message name='Reject' action='remove'/><message name='Result' \
-         msgtype='U1'><field name='Type' required='Y'/><field name='NewOrderSingle'/><group name='NoOrders'><field \
-         name='RawDataLength'/><field name='RawData'/></group></message></messages></fix>",
+         description='ONE'/></field></fields><messages><message name='Reject' action='remove'/>\
+         <message name='Result' msgtype='U1'><field name='Type' required='Y'/><field \
+         name='NewOrderSingle'/><group name='NoOrders'><field name='RawDataLength'/><field \
+         name='RawData'/></group></message></messages></fix>",
     )
     .unwrap();
     let (engine, extra) = (engine(), "9001 VenueFlag BOOLEAN NewOrderSingle:Y,ExecutionReport");

@@ -247,15 +247,9 @@ impl fmt::Display for Problem {
             Self::InComponent { component } => {
                 write!(f, "is a member of the component '{component}'; change it there")
             }
-            Self::TagTaken { name, tag } => {
-                write!(f, "its tag is that of {name}({tag}); take another")
-            }
-            Self::NameTaken { name, id } => {
-                write!(f, "its name is that of {name}({id}); take another")
-            }
-            Self::TypeTaken { name, msg_type } => {
-                write!(f, "its MsgType(35) is that of {name}({msg_type}); take another")
-            }
+            Self::TagTaken { name, tag } => taken(f, "tag", name, tag),
+            Self::NameTaken { name, id } => taken(f, "name", name, id),
+            Self::TypeTaken { name, msg_type } => taken(f, "MsgType(35)", name, msg_type),
             Self::DefinedTwice => f.write_str("defined twice; remove one definition"),
             Self::EmptyGroup => f.write_str("has no members; name the first field of an entry"),
             Self::Cycle => f.write_str("contains itself; break the cycle of components"),
@@ -272,6 +266,10 @@ impl fmt::Display for Problem {
             }
         }
     }
+}
+
+fn taken(f: &mut fmt::Formatter<'_>, what: &str, name: &str, id: &dyn fmt::Display) -> fmt::Result {
+    write!(f, "its {what} is that of {name}({id}); take another")
 }
 
 fn did_you_mean(f: &mut fmt::Formatter<'_>, nearest: Option<&str>) -> fmt::Result {

@@ -88,6 +88,7 @@ pub use error::EngineError;
 pub use link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 pub use link::before_send::{BeforeSend, OutgoingMessage, Veto};
 pub use link::sent::Sent;
+pub use link::session_dictionaries::SessionDictionaries;
 pub use link::told::{Disconnection, Rejected, RejectedBy, Undone, Unsendable};
 pub use observe::counters::Counters;
 pub use observe::event_codes::EventCode;
@@ -102,7 +103,6 @@ pub use settings::file::shown::{Origin, ShownKey, ShownSettings};
 pub use settings::log::{LogDirection, LogSettings};
 pub use settings::quickfix;
 pub use settings::retention::{BeyondLimit, RetentionSettings};
-pub use settings::session_dictionaries::SessionDictionaries;
 pub use settings::{
     AdminSettings, AfterPanic, ApplicationSettings, Backoff, CertificateFiles, ClientCertificate,
     Durability, EngineSettings, EventForm, EventLevel, EventLevels, EventLevelsError,

@@ -51,7 +51,6 @@ pub(crate) mod retention;
 mod schema;
 mod secret;
 pub(crate) mod session;
-pub(crate) mod session_dictionaries;
 pub(crate) mod socket;
 pub(crate) mod store;
 pub(crate) mod template;

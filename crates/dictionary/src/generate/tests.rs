@@ -1,3 +1,5 @@
+//! Names of a venue that are those of the standard.
+
 use super::{Options, generate};
 use crate::{Draft, STANDARD, standard};
 

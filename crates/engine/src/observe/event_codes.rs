@@ -303,8 +303,8 @@ events! {
         "Mend the cause in `error`: the disk, or the rights. It is tried again.";
     StoreNotRead = 2203, Error,
         "the store cannot be read again",
-        "Mend the cause in `error`: the disk, or the rights. It is tried again, and nothing is taken \
-        meanwhile.";
+        "Mend the cause in `error`: the disk, or the rights. It is tried again, and nothing is \
+        taken meanwhile.";
     LeftInDoubt = 2204, Error,
         "in doubt: only the store can tell whether it has them",
         "Nothing now: it is told when the store is open again.";
