@@ -12,12 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use transfix::codec::{CheckSumPolicy, FieldIndex};
-use transfix::dictionary::{Dictionary, standard};
 use transfix::store::StoreError;
 use transfix::store::journal::{self, Direction, Entry, Event};
-use transfix::{
-    ApplVerId, BeginString, Durability, Message, SessionSettings, Tag, Timestamp, clock,
-};
+use transfix::{Durability, Message, SessionDictionaries, SessionSettings, Tag, Timestamp, clock};
 
 use crate::access::Access;
 use crate::answer::{Named, Refusal, Wanted};
@@ -254,30 +251,23 @@ fn msg_type(frame: &[u8]) -> String {
     String::from_utf8_lossy(value).into_owned()
 }
 
-/// Shows messages with the names of their dictionaries.
+/// Shows messages with the names of their session's dictionaries.
 struct Names {
-    session: Dictionary,
-    application: Dictionary,
+    dictionaries: SessionDictionaries,
     index: FieldIndex,
 }
 
 impl Names {
     fn of(settings: &SessionSettings) -> Option<Self> {
-        let begin_string = settings.begin_string;
-        let is_fixt = begin_string == BeginString::Fixt11;
-        let session = standard(if is_fixt { "FIXT11" } else { begin_string.as_str() }).ok()?;
-        let version = settings.protocol.default_appl_ver_id.and_then(ApplVerId::dictionary);
-        let application = match is_fixt {
-            true => standard(version.unwrap_or("FIX50SP2")).ok()?,
-            false => session.clone(),
-        };
-        Some(Self { session, application, index: FieldIndex::default() })
+        let dictionaries = settings.dictionaries().ok()?;
+        Some(Self { index: dictionaries.index(), dictionaries })
     }
 
     fn of_message(&mut self, frame: &[u8]) -> Option<Box<RawValue>> {
         let message = Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore).ok()?;
+        let [session, application] = self.dictionaries.of_message(&message);
         let mut text = String::new();
-        let mut writer = transfix::json::Writer::named(&self.session, &self.application);
+        let mut writer = transfix::json::Writer::named(session, application);
         // A String takes everything.
         let _ = writer.write(&message, &mut text);
         RawValue::from_string(text).ok()

@@ -30,6 +30,7 @@ const FILES: &[(&str, &str, &str)] = &[
     script!("api"),
     script!("audit"),
     script!("certificates"),
+    script!("codes"),
     script!("dialog"),
     script!("dom"),
     script!("engine"),

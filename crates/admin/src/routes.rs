@@ -16,7 +16,8 @@ use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::wrappers::errors::BroadcastStreamRecvError;
 use tokio_stream::{Stream, StreamExt as _};
 use transfix::{
-    Action, Actor, EngineAction, EventLevels, EventLevelsError, LatencyStage, ShownSettings, clock,
+    Action, Actor, EngineAction, EventCode, EventLevels, EventLevelsError, LatencyStage,
+    ShownSettings, clock,
 };
 
 use crate::access::{Access, COOKIE, from};
@@ -59,6 +60,7 @@ pub(crate) fn served() -> Vec<(&'static str, &'static str, MethodRouter<Arc<App>
         post_by("/api/engine/rotate-logs", post(rotate_logs)),
         post_by("/api/engine/stop", post(stop)),
         get_by("/api/events", get(events)),
+        get_by("/api/events/codes", get(codes)),
         get_by("/api/events/levels", get(levels)),
         ("put", "/api/events/levels", put(set_levels)),
         get_by("/api/events/stream", get(event_stream)),
@@ -375,6 +377,21 @@ async fn events(State(app): Shared, _: Access, Wanted(wanted): Wanted<EventsWant
     let events = app.events.after(wanted.after, wanted.session.as_deref(), limit);
     let events: Vec<_> = events.iter().map(|event| json!(**event)).collect();
     Ok(Json(json!({ "events": events })))
+}
+
+/// What each event means, and what to do about it.
+async fn codes(_: Access) -> Json<Value> {
+    let all = EventCode::ALL.iter().map(|code| {
+        let levels: Vec<_> = code.levels().iter().map(|level| level.as_str()).collect();
+        json!({
+            "code": code.as_u16(),
+            "name": code.name(),
+            "levels": levels,
+            "text": code.text(),
+            "remedy": code.remedy(),
+        })
+    });
+    Json(json!({ "codes": all.collect::<Vec<_>>() }))
 }
 
 impl App {

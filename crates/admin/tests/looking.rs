@@ -6,6 +6,8 @@ use std::net::TcpStream;
 use serde_json::Value;
 use tracing_subscriber::layer::SubscriberExt as _;
 
+use transfix::{DictionarySource, EventCode, Tag, msg_type};
+
 use crate::http::LONG;
 use crate::market::{ID, Market, PATH, until};
 
@@ -83,6 +85,46 @@ fn messages_are_found_in_the_store() {
     assert!(header.is_some() && header < body, "names are in the order of the message: {named:?}");
     viewer.get(&format!("{PATH}/messages?direction=up")).refused(400);
     viewer.get(&format!("{PATH}/messages?field=x")).refused(400);
+}
+
+#[test]
+fn messages_have_the_names_of_the_sessions_own_dictionary() {
+    let overlay = "<fix base='FIX44'><fields><field number='9001' name='DeskNote' type='STRING'/>\
+                   </fields></fix>";
+    let market = Market::with_session(
+        |_, _| (),
+        |session, dir| {
+            let path = dir.join("venue.xml");
+            std::fs::write(&path, overlay).unwrap();
+            let base = "FIX44".into();
+            let own = DictionarySource { base, overlays: vec![path], ..Default::default() };
+            session.validation.dictionary = Some(own);
+        },
+    );
+    let session = market.client.sessions().next().unwrap();
+    let before = session.next_numbers().0;
+    let order = |body: &mut transfix::Body<'_>| {
+        body.str(Tag(11), "order-1").str(Tag(9001), "hello");
+    };
+    session.send(msg_type::NEW_ORDER_SINGLE, order).unwrap();
+    until(|| session.next_numbers().0 > before);
+    let found = market.viewer().get(&format!("{PATH}/messages?msg_type=D&names=true")).good();
+    assert_eq!(found["messages"][0]["names"]["Body"]["DeskNote"], "hello", "{found}");
+}
+
+#[test]
+fn codes_are_explained_in_the_words_of_the_engine() {
+    let market = Market::new();
+    let found = market.viewer().get("/api/events/codes").good();
+    let found = found["codes"].as_array().unwrap();
+    assert_eq!(found.len(), EventCode::ALL.len());
+    for (shown, code) in found.iter().zip(EventCode::ALL) {
+        assert_eq!(shown["code"], code.as_u16());
+        assert_eq!((&shown["name"], &shown["text"]), (&code.name().into(), &code.text().into()));
+        assert_eq!(shown["remedy"], code.remedy());
+    }
+    let script = market.stranger().get("/events.js").body;
+    assert!(script.contains("explanation(event.code)"), "the page shows them below the event");
 }
 
 #[test]

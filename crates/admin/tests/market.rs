@@ -85,6 +85,14 @@ impl Market {
     }
 
     pub(crate) fn with(change: impl FnOnce(&mut AdminSettings, &Path)) -> Self {
+        Self::with_session(change, |_, _| ())
+    }
+
+    /// The venue's session has these changes, too.
+    pub(crate) fn with_session(
+        change: impl FnOnce(&mut AdminSettings, &Path),
+        session_too: impl FnOnce(&mut SessionSettings, &Path),
+    ) -> Self {
         let dir = TempDir::new();
         let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
         let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
@@ -92,6 +100,7 @@ impl Market {
         session.store.durability = Durability::Process;
         session.store.keep_inbound = true;
         session.validation.validate = false;
+        session_too(&mut session, dir.path());
         let mut settings = Settings::of(session);
         let audit = dir.path().join("audit.jsonl");
         settings.engine.audit_file = audit.clone();

@@ -224,8 +224,7 @@ fn connect(
 ) -> Result<ExitCode, NotStarted> {
     events::open(settings.events.as_ref())?;
     let (begin_string, id) = (session.begin_string, session.id());
-    let version = session.protocol.default_appl_ver_id;
-    let show = if args.quiet { Show::quiet() } else { Show::new(begin_string, version, "")? };
+    let show = if args.quiet { Show::quiet() } else { Show::new(session, "")? };
     let (orders, next_order) = placed::placed(&session.store_path())?;
     // Before the editor changes it.
     let terminal = tcgetattr(std::io::stdin()).ok();
@@ -236,7 +235,7 @@ fn connect(
     // Without a terminal the output is for a program.
     let prompt = if std::io::stdin().is_terminal() { "> " } else { "" };
     let sink = if prompt.is_empty() { None } else { printer(&mut editor) };
-    let show = show.through(sink).masking(session.mask());
+    let show = show.through(sink);
     let addresses = iter::once(&session.address).chain(&session.failover.addresses);
     let addresses: Vec<_> = addresses.cloned().collect();
     let to = addresses.join(" or ");

@@ -134,7 +134,7 @@ fn trade_in(args: &Args, dir: &Path) -> Result<(), String> {
     let client_store = client_settings.store_path();
     let (events, happened) = channel();
     let (talk, talks) = channel();
-    let show = Show::new(BeginString::Fix44, None, "  ")?;
+    let show = Show::new(&client_settings, "  ")?;
     let mut client = Some(Client { show, talks, talking: true, events });
     println!("A venue and a client log on and trade, over loopback (FIX.4.4):\n");
     let client_engine = Engine::start(&Settings::of(client_settings), |_| match client.take() {

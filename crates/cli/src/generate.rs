@@ -10,7 +10,9 @@ use transfix::dictionary::Dictionary;
 use transfix::dictionary::generate::{Form, Options, generate, message_names, unused_fields};
 
 use crate::input::{answered, failed};
+use dependency::Dependency;
 
+mod dependency;
 mod skeleton;
 
 const EXAMPLES: &str = "\
@@ -22,8 +24,10 @@ Examples:
   transfix generate FIX44 --extra-field '9001 VenueFlag BOOLEAN NewOrderSingle:Y,ExecutionReport'
       a field more, required in one message and optional in another
   transfix generate FIX50SP2 --session FIXT11 --skeleton acceptor --output my-venue
-      a program with its settings: `cd my-venue; cargo run`. It finds the package transfix in the
-      checkout that this program is from; elsewhere say --transfix DIR
+      a program with its settings: `cd my-venue; cargo run`. Above the output or the current
+      directory it finds a checkout of transfix by itself
+  transfix generate FIX44 --skeleton initiator --output client --transfix ~/transfix/crates/engine
+      the same with the package transfix of this directory
 
 The standard versions need no generating: switch on a feature of the package transfix, such as
 `fix44`. In a build script call transfix_dictionary::generate::build_script: docs/messages.md.
@@ -60,10 +64,11 @@ pub(crate) struct Args {
     /// Write a whole program into the directory: Cargo.toml, settings.toml, src/main.rs.
     #[arg(long, value_enum)]
     skeleton: Option<Role>,
-    /// Where the program finds the package transfix: the directory of its Cargo.toml. By default
-    /// crates/engine of the checkout that this program was built in.
-    #[arg(long, value_name = "DIR", requires = "skeleton")]
-    transfix: Option<PathBuf>,
+    /// The package transfix of the program: the directory of its Cargo.toml, the URL of a git
+    /// repository, or a version. By default crates/engine of the checkout above the output or the
+    /// current directory; without one, the version of this program.
+    #[arg(long, value_name = "DIR|URL|VERSION", requires = "skeleton")]
+    transfix: Option<String>,
     /// Say which fields no message has.
     #[arg(long)]
     report_unused: bool,
@@ -90,7 +95,7 @@ fn write(args: &Args) -> Result<String, String> {
     let base = source(args, Vec::new()).draft()?;
     let dictionary = dictionary(args)?;
     let options = Options::new(&module(args)).messages(&args.messages).form(Form::File);
-    let text = generate(&dictionary, &options).map_err(|unknown| unknown.to_string())?;
+    let text = generate(&dictionary, &options).map_err(|error| error.to_string())?;
     let mut report = String::new();
     let mut files = vec![(format!("{}.rs", options.module()), text)];
     if let Some(role) = args.skeleton {
@@ -102,9 +107,9 @@ fn write(args: &Args) -> Result<String, String> {
             version: &base.name,
             role,
             args,
-            transfix: skeleton::transfix(args.transfix.as_deref())?,
+            transfix: Dependency::of(args.transfix.as_deref(), &args.output, Path::new("."))?,
         };
-        report.push_str(&format!("the package transfix: {}\n", plan.transfix));
+        report.push_str(&plan.transfix.said());
         let program = plan.files()?;
         refuse_to_overwrite(&args.output, &program)?;
         files.extend(program);

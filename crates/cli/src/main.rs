@@ -7,6 +7,7 @@ mod administered;
 mod audit;
 mod bench;
 mod check;
+mod codes;
 mod connect;
 mod convert;
 mod demo;
@@ -78,6 +79,7 @@ enum Verb {
     Bench(bench::Args),
     /// Show what FIX says: versions, messages, fields.
     Dictionary(dictionary::Args),
+    Codes(codes::Args),
     /// Write typed messages of a dictionary as Rust, and a program around them.
     Generate(generate::Args),
     /// Print messages from a capture, our journal or a QuickFIX log in readable form.
@@ -153,6 +155,7 @@ fn run(verb: Verb, is_verbose: bool) -> ExitCode {
         Verb::Play(args) => play::run(&args),
         Verb::Bench(args) => bench::run(&args, is_verbose),
         Verb::Dictionary(args) => dictionary::run(&args),
+        Verb::Codes(args) => codes::run(&args),
         Verb::Generate(args) => generate::run(&args),
         Verb::Print(args) => print::run(&args),
         Verb::Logs(args) => logs::run(&args),

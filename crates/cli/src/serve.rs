@@ -392,9 +392,7 @@ fn shown(outcome: &SessionOutcome) -> String {
 }
 
 fn show(session: &SessionSettings, quiet: bool) -> Result<Show, String> {
-    let version = session.protocol.default_appl_ver_id;
-    let show = if quiet { Show::quiet() } else { Show::new(session.begin_string, version, "")? };
-    Ok(show.masking(session.mask()))
+    if quiet { Ok(Show::quiet()) } else { Show::new(session, "") }
 }
 
 fn venue(session: &SessionSettings, ids: Ids, quiet: bool) -> Result<Box<dyn Application>, String> {

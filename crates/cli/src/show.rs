@@ -1,11 +1,10 @@
-//! Messages for the console: one line each, with names from the dictionary of their version.
+//! Messages for the console: one line each, with names from the dictionaries of their session.
 
 use std::io::Write;
 
 use transfix::codec::{CheckSumPolicy, FieldIndex};
-use transfix::dictionary::{Dictionary, standard};
 use transfix::print;
-use transfix::{ApplVerId, BeginString, Direction, Mask, Message, Timestamp};
+use transfix::{Direction, Mask, Message, SessionDictionaries, SessionSettings, Timestamp};
 
 use crate::foreign;
 
@@ -54,8 +53,8 @@ pub(crate) fn count(n: u64, what: &str) -> String {
 
 /// Prints frames as `12:34:56.789 -> NewOrderSingle(D) seq 5 CLIENT->VENUE  ClOrdID=1 …`.
 pub(crate) struct Show {
-    /// Of the session layer and of the application; none if frames are not shown.
-    dictionaries: Option<(Dictionary, Dictionary)>,
+    /// The session's own; `None` if frames are not shown.
+    dictionaries: Option<SessionDictionaries>,
     index: FieldIndex,
     prefix: &'static str,
     mask: Mask,
@@ -64,31 +63,17 @@ pub(crate) struct Show {
 }
 
 impl Show {
-    /// For sessions of this version; `prefix` stands before each line.
-    pub(crate) fn new(
-        begin_string: BeginString,
-        appl_ver_id: Option<ApplVerId>,
-        prefix: &'static str,
-    ) -> Result<Self, String> {
-        let load = |name: &str| standard(name).map_err(|error| error.to_string());
-        let fixt = begin_string == BeginString::Fixt11;
-        let application = appl_ver_id.and_then(ApplVerId::dictionary).unwrap_or("FIX50SP2");
-        let session = load(if fixt { "FIXT11" } else { begin_string.as_str() })?;
-        let application = if fixt { load(application)? } else { session.clone() };
-        let dictionaries = Some((session, application));
-        Ok(Self { dictionaries, prefix, ..Self::quiet() })
+    /// Shows the messages of this session; `prefix` stands before each line.
+    pub(crate) fn new(session: &SessionSettings, prefix: &'static str) -> Result<Self, String> {
+        let dictionaries = session.dictionaries()?;
+        let (index, mask) = (dictionaries.index(), session.mask());
+        Ok(Self { dictionaries: Some(dictionaries), index, prefix, mask, sink: None })
     }
 
     /// Shows lines of text only, and needs no dictionaries for it.
     pub(crate) fn quiet() -> Self {
         let (index, mask) = (FieldIndex::default(), Mask::default());
         Self { dictionaries: None, index, prefix: "", mask, sink: None }
-    }
-
-    /// Shows stars in place of what the mask hides, from now on.
-    pub(crate) fn masking(mut self, mask: Mask) -> Self {
-        self.mask = mask;
-        self
     }
 
     /// Prints through `sink` from now on.
@@ -99,13 +84,14 @@ impl Show {
 
     /// One line for one frame.
     pub(crate) fn frame(&mut self, now: Timestamp, direction: Direction, frame: &[u8]) {
-        let Some((session, application)) = &self.dictionaries else { return };
+        let Some(dictionaries) = &mut self.dictionaries else { return };
         let mut line = String::new();
         let frame = self.mask.message(frame);
         match Message::parse(&frame, &mut self.index, CheckSumPolicy::Ignore) {
             Ok(message) => {
+                let [session, application] = dictionaries.of_message(&message);
                 // A String takes everything.
-                let _ = print::one_line(&message, session, application, &mut line);
+                let _ = print::one_line(&message, &session, &application, &mut line);
             }
             Err(reason) => line = reason.to_string(),
         }

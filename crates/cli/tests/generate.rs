@@ -29,14 +29,28 @@ fn write_skeletons(dir: &Path) {
     fs::write(
         dir.join("venue.xml"),
         "<fix base='FIX42' name='VENUE'><fields><field number='9002' name='Type' type='INT'/>\
-         </fields><messages><message name='Reject' action='remove'/><message name='Result' \
-         msgtype='U1'><field name='Type' required='Y'/><group name='NoOrders'><field \
-         name='RawDataLength'/><field name='RawData'/></group></message></messages></fix>",
+         <field number='9003' name='NewOrderSingle' type='INT'><value enum='1' \
+         description='ONE'/></field></fields><messages><message name='Reject' action='remove'/>\
+         <message name='Result' msgtype='U1'><field name='Type' required='Y'/><field \
+         name='NewOrderSingle'/><group name='NoOrders'><field name='RawDataLength'/><field \
+         name='RawData'/></group></message></messages></fix>",
     )
     .unwrap();
     let (engine, extra) = (engine(), "9001 VenueFlag BOOLEAN NewOrderSingle:Y,ExecutionReport");
     let common = ["--extra-field", extra, "--skeleton"];
-    let acceptor = ["FIX42", "--overlay", "venue.xml", "--output", "venue", "--module", "venue"];
+    // By a path of its own, and by one from the current directory.
+    std::os::unix::fs::symlink(&engine, dir.join("engine")).unwrap();
+    let acceptor = [
+        "FIX42",
+        "--overlay",
+        "venue.xml",
+        "--output",
+        "venue",
+        "--module",
+        "venue",
+        "--transfix",
+        "engine",
+    ];
     expect(0, dir, &[&acceptor[..], &common, &["acceptor"]].concat());
     let initiator = [
         "FIX50",
@@ -117,6 +131,73 @@ fn write_documented(dir: &Path) {
     fs::write(dir.join("venue.xml"), snippet("xml", "base='FIX44'")).unwrap();
 }
 
+/// What a file of the program says.
+fn text_of(program: &Path, file: &str) -> String {
+    fs::read_to_string(program.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+#[test]
+fn a_skeleton_names_no_directory_of_the_machine() {
+    let dir = TempDir::new();
+    let dir = dir.path();
+    let overlay = "<fix base='FIX44'><fields><field number='9002' name='Own' type='INT'/></fields>\
+                   </fix>";
+    fs::create_dir_all(dir.join("other")).unwrap();
+    for place in ["venue.xml", "other/venue.xml"] {
+        fs::write(dir.join(place), overlay).unwrap();
+    }
+    let other = overlay.replace("9002", "9003").replace("Own", "Other");
+    fs::write(dir.join("other/venue.xml"), other).unwrap();
+    let (one, two) = (dir.join("venue.xml"), dir.join("other/venue.xml"));
+    let overlays = ["--overlay", one.to_str().unwrap(), "--overlay", two.to_str().unwrap()];
+    let args = ["FIX44", "--messages", "D", "--skeleton", "acceptor", "--output", "desk"];
+    let said = expect(0, dir, &[&args[..], &overlays].concat());
+    assert!(said.contains("--transfix DIR"), "{said}");
+    let desk = dir.join("desk");
+    let manifest = text_of(&desk, "Cargo.toml");
+    let version = format!("\ntransfix = \"{}\"\n", env!("CARGO_PKG_VERSION"));
+    assert!(manifest.ends_with(&version), "{manifest}");
+    let settings = text_of(&desk, "settings.toml");
+    let key = "dictionary = { base = \"FIX44\", overlays = [\"venue.xml\", \"2-venue.xml\"] }";
+    assert!(settings.contains(key), "{settings}");
+    assert!(text_of(&desk, "2-venue.xml").contains("9003"));
+    for file in ["Cargo.toml", "settings.toml", "src/main.rs", "src/fix44.rs"] {
+        let text = text_of(&desk, file);
+        for place in [dir.to_str().unwrap(), env!("CARGO_MANIFEST_DIR"), "crates/"] {
+            assert!(!text.contains(place), "{file} has {place}");
+        }
+    }
+    let git = ["--transfix", "https://git.example/transfix"];
+    let elsewhere = ["FIX44", "--messages", "D", "--skeleton", "initiator", "--output", "git"];
+    expect(0, dir, &[&elsewhere[..], &git].concat());
+    let line = "transfix = { git = \"https://git.example/transfix\" }";
+    assert!(text_of(&dir.join("git"), "Cargo.toml").contains(line));
+}
+
+#[test]
+fn a_skeleton_in_a_checkout_uses_that_checkout() {
+    let dir = TempDir::new();
+    let dir = dir.path();
+    let engine = dir.join("crates/engine");
+    fs::create_dir_all(engine.join("src")).unwrap();
+    let package = "[package]\nname = \"transfix\"\nversion = \"0.1.0\"\n";
+    fs::write(engine.join("Cargo.toml"), package).unwrap();
+    fs::write(engine.join("src/lib.rs"), "").unwrap();
+    write_workspace(dir, "'crates/*'");
+    let args = ["FIX44", "--messages", "D", "--skeleton", "acceptor", "--output", "my-venue"];
+    let said = expect(0, dir, &args);
+    assert!(said.contains("the package transfix: ../crates/engine"), "{said}");
+    let program = dir.join("my-venue");
+    // Cargo takes it for a program of its own, though a workspace lies above.
+    let mut metadata = Command::new(env!("CARGO"));
+    let metadata = metadata.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
+    let metadata = metadata.current_dir(&program).output().unwrap();
+    assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
+    let root = serde_json::from_slice::<serde_json::Value>(&metadata.stdout).unwrap();
+    let root = Path::new(root["workspace_root"].as_str().unwrap()).canonicalize().unwrap();
+    assert_eq!(root, program.canonicalize().unwrap());
+}
+
 #[test]
 fn a_module_holds_the_messages_wanted() {
     let dir = TempDir::new();
@@ -161,12 +242,20 @@ fn what_is_wrong_is_said() {
     let dir = dir.path();
     fs::write(dir.join("o.xml"), "<fix>\n<fields><field name='Prise' type='INT'/></fields></fix>")
         .unwrap();
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["FIX45"], "did you mean 'FIX4"),
         (&["no.xml"], "no.xml: "),
         (&["FIX44", "--messages", "NewOrderSinle"], "did you mean 'NewOrderSingle'?"),
         (&["FIX44", "--overlay", "o.xml"], "o.xml:2: field 'Prise': attribute 'number' is missing"),
         (&["FIX44", "--skeleton", "acceptor", "--transfix", "."], "no package transfix is there"),
+        (
+            &["FIX44", "--extra-field", "9001 ClOrdId INT News"],
+            "field ClOrdId(9001): its name in Rust, `CL_ORD_ID`, is that of ClOrdID(11)",
+        ),
+        (
+            &["FIX44", "--extra-field", "9001 Price INT News"],
+            "--extra-field:3: field 'Price': its name is that of Price(44); take another",
+        ),
         (&["FIX44", "--extra-field", "9001 A"], "give number, name, type and messages"),
         (&["FIX44", "--extra-field", "9001 A INT News:X"], "'News:X' ends in :Y or :N"),
         (&["FIX44", "--extra-field", "9001 A INT Nws"], "--extra-field:6: message 'Nws': is not"),

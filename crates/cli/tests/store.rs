@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use transfix::store::journal::{self, Event};
-use transfix::store::{FileStore, Kind, Options, Record, Store};
+use transfix::store::{FileStore, Kind, LOGGED_ON, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
 /// What a call printed, and its exit code.
@@ -234,6 +234,59 @@ fn set_next_writes_who_and_why_unless_the_store_is_open() {
     let nowhere = path.with_file_name("nowhere");
     expect(2, &["set-next", nowhere.to_str().unwrap(), "--in", "4", "--reason", "x"]);
     assert!(!nowhere.exists());
+}
+
+#[test]
+fn show_prints_a_store_as_json() {
+    let (_dir, path, store) = with_session(40);
+    let json = |code: i32| {
+        let out = expect(code, &["show", "--json", &store]).out;
+        assert_eq!(out.lines().count(), 1, "{out}");
+        serde_json::from_str::<Value>(&out).unwrap()
+    };
+    let shown = json(0);
+    for (key, value) in [
+        ("store", Value::from(&*store)),
+        ("session", Value::Null),
+        ("next_in", 41.into()),
+        ("next_out", 41.into()),
+        ("last_reset", "19700101-00:00:00".into()),
+        ("last_logon", Value::Null),
+        ("sent", 40.into()),
+        ("received", 40.into()),
+        ("waiting", 0.into()),
+        ("first_message", "19700101-00:00:01".into()),
+        ("last_message", "19700101-00:00:40".into()),
+        ("health", "sound".into()),
+    ] {
+        let found = &shown[key];
+        let is_it = match (found.as_str(), value.as_str()) {
+            (Some(found), Some(wanted)) => found.starts_with(wanted),
+            _ => *found == value,
+        };
+        assert!(is_it, "{key}: {shown}");
+    }
+    assert_eq!(shown["last_note"]["text"], "logged\non");
+    assert_eq!(shown["faults"], Value::Array(Vec::new()));
+    assert_eq!(shown["segments"][1]["file"], "00000001.seg");
+    let (mut open, _) = FileStore::open(&path, SMALL, 0).unwrap();
+    open.put(50 * SECOND, Record::Note(LOGGED_ON)).unwrap();
+    open.commit().unwrap();
+    drop(open);
+    assert_eq!(json(0)["last_logon"].as_str().unwrap()[..17], *"19700101-00:00:50");
+    assert!(expect(0, &["show", &store]).out.contains("last logon"));
+    let segment = path.join("00000001.seg");
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[1200..1210].fill(0xff);
+    fs::write(&segment, &bytes).unwrap();
+    let damaged = json(1);
+    let fault = &damaged["faults"][0];
+    assert_eq!(
+        (&fault["file"], &fault["code"]),
+        (&"00000001.seg".into(), &610.into()),
+        "{damaged}"
+    );
+    assert!(fault["lost_bytes"].as_u64().unwrap() > 0, "{damaged}");
 }
 
 #[test]

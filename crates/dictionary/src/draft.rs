@@ -194,23 +194,31 @@ impl Draft {
         }
         for pair in self.fields.windows(2) {
             if pair[0].tag == pair[1].tag {
-                let element = format!("field {}", pair[0].tag);
-                return Err(self.error(0, element, Problem::DefinedTwice));
+                let (name, tag) = (pair[0].name.clone(), pair[0].tag);
+                let element = format!("field '{}'", pair[1].name);
+                return Err(self.error(0, element, Problem::TagTaken { name, tag }));
             }
         }
-        let mut names: Vec<&str> = self.fields.iter().map(|field| field.name.as_str()).collect();
-        names.sort_unstable();
-        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        // Of two with a name the one with the lower tag is that of the standard.
+        let mut fields: Vec<_> = self.fields.iter().collect();
+        fields.sort_by(|a, b| (&a.name, a.tag).cmp(&(&b.name, b.tag)));
+        match fields.windows(2).find(|pair| pair[0].name == pair[1].name) {
             None => Ok(()),
-            Some(pair) => Err(self.error(0, format!("field '{}'", pair[0]), Problem::DefinedTwice)),
+            Some(pair) => {
+                let (name, id) = (pair[0].name.clone(), pair[0].tag.to_string());
+                let element = format!("field {}", pair[1].tag);
+                Err(self.error(0, element, Problem::NameTaken { name, id }))
+            }
         }
     }
 
     fn check_messages(&self) -> Result<(), DictionaryError> {
         for pair in self.messages.windows(2) {
             if pair[0].msg_type == pair[1].msg_type {
-                let element = format!("message '{}'", pair[1].msg_type);
-                return Err(self.error(pair[1].line, element, Problem::DefinedTwice));
+                let (name, msg_type) = (pair[0].name.clone(), pair[0].msg_type.clone());
+                let element = format!("message '{}'", pair[1].name);
+                let problem = Problem::TypeTaken { name, msg_type };
+                return Err(self.error(pair[1].line, element, problem));
             }
         }
         Ok(())

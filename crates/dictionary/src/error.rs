@@ -90,6 +90,22 @@ pub enum Problem {
     TagTaken {
         /// The name of that field.
         name: String,
+        /// The tag of both.
+        tag: u32,
+    },
+    /// Another field or message has the same name.
+    NameTaken {
+        /// The name of both.
+        name: String,
+        /// The other's tag or MsgType(35).
+        id: String,
+    },
+    /// Another message has the same MsgType(35).
+    TypeTaken {
+        /// The name of that message.
+        name: String,
+        /// The MsgType(35) of both.
+        msg_type: String,
     },
     /// A group has no members.
     EmptyGroup,
@@ -129,6 +145,8 @@ impl Problem {
             Self::InComponent { .. } => 1012,
             Self::DefinedTwice => 1013,
             Self::TagTaken { .. } => 1014,
+            Self::NameTaken { .. } => 1021,
+            Self::TypeTaken { .. } => 1022,
             Self::EmptyGroup => 1015,
             Self::Cycle => 1016,
             Self::TooDeep => 1017,
@@ -196,7 +214,7 @@ impl fmt::Display for Problem {
                     "action" => "; take 'add', 'change' or 'remove'",
                     "required" => "; take 'Y' or 'N'",
                     "after" | "before" => "; name a member that is there",
-                    "number" => "; a number from 1 on, and no other than the field has",
+                    "number" => "; take a number from 1 on",
                     "msgcat" => "; take 'admin' or 'app'",
                     _ => "",
                 })
@@ -229,7 +247,9 @@ impl fmt::Display for Problem {
             Self::InComponent { component } => {
                 write!(f, "is a member of the component '{component}'; change it there")
             }
-            Self::TagTaken { name } => write!(f, "its tag is that of '{name}'; take another"),
+            Self::TagTaken { name, tag } => taken(f, "tag", name, tag),
+            Self::NameTaken { name, id } => taken(f, "name", name, id),
+            Self::TypeTaken { name, msg_type } => taken(f, "MsgType(35)", name, msg_type),
             Self::DefinedTwice => f.write_str("defined twice; remove one definition"),
             Self::EmptyGroup => f.write_str("has no members; name the first field of an entry"),
             Self::Cycle => f.write_str("contains itself; break the cycle of components"),
@@ -246,6 +266,10 @@ impl fmt::Display for Problem {
             }
         }
     }
+}
+
+fn taken(f: &mut fmt::Formatter<'_>, what: &str, name: &str, id: &dyn fmt::Display) -> fmt::Result {
+    write!(f, "its {what} is that of {name}({id}); take another")
 }
 
 fn did_you_mean(f: &mut fmt::Formatter<'_>, nearest: Option<&str>) -> fmt::Result {

@@ -36,6 +36,8 @@ mod types;
 mod views;
 mod writers;
 
+use core::fmt;
+
 use crate::{Dictionary, Unknown};
 use plan::Plan;
 use text::Text;
@@ -99,11 +101,57 @@ impl Options {
     }
 }
 
+/// Why no Rust is written for a dictionary.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// A wanted message is unknown.
+    Unknown(Unknown),
+    /// A field or message of a venue would have the name that one of the standard has in Rust.
+    NameTaken {
+        /// The venue's, such as `field ClOrdId(9001)`.
+        element: String,
+        /// The name in Rust.
+        rust: String,
+        /// The standard's, such as `ClOrdID(11)`.
+        by: String,
+    },
+}
+
+impl fmt::Display for GenerateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(unknown) => unknown.fmt(f),
+            Self::NameTaken { element, rust, by } => write!(
+                f,
+                "{element}: its name in Rust, `{rust}`, is that of {by} of the standard; give it \
+                 another name in the dictionary"
+            ),
+        }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for GenerateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl core::error::Error for GenerateError {}
+
+impl From<Unknown> for GenerateError {
+    fn from(unknown: Unknown) -> Self {
+        Self::Unknown(unknown)
+    }
+}
+
 /// The Rust text of a dictionary.
 ///
 /// # Errors
-/// If a wanted message is unknown; the error names the nearest one.
-pub fn generate(dictionary: &Dictionary, options: &Options) -> Result<String, Unknown> {
+/// If a wanted message is unknown; the error names the nearest one. If a field or message of a
+/// venue has the Rust name of one of the standard; the error names both.
+pub fn generate(dictionary: &Dictionary, options: &Options) -> Result<String, GenerateError> {
     let plan = Plan::of(dictionary, &options.messages)?;
     let mut text = Text::default();
     head(&mut text, &plan, options);
@@ -154,7 +202,7 @@ pub struct MessageNames {
 pub fn message_names<'d>(
     dictionary: &'d Dictionary,
     options: &Options,
-) -> Result<Vec<(&'d crate::Message, MessageNames)>, Unknown> {
+) -> Result<Vec<(&'d crate::Message, MessageNames)>, GenerateError> {
     let plan = Plan::of(dictionary, &options.messages)?;
     let names = plan.messages.into_iter().map(|part| {
         let method = router::method(&part.view);
@@ -169,6 +217,9 @@ pub fn unused_fields(dictionary: &Dictionary) -> Vec<&crate::Field> {
     let used = plan::used_tags(dictionary);
     dictionary.fields().iter().filter(|field| !used.contains(&field.tag)).collect()
 }
+
+#[cfg(all(test, feature = "xml"))]
+mod tests;
 
 #[cfg(feature = "xml")]
 mod script;

@@ -178,6 +178,15 @@ impl Overlay<'_> {
     fn field(&mut self, node: Node<'_, '_>) -> Result<(), DictionaryError> {
         let name = self.source.attribute(node, "name")?;
         let place = self.draft.fields.iter().position(|field| field.name == name);
+        if let Some(known) = place.map(|place| &self.draft.fields[place])
+            && node.attribute("action") != Some("remove")
+            && node.has_attribute("number")
+            && self.source.tag(node, "number")? != known.tag
+        {
+            // Members refer to the tag; another one is another field.
+            let (name, id) = (known.name.clone(), known.tag.to_string());
+            return Err(self.source.error(node, Problem::NameTaken { name, id }));
+        }
         match (self.action(node, place.is_some())?, place) {
             (Action::Remove, Some(place)) => {
                 self.forget_conditions(place);
@@ -190,8 +199,8 @@ impl Overlay<'_> {
             (_, None) => {
                 let field = quickfix::field(node, self.source, &self.draft.name)?;
                 if let Some(known) = self.draft.fields.iter().find(|known| known.tag == field.tag) {
-                    let name = known.name.clone();
-                    return Err(self.source.error(node, Problem::TagTaken { name }));
+                    let (name, tag) = (known.name.clone(), field.tag);
+                    return Err(self.source.error(node, Problem::TagTaken { name, tag }));
                 }
                 self.draft.fields.push(field);
             }
@@ -213,15 +222,6 @@ impl Overlay<'_> {
     }
 
     fn change_field(&mut self, node: Node<'_, '_>, place: usize) -> Result<(), DictionaryError> {
-        if node.has_attribute("number") {
-            let tag = self.source.tag(node, "number")?;
-            if tag != self.draft.fields[place].tag {
-                // Members refer to the tag; another one is another field.
-                let value = tag.to_string();
-                let problem = Problem::BadAttribute { attribute: "number", value };
-                return Err(self.source.error(node, problem));
-            }
-        }
         if node.has_attribute("type") {
             let data_type = quickfix::data_type(node, self.source, &self.draft.name)?;
             self.draft.fields[place].data_type = data_type;
@@ -272,6 +272,14 @@ impl Overlay<'_> {
     fn message(&mut self, node: Node<'_, '_>) -> Result<(), DictionaryError> {
         let name = self.source.attribute(node, "name")?;
         let place = self.draft.messages.iter().position(|known| known.name == name);
+        if let Some(known) = place.map(|place| &self.draft.messages[place])
+            && matches!(node.attribute("action"), None | Some("add"))
+            && node.attribute("msgtype").is_some_and(|msg_type| msg_type != known.msg_type)
+        {
+            // A message of the venue's own is meant; `change` gives a message another type.
+            let (name, id) = (known.name.clone(), known.msg_type.clone());
+            return Err(self.source.error(node, Problem::NameTaken { name, id }));
+        }
         match (self.action(node, place.is_some())?, place) {
             (Action::Remove, Some(place)) => _ = self.draft.messages.remove(place),
             (_, Some(place)) => {

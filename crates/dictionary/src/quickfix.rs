@@ -78,7 +78,10 @@ fn fields(
             Entry::Occupied(place) if fields[*place.get()].name == field.name => {
                 fields[*place.get()].codes.extend(field.codes);
             }
-            Entry::Occupied(_) => return Err(source.error(node, Problem::DefinedTwice)),
+            Entry::Occupied(place) => {
+                let name = fields[*place.get()].name.clone();
+                return Err(source.error(node, Problem::TagTaken { name, tag: field.tag }));
+            }
             Entry::Vacant(place) => {
                 place.insert(fields.len());
                 fields.push(field);

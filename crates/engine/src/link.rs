@@ -31,6 +31,7 @@ pub(crate) mod refusal;
 mod replay;
 pub(crate) mod rule_book;
 pub(crate) mod sent;
+pub(crate) mod session_dictionaries;
 mod slow;
 pub(crate) mod told;
 

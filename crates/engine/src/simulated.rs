@@ -4,6 +4,8 @@
 //! All of a link is real: framing, session, store, application, replay. What is missing is the way
 //! to connect: whoever drives the session says when it has a connection.
 //!
+//! A [`Pair`] links two of them, for tests of the applications on both sides.
+//!
 //! [`session`] and [`transport`] are the crates below, for those who drive a session or a stream by
 //! hand, and [`io`] is what an engine asks of the world around it. They are no part of what stays
 //! the same from version to version.
@@ -42,8 +44,11 @@
 pub mod io {
     pub use crate::io::{Connecting, Io, Listener, Poll, Ready, System, Thread, Waker};
 }
+mod pair;
 #[cfg(feature = "rig")]
 pub mod rig;
+
+pub use pair::Pair;
 
 pub use transfix_session as session;
 pub use transfix_transport as transport;

@@ -9,6 +9,7 @@ mod found;
 mod json;
 mod migrate;
 mod migrated;
+mod pair;
 mod queue_crash;
 mod rig;
 mod schedule;

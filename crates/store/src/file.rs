@@ -99,7 +99,7 @@ pub struct FileStore<D: Disk = Files> {
     /// Of the last segment.
     header: SegmentHeader,
     seal: Seal,
-    owner: Owner,
+    pub(crate) owner: Owner,
     /// Told of what fails in other threads.
     pub(crate) report: fn(&StoreError),
     pub(crate) keeper: Option<Keeper>,

@@ -21,6 +21,7 @@ pub(crate) enum Change<L> {
     Reset { now_ns: u64 },
     Queued(u64, L),
     Unqueued(u64),
+    LoggedOn { at_ns: u64 },
     Nothing,
 }
 
@@ -32,7 +33,11 @@ impl<L> Change<L> {
             Self::NextIn(seq) => numbers.next_in = seq,
             Self::NextOut(seq) => numbers.next_out = seq,
             Self::Reset { now_ns } => *numbers = Numbers::fresh(now_ns),
-            Self::Inbound(..) | Self::Queued(..) | Self::Unqueued(_) | Self::Nothing => {}
+            Self::Inbound(..)
+            | Self::Queued(..)
+            | Self::Unqueued(_)
+            | Self::LoggedOn { .. }
+            | Self::Nothing => {}
         }
     }
 }
@@ -41,6 +46,8 @@ impl<L> Change<L> {
 #[derive(Debug)]
 pub(crate) struct Ledger<L> {
     pub(crate) numbers: Numbers,
+    /// When the session was logged on last, in UTC nanoseconds since 1970; 0 if that is not known.
+    pub(crate) last_logon_ns: u64,
     pub(crate) outbound: Index<L>,
     pub(crate) inbound: Index<L>,
     /// Messages that wait to be sent, by their tickets.
@@ -60,7 +67,7 @@ impl<L: Copy> Ledger<L> {
     pub(crate) fn of_chunks(numbers: Numbers, chunk_bits: u32) -> Self {
         let staged = Vec::with_capacity(Self::STAGED_FIRST);
         let [outbound, inbound, waiting] = [(); 3].map(|()| Index::new(chunk_bits));
-        Self { numbers, outbound, inbound, waiting, staged }
+        Self { numbers, last_logon_ns: 0, outbound, inbound, waiting, staged }
     }
 
     pub(crate) fn commit(&mut self) {
@@ -85,6 +92,7 @@ impl<L: Copy> Ledger<L> {
             }
             Change::Queued(ticket, place) => self.waiting.insert(ticket, place),
             Change::Unqueued(ticket) => self.waiting.forget_to(ticket),
+            Change::LoggedOn { at_ns } => self.last_logon_ns = at_ns,
             Change::NextIn(_) | Change::Nothing => {}
         }
     }

@@ -60,7 +60,7 @@ pub use files::{FileLock, Files};
 pub use map::{FileMap, FileSyncer};
 pub use memory::MemoryStore;
 pub use options::{Durability, Options};
-pub use record::{Kind, Numbers, Record, Stored};
+pub use record::{Kind, LOGGED_ON, Numbers, Record, Stored};
 pub use recover::Recovered;
 pub use repair::Repaired;
 pub use retention::{Compress, Retention, WhenFull};

@@ -4,7 +4,7 @@ use std::ops::DerefMut;
 
 use crate::format::Seal;
 use crate::ledger::{Change, Ledger};
-use crate::record::Record;
+use crate::record::{LOGGED_ON, Record};
 
 /// Where a message's record begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl<M> Segments<M> {
     }
 }
 
-pub(crate) const fn change_of(record: &Record<'_>, place: Place, now_ns: u64) -> Change<Place> {
+pub(crate) fn change_of(record: &Record<'_>, place: Place, now_ns: u64) -> Change<Place> {
     match *record {
         Record::Outbound { seq, .. } => Change::Outbound(seq, place),
         Record::Inbound { seq, .. } => Change::Inbound(seq, place),
@@ -73,6 +73,7 @@ pub(crate) const fn change_of(record: &Record<'_>, place: Place, now_ns: u64) ->
         Record::Reset => Change::Reset { now_ns },
         Record::Queued { ticket, .. } => Change::Queued(ticket, place),
         Record::Unqueued(ticket) => Change::Unqueued(ticket),
+        Record::Note(text) if text == LOGGED_ON => Change::LoggedOn { at_ns: now_ns },
         Record::Note(_) => Change::Nothing,
     }
 }

@@ -28,6 +28,9 @@ impl Numbers {
     }
 }
 
+/// The note that an engine leaves at each logon: its time is that of the last logon.
+pub const LOGGED_ON: &str = "logged on";
+
 /// One thing to be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {

@@ -12,7 +12,7 @@ use crate::header::{HEADER, HEADER_OLD, SegmentHeader};
 use crate::lineup::{Lineup, Stray};
 use crate::newest;
 use crate::place::{Place, change_of};
-use crate::record::{Numbers, Record};
+use crate::record::{LOGGED_ON, Numbers, Record};
 use crate::search::{Batch, Search, written};
 use crate::segment::{self, io_error};
 
@@ -34,6 +34,8 @@ pub struct Survey {
     pub marks: u64,
     /// Time of the first message and of the last one, in UTC nanoseconds since 1970.
     pub times_ns: Option<(u64, u64)>,
+    /// When the session was logged on last, in UTC nanoseconds since 1970, as far as notes tell.
+    pub last_logon_ns: Option<u64>,
     /// The last note, and when it was put.
     pub last_note: Option<(u64, String)>,
     /// Bytes of an unfinished batch at the very end: what a crash leaves, and the next opening
@@ -266,6 +268,9 @@ impl Surveyor<'_> {
             other => {
                 self.survey.marks += 1;
                 if let Record::Note(text) = other {
+                    if text == LOGGED_ON {
+                        self.survey.last_logon_ns = Some(framed.time_ns);
+                    }
                     self.survey.last_note = Some((framed.time_ns, text.to_owned()));
                 }
                 return;

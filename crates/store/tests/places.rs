@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use transfix_store::{
-    Damage, Durability, FileStore, Kind, Options, Record, Retention, Store, StoreError, journal,
-    survey,
+    Damage, Durability, FileStore, Kind, LOGGED_ON, Options, Record, Retention, Store, StoreError,
+    journal, survey,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -416,4 +416,55 @@ fn an_older_copy_is_told_from_what_was_closed() {
     assert_eq!(open(1).1, None);
     fs::remove_dir_all(&place).unwrap();
     assert_eq!(open(8).1, None);
+}
+
+#[test]
+fn the_state_beside_a_store_can_be_read() {
+    let dir = TempDir::new();
+    let (place, kept) = (dir.path().join("store"), dir.path().join("store.numbers"));
+    let open = || {
+        let session = "FIX.4.4-VENUE-CLIENT";
+        let opened = FileStore::open_for(session, &place, Options::default(), 1_000_000_000);
+        let (mut store, _) = opened.unwrap();
+        assert_eq!(store.keep_numbers_in(kept.clone()).unwrap(), None);
+        store
+    };
+    let state = || {
+        let text = fs::read_to_string(&kept).unwrap();
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut store = open();
+    let fresh = [
+        "session = \"FIX.4.4-VENUE-CLIENT\"",
+        "next_in = 1",
+        "next_out = 1",
+        "last_reset = 1970-01-01T00:00:01.000000000Z",
+    ];
+    assert_eq!(state(), fresh);
+    store.put(2_000_000_000, Record::Note(LOGGED_ON)).unwrap();
+    store.put(2_000_000_000, Record::NextIn(5)).unwrap();
+    store.commit().unwrap();
+    store.put(3_000_000_000, Record::Note("logged on again, says somebody")).unwrap();
+    store.commit().unwrap();
+    assert_eq!(state(), fresh, "while it is open the file is older");
+    drop(store);
+    let after = [
+        "session = \"FIX.4.4-VENUE-CLIENT\"",
+        "next_in = 5",
+        "next_out = 1",
+        "last_reset = 1970-01-01T00:00:01.000000000Z",
+        "last_logon = 1970-01-01T00:00:02.000000000Z",
+    ];
+    assert_eq!(state(), after);
+    // What is lost beside the store is found in it again.
+    fs::remove_file(&kept).unwrap();
+    drop(open());
+    assert_eq!(state(), after);
+    // The form of older versions.
+    fs::write(&kept, "1000000000 7 1\n").unwrap();
+    let (mut store, _) = FileStore::open(&place, Options::default(), 1).unwrap();
+    let had = store.keep_numbers_in(kept.clone()).unwrap().unwrap();
+    assert_eq!((had.next_in, had.next_out), (7, 1));
+    drop(store);
+    assert_eq!(state(), after);
 }

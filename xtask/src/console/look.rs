@@ -100,6 +100,10 @@ pub(super) fn events(stage: &Stage<'_>) -> Said {
     )?;
     browser.until("document.querySelector('.events li').textContent.includes('operated')")?;
     browser.until("document.querySelector('.events li').textContent.includes('what=heartbeat')")?;
+    // Below the event stands what `transfix codes` prints.
+    browser.until(
+        "document.querySelector('.events .remedy').textContent.startsWith('2704 Operated')",
+    )?;
     browser.write("#event-session", "LOCKED")?;
     browser.choose(".tools select", "WARN")?;
     browser.until(

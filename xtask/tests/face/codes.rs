@@ -12,13 +12,16 @@ use syn::{Arm, Expr, File, ImplItem, Item, ItemEnum, ItemImpl, Lit, Pat, Stmt, T
 use crate::sources::{CRATES, about, files, is_up_to_date};
 
 const PAGE: &str = "book/src/codes.md";
+/// The same numbers for `transfix codes`.
+const LIST: &str = "crates/cli/src/codes/reasons.txt";
 
 const HEAD: &str = "\
 # Codes
 
 Errors and reasons have numbers, for logs, alarms and other languages: `as_u16()`. A number never
 changes and is never given to anything else; later versions add numbers. The words beside them are
-not for programs: they may become better. This page is made from the code (`cargo xtask docs`).
+not for programs: they may become better. This page is made from the code (`cargo xtask docs`);
+`transfix codes 109` prints one of them.
 
 Numbers below 100 are those of the standard: `RejectReason::as_u16` is SessionRejectReason(373),
 `BusinessReject::as_u16` is BusinessRejectReason(380).
@@ -178,6 +181,17 @@ fn page(all: &mut [Coded], before: &BTreeMap<u16, (String, String)>) -> String {
     page
 }
 
+/// A line for each number: the number, its type, its name and its meaning, tabs between them.
+fn list(all: &[Coded]) -> String {
+    let mut list = String::new();
+    for Coded { name, rows, .. } in all {
+        for (number, variant, meaning) in rows {
+            writeln!(list, "{number}\t{name}\t{variant}\t{meaning}").unwrap();
+        }
+    }
+    list
+}
+
 /// No number is given twice, or to something else than before.
 fn check(all: &[Coded], before: &BTreeMap<u16, (String, String)>) {
     let mut given = BTreeMap::new();
@@ -204,5 +218,8 @@ fn numbers_are_for_ever_and_the_page_lists_them() {
     let mut all = all();
     check(&all, &before);
     let wanted = page(&mut all, &before);
-    assert!(is_up_to_date(PAGE, &wanted), "{PAGE} is old; run `cargo xtask docs` and look at it");
+    for (path, wanted) in [(PAGE, wanted), (LIST, list(&all))] {
+        let is_new = is_up_to_date(path, &wanted);
+        assert!(is_new, "{path} is old; run `cargo xtask docs` and look at it");
+    }
 }

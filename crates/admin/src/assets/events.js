@@ -1,6 +1,7 @@
 // What the engine tells, as it happens.
 
 import { ask, may, me, whoAmI } from "/api.js";
+import { explanation, readCodes } from "/codes.js";
 import { el, labelled, mark, say, setText } from "/dom.js";
 import { clockTime, number } from "/format.js";
 import { page } from "/keys.js";
@@ -96,12 +97,13 @@ export function open(main, rest, query) {
       if (!isOver && me) setTimeout(() => !isOver && follow(), 2000);
     };
   }
-  follow();
+  // Without explanations the events are shown all the same.
+  readCodes().catch(() => {}).then(() => !isOver && follow());
 
   return () => {
     isOver = true;
     clearTimeout(frame);
-    source.close();
+    source?.close();
   };
 }
 
@@ -139,5 +141,5 @@ function item(event) {
     clockTime(event.at)), mark(kind, name),
   event.session ? el("a", { class: "mono", href:
     `#/session/${encodeURIComponent(event.session)}` }, event.session) : null,
-  el("b", null, event.text), values);
+  el("b", null, event.text), values, explanation(event.code));
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter, MessageLayout, Rules, Scratch};
+use transfix::codec::{CheckSumPolicy, FrameWriter, MessageLayout, Rules, Scratch};
 use transfix::codec::{Precision, Switches};
-use transfix::dictionary::{DataType, Dictionary, Field, Flat, Member, Message, nearest, standard};
-use transfix::{ApplVerId, BeginString, DictionarySource, Mask, SessionSettings, Tag, clock, tag};
+use transfix::dictionary::{DataType, Dictionary, Field, Flat, Member, Message, nearest};
+use transfix::{BeginString, Mask, SessionDictionaries, SessionSettings, Tag, clock, tag};
 
 use crate::check::explain::Explain;
 use crate::input::Pair;
@@ -17,6 +17,7 @@ const CODES_MAX: usize = 12;
 
 /// The dictionaries of a session.
 pub(super) struct Vocabulary {
+    dictionaries: SessionDictionaries,
     pair: Pair,
     begin_string: BeginString,
     sender_comp_id: String,
@@ -28,25 +29,14 @@ pub(super) struct Vocabulary {
 impl Vocabulary {
     /// Those that the session validates by.
     pub(super) fn new(session: &SessionSettings) -> Result<Self, String> {
-        let load = |own: &Option<DictionarySource>, name: &str| match own {
-            Some(source) => source.load(),
-            None => standard(name).map_err(|error| error.to_string()),
-        };
-        let own = &session.validation;
-        let (session_layer, application) = match session.begin_string {
-            BeginString::Fixt11 => {
-                let version = session.protocol.default_appl_ver_id.and_then(ApplVerId::dictionary);
-                let application = load(&own.dictionary, version.unwrap_or("FIX50SP2"))?;
-                (load(&own.session_dictionary, "FIXT11")?, application)
-            }
-            version => {
-                let one = load(&own.dictionary, version.as_str())?;
-                (one.clone(), one)
-            }
-        };
+        let dictionaries = session.dictionaries()?;
         let id = session.id();
         Ok(Self {
-            pair: Pair { session: Arc::new(session_layer), application: Arc::new(application) },
+            pair: Pair {
+                session: Arc::clone(dictionaries.session()),
+                application: Arc::clone(dictionaries.application()),
+            },
+            dictionaries,
             begin_string: session.begin_string,
             sender_comp_id: id.sender_comp_id.to_string(),
             target_comp_id: id.target_comp_id.to_string(),
@@ -207,7 +197,7 @@ impl Vocabulary {
         if let Err(error) = writer.finish() {
             return vec![error.to_string()];
         }
-        let mut index = FieldIndex::default();
+        let mut index = self.dictionaries.index();
         let message = transfix::Message::parse(&frame, &mut index, CheckSumPolicy::Ignore);
         let message = match message {
             Ok(message) => message,

@@ -3,11 +3,13 @@
 //!
 //! Invariant: rustfmt would leave what is written here as it is.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use transfix::dictionary::generate::MessageNames;
 use transfix::dictionary::{Category, Message};
 
+use super::dependency::{Dependency, is_in_workspace};
 use super::{Args, Role};
 
 /// What the program is made of.
@@ -20,8 +22,7 @@ pub(super) struct Plan<'a> {
     pub(super) version: &'a str,
     pub(super) role: Role,
     pub(super) args: &'a Args,
-    /// Where the package transfix is.
-    pub(super) transfix: String,
+    pub(super) transfix: Dependency,
 }
 
 impl Plan<'_> {
@@ -35,7 +36,13 @@ impl Plan<'_> {
         if !self.args.extra_field.is_empty() {
             files.push((EXTRA_FIELDS, super::extra_fields(&self.args.extra_field)?));
         }
-        Ok(files.into_iter().map(|(name, text)| (name.to_owned(), text)).collect())
+        let files = files.into_iter().map(|(name, text)| (name.to_owned(), text));
+        let mut files: Vec<_> = files.collect();
+        for (from, name) in self.copied() {
+            let text = fs::read_to_string(&from);
+            files.push((name, text.map_err(|error| format!("{}: {error}", from.display()))?));
+        }
+        Ok(files)
     }
 
     /// The package's name: that of its directory.
@@ -62,9 +69,10 @@ impl Plan<'_> {
     fn manifest(&self) -> String {
         format!(
             "[package]\nname = {:?}\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
-             [dependencies]\n{SUBSCRIBER}transfix = {{ path = {:?} }}\n",
+             [dependencies]\n{SUBSCRIBER}{}{}",
             self.package(),
-            self.transfix
+            self.transfix.line(),
+            if is_in_workspace(&self.args.output) { OWN_WORKSPACE } else { "" },
         )
     }
 
@@ -97,21 +105,24 @@ impl Plan<'_> {
             "sender_comp_id = \"{own}\"\ntarget_comp_id = \"{other}\"\n\
              address = \"127.0.0.1:9880\"\n"
         ));
-        text.push_str(&self.dictionary_key());
+        text.push_str(&self.dictionary_keys());
         Ok(text)
     }
 
-    /// The key of the settings that names the dictionary, if it is not the version's own.
-    fn dictionary_key(&self) -> String {
-        let name = &self.args.dictionary;
-        let is_standard = transfix::dictionary::standard_text(name).is_ok();
-        let base = if is_standard { name.clone() } else { absolute(name.as_ref()) };
-        let mut overlays: Vec<String> =
-            self.args.overlay.iter().map(|path| absolute(path)).collect();
+    /// The keys of the settings that name the dictionaries, if they are not the version's own.
+    fn dictionary_keys(&self) -> String {
+        let copied = self.copied();
+        let name = |path: &Path| match copied.iter().find(|(from, _)| from == path) {
+            Some((_, name)) => name.clone(),
+            None => path.display().to_string(),
+        };
+        let has_standard_base = is_standard(&self.args.dictionary);
+        let base = name(Path::new(&self.args.dictionary));
+        let mut overlays: Vec<_> = self.args.overlay.iter().map(|path| name(path)).collect();
         if !self.args.extra_field.is_empty() {
             overlays.push(EXTRA_FIELDS.to_owned());
         }
-        match (is_standard, &self.args.scenario, overlays.as_slice()) {
+        let mut keys = match (has_standard_base, &self.args.scenario, overlays.as_slice()) {
             (true, _, []) => String::new(),
             (false, None, []) => format!("dictionary = {base:?}\n"),
             (_, None, overlays) => {
@@ -121,7 +132,30 @@ impl Plan<'_> {
                 "dictionary = {{ base = {base:?}, scenario = {scenario:?}, \
                  overlays = {overlays:?} }}\n"
             ),
+        };
+        if let Some(session) = self.args.session.as_ref().filter(|session| !is_standard(session)) {
+            keys += &format!("session_dictionary = {:?}\n", name(Path::new(session)));
         }
+        keys
+    }
+
+    /// The user's files of dictionaries and their names beside the program, which may be carried
+    /// elsewhere.
+    fn copied(&self) -> Vec<(PathBuf, String)> {
+        let named = [Some(&self.args.dictionary), self.args.session.as_ref()];
+        let named = named.into_iter().flatten().filter(|name| !is_standard(name));
+        let mut copied: Vec<(PathBuf, String)> = Vec::new();
+        for from in named.map(PathBuf::from).chain(self.args.overlay.iter().cloned()) {
+            let file = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let is_taken =
+                |name: &str| name == EXTRA_FIELDS || copied.iter().any(|(_, taken)| taken == name);
+            let numbered = (2..).map(|n| format!("{n}-{file}"));
+            let name = std::iter::once(file.clone()).chain(numbered).find(|name| !is_taken(name));
+            if copied.iter().all(|(known, _)| *known != from) {
+                copied.push((from, name.unwrap_or(file)));
+            }
+        }
+        copied
     }
 
     fn main(&self) -> String {
@@ -156,6 +190,10 @@ impl Plan<'_> {
         }
         (views, methods)
     }
+}
+
+fn is_standard(name: &str) -> bool {
+    transfix::dictionary::standard_text(name).is_ok()
 }
 
 const MAIN: &str = r#"//! ARTICLE for VERSION. It prints what it takes and refuses the rest.
@@ -237,6 +275,9 @@ const BODY: &str = r#"        println!("{}", message.message());
 const SUBSCRIBER: &str = "tracing-subscriber = { version = \"0.3\", default-features = false, \
                           features = [\"ansi\", \"fmt\", \"std\"] }\n";
 
+/// What stands at the end of `Cargo.toml` below the workspace of others.
+const OWN_WORKSPACE: &str = "\n# No part of the workspace above.\n[workspace]\n";
+
 /// Columns of a line as rustfmt has it.
 const WIDTH: usize = 100;
 
@@ -275,44 +316,6 @@ fn imports(module: &str, mut names: Vec<&str>) -> String {
     text
 }
 
-/// Whether the directory holds the package transfix.
-fn is_transfix(directory: &Path) -> bool {
-    let manifest = std::fs::read_to_string(directory.join("Cargo.toml"));
-    manifest.is_ok_and(|text| text.lines().any(|line| line.trim() == "name = \"transfix\""))
-}
-
-/// The directory of the package transfix: the one that was named, or one that is found.
-pub(super) fn transfix(named: Option<&Path>) -> Result<String, String> {
-    match named {
-        Some(path) if is_transfix(path) => Ok(path.display().to_string()),
-        Some(path) => Err(format!(
-            "--transfix {}: no package transfix is there; name the directory of its Cargo.toml, \
-             such as crates/engine of a checkout",
-            path.display()
-        )),
-        None => found_transfix().ok_or_else(|| {
-            "the package transfix is in no registry: say where it is, by --transfix DIR with the \
-             directory of its Cargo.toml, such as crates/engine of a checkout"
-                .to_owned()
-        }),
-    }
-}
-
-/// The package transfix of the checkout that this program was built in. If that is gone, of the one
-/// that this program lies in.
-fn found_transfix() -> Option<String> {
-    found_from(Path::new(env!("CARGO_MANIFEST_DIR")), std::env::current_exe().ok().as_deref())
-}
-
-fn found_from(built_in: &Path, program: Option<&Path>) -> Option<String> {
-    let above = program.iter().flat_map(|path| path.ancestors().skip(1));
-    let mut places = [built_in].into_iter().chain(above);
-    let engine = |place: &Path| [place.join("crates/engine"), place.join("../engine")];
-    let found =
-        places.find_map(|place| engine(place).into_iter().find(|path| is_transfix(path)))?;
-    Some(found.canonicalize().unwrap_or(found).display().to_string())
-}
-
 const LOGON: &str = "        \
     // Send from here on, for example:
         // let sent = session.send(MODULE::NewOrderSingle::MSG_TYPE, |body| {
@@ -321,33 +324,5 @@ const LOGON: &str = "        \
         // });
 ";
 
-/// The path as the program finds it from its own directory.
-fn absolute(path: &Path) -> String {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()).display().to_string()
-}
-
 /// The overlay that holds what `--extra-field` adds.
 const EXTRA_FIELDS: &str = "extra-fields.xml";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_checkout_that_it_was_built_in_goes_first() {
-        let dir = transfix_testkit::temp::TempDir::new();
-        let [built, other] = ["built", "other"].map(|name| dir.path().join(name));
-        for place in [&built, &other] {
-            let engine = place.join("crates/engine");
-            std::fs::create_dir_all(&engine).unwrap();
-            std::fs::write(engine.join("Cargo.toml"), "name = \"transfix\"\n").unwrap();
-        }
-        let found = |built_in: &Path| {
-            let program = other.join("target/debug/transfix");
-            found_from(built_in, Some(&program)).unwrap_or_default()
-        };
-        assert!(found(&built).ends_with("built/crates/engine"));
-        // A program that was carried elsewhere.
-        assert!(found(&dir.path().join("gone")).ends_with("other/crates/engine"));
-    }
-}

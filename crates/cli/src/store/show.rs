@@ -4,16 +4,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
+use serde_json::json;
 use transfix::store::{self, Survey};
 
 use super::health::{health, received, told};
 use super::{ended, existing, moment, say, size};
+use crate::foreign;
 use crate::input::{Failure, failed, one_line};
 
 /// Show a store: numbers, times, sizes, segments, health.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix store show store/FIX.4.4-VENUE-CLIENT
+  transfix store show --json store/FIX.4.4-VENUE-CLIENT | jq .next_out
 
 `none kept`: the store holds no message received, and does not say whether the session lacks
 `keep_inbound` or no message of the application has come.
@@ -21,6 +24,9 @@ Exit code: 0 done, 1 the store is damaged, 2 wrong usage or a store that cannot 
 pub(crate) struct Args {
     /// The directory of the store.
     store: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn run(args: &Args) -> ExitCode {
@@ -29,6 +35,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
         Err(error) => Err(error),
     };
     match survey {
+        Ok(survey) if args.json => ended(show_json(&args.store, &survey)),
         Ok(survey) => ended(show(&args.store, &survey)),
         Err(error) => failed(&error),
     }
@@ -45,6 +52,9 @@ fn show(dir: &Path, survey: &Survey) -> Result<ExitCode, Failure> {
         table.add_row(["next_in", &numbers.next_in.to_string()]);
         table.add_row(["next_out", &numbers.next_out.to_string()]);
         table.add_row(["numbers since", &moment(numbers.created_ns).to_string()]);
+    }
+    if let Some(time_ns) = survey.last_logon_ns {
+        table.add_row(["last logon", &moment(time_ns).to_string()]);
     }
     table.add_row(["messages sent", &survey.outbound.to_string()]);
     table.add_row(["messages received", &received(survey)]);
@@ -77,7 +87,60 @@ fn show(dir: &Path, survey: &Survey) -> Result<ExitCode, Failure> {
     for fault in &survey.faults {
         say(told(fault))?;
     }
-    Ok(if survey.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(code_of(survey))
+}
+
+fn code_of(survey: &Survey) -> ExitCode {
+    if survey.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// All that [`show`] says. What a store does not have is null.
+fn show_json(dir: &Path, survey: &Survey) -> Result<ExitCode, Failure> {
+    let time = |time_ns: u64| moment(time_ns).to_string();
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let numbers = survey.numbers;
+    let segments = survey.segments.iter().map(|segment| {
+        json!({
+            "file": name(&segment.path),
+            "bytes": segment.bytes,
+            "used_bytes": segment.used_bytes,
+            "records": segment.records,
+        })
+    });
+    let faults = survey.faults.iter().map(|fault| {
+        json!({
+            "file": name(&fault.path),
+            "byte": fault.offset,
+            "code": fault.reason.as_u16(),
+            "said": told(fault),
+            "lost_bytes": fault.lost_bytes,
+            "lost_sent": fault.lost_outbound.map(|(first, last)| [first, last]),
+            "is_all_known": fault.is_all_known,
+        })
+    });
+    let object = json!({
+        "store": dir.display().to_string(),
+        "session": Some(&survey.session).filter(|session| !session.is_empty()),
+        "next_in": numbers.map(|numbers| numbers.next_in),
+        "next_out": numbers.map(|numbers| numbers.next_out),
+        "last_reset": numbers.map(|numbers| time(numbers.created_ns)),
+        "last_logon": survey.last_logon_ns.map(time),
+        "sent": survey.outbound,
+        "received": survey.inbound,
+        "waiting": survey.waiting,
+        "other_records": survey.marks,
+        "first_message": survey.times_ns.map(|(first, _)| time(first)),
+        "last_message": survey.times_ns.map(|(_, last)| time(last)),
+        "last_note": survey.last_note.as_ref().map(|(at, text)| {
+            json!({ "time": time(*at), "text": text })
+        }),
+        "health": health(dir, survey),
+        "unfinished_bytes": survey.unfinished_bytes,
+        "segments": segments.collect::<Vec<_>>(),
+        "faults": faults.collect::<Vec<_>>(),
+    });
+    say(foreign::json_line(&object))?;
+    Ok(code_of(survey))
 }
 
 fn plain() -> Table {

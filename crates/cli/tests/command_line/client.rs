@@ -197,3 +197,45 @@ fn each_command_says_how_it_is_used() {
         rest = &rest[at + said.len()..];
     }
 }
+
+/// A message, a field with codes, and a data field that no standard version has.
+const OVERLAY: &str = "<fix base='FIX44' name='V'>
+  <fields>
+    <field number='9001' name='DeskNote' type='STRING'/>
+    <field number='9002' name='DeskMood' type='CHAR'>
+      <value enum='c' description='CALM'/>
+    </field>
+    <field number='9003' name='DeskDataLen' type='LENGTH'/>
+    <field number='9004' name='DeskData' type='DATA'/>
+  </fields>
+  <messages>
+    <message name='NewOrderSingle'><field name='DeskNote'/><field name='DeskMood'/></message>
+    <message name='DeskHail' msgtype='UH' msgcat='app'>
+      <field name='DeskNote'/><field name='DeskDataLen'/><field name='DeskData'/>
+    </message>
+  </messages>
+</fix>";
+
+#[test]
+fn both_sides_show_names_of_the_sessions_own_dictionary() {
+    let dir = TempDir::new();
+    fs::write(dir.path().join("v.xml"), OVERLAY).unwrap();
+    let own = "dictionary = { base = 'FIX44', overlays = ['v.xml'] }\n";
+    let venue = venue(&dir, own, &[]);
+    let settings = fs::read_to_string(dir.path().join("client.toml")).unwrap();
+    fs::write(dir.path().join("client.toml"), settings + own).unwrap();
+    let commands = format!(
+        "wait\n{ORDER}set DeskNote=hello DeskMood=CALM\nshow\nsend\nexpect ExecutionReport\n\
+         send DeskHail DeskNote=hail|DeskDataLen=3|DeskData=x y\nexpect BusinessMessageReject\n"
+    );
+    fs::write(dir.path().join("script.txt"), commands).unwrap();
+    let run = run_in(dir.path(), &["connect", "client.toml", "--script", "script.txt"], b"");
+    assert_eq!((run.code, &*run.err), (0, ""), "{run:#?}");
+    assert!(!run.out.contains("\n! "), "nothing is wrong: {}", run.out);
+    let hail = "DeskHail(UH) seq 3 CLIENT->VENUE  DeskNote=hail DeskDataLen=3 DeskData=x y";
+    let named = "DeskNote=hello DeskMood=CALM";
+    assert!(run.out.contains(named) && run.out.contains(hail), "{}", run.out);
+    let line = venue.wait_for("NewOrderSingle(D) seq 2");
+    assert!(line.contains(named), "{line}");
+    venue.wait_for(hail);
+}

@@ -158,6 +158,7 @@ fn verbs_that_read_stores_show_it_harmlessly() {
         &["store", "list", "venue"][..],
         &["logs", at, "--gaps"],
         &["store", "show", at],
+        &["store", "show", "--json", at],
         &["store", "verify", at],
         &["store", "queue", at],
         &["print", EVIL],

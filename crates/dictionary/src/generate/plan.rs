@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::GenerateError;
 use super::names::{constant, pascal, snake, unused};
 use super::types::{CodeKind, Type, plain};
 use crate::{Component, Dictionary, Field, Member, MemberKind, Message, Unknown, nearest};
@@ -38,9 +39,10 @@ pub(super) struct Named<'d> {
 }
 
 impl<'d> Plan<'d> {
-    pub(super) fn of(dictionary: &'d Dictionary, wanted: &[String]) -> Result<Self, Unknown> {
+    pub(super) fn of(dictionary: &'d Dictionary, wanted: &[String]) -> Result<Self, GenerateError> {
         let mut used = Used::default();
         let messages = chosen(dictionary, wanted)?;
+        check_messages(&messages)?;
         messages.iter().for_each(|message| used.see(&message.members));
         used.see(dictionary.header());
         used.see(dictionary.trailer());
@@ -62,7 +64,7 @@ impl<'d> Plan<'d> {
         });
         let components = components.collect();
         let lengths: HashSet<u32> = dictionary.length_tags().iter().map(|pair| pair.1).collect();
-        let fields = fields(dictionary, &used.tags);
+        let fields = fields(dictionary, &used.tags)?;
         Ok(Self { dictionary, messages, components, fields, lengths })
     }
 
@@ -160,11 +162,59 @@ impl<'d> Used<'d> {
     }
 }
 
-fn fields<'d>(dictionary: &'d Dictionary, used: &BTreeSet<u32>) -> BTreeMap<u32, Named<'d>> {
+/// A message of a venue has another name in Rust than those of the standard.
+fn check_messages(messages: &[&Message]) -> Result<(), GenerateError> {
+    let is_own = |message: &Message| message.msg_type.starts_with('U');
+    let mut standard = HashMap::new();
+    for message in messages.iter().filter(|message| !is_own(message)) {
+        standard.entry(pascal(&message.name)).or_insert(message);
+    }
+    for message in messages.iter().filter(|message| is_own(message)) {
+        let rust = pascal(&message.name);
+        if let Some(taken) = standard.get(&rust) {
+            let by = format!("{}({})", taken.name, taken.msg_type);
+            let element = format!("message {}({})", message.name, message.msg_type);
+            return Err(GenerateError::NameTaken { element, rust, by });
+        }
+    }
+    Ok(())
+}
+
+/// A field of a venue has another name in Rust than those of the standard. `taken` has the names
+/// of fields with lower tags.
+fn check_field(field: &Field, taken: &HashMap<String, &Field>) -> Result<(), GenerateError> {
+    let names = [constant(&field.name), snake(&field.name), pascal(&field.name)];
+    for rust in names {
+        if let Some(known) = taken.get(&rust)
+            && is_own(field) != is_own(known)
+        {
+            let (own, standard) = if is_own(field) { (field, *known) } else { (*known, field) };
+            let by = format!("{}({})", standard.name, standard.tag);
+            let element = format!("field {}({})", own.name, own.tag);
+            return Err(GenerateError::NameTaken { element, rust, by });
+        }
+    }
+    Ok(())
+}
+
+/// Whether the tag is one that FIX leaves to venues. Extension packs have those above.
+fn is_own(field: &Field) -> bool {
+    (5_000..40_000).contains(&field.tag)
+}
+
+fn fields<'d>(
+    dictionary: &'d Dictionary,
+    used: &BTreeSet<u32>,
+) -> Result<BTreeMap<u32, Named<'d>>, GenerateError> {
+    let mut taken = HashMap::new();
     let (mut constants, mut sets) = (HashSet::new(), own_types());
     let mut methods = HashSet::new();
     let mut fields = BTreeMap::new();
     for field in used.iter().filter_map(|tag| dictionary.field(*tag)) {
+        check_field(field, &taken)?;
+        for name in [constant(&field.name), snake(&field.name), pascal(&field.name)] {
+            taken.entry(name).or_insert(field);
+        }
         let number = field.tag.to_string();
         let pascal = unused(&mut sets, pascal(&field.name), &number);
         let named = Named {
@@ -176,7 +226,7 @@ fn fields<'d>(dictionary: &'d Dictionary, used: &BTreeSet<u32>) -> BTreeMap<u32,
         };
         fields.insert(field.tag, named);
     }
-    fields
+    Ok(fields)
 }
 
 fn rust(dictionary: &Dictionary, field: &Field, name: &str) -> Type {

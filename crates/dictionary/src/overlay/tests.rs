@@ -127,13 +127,11 @@ fn what_does_not_fit_is_refused_with_its_line() {
         ),
         (
             "<fields><field name='A' number='7'/></fields>".to_owned(),
-            "over.xml:2: field 'A': attribute 'number' can't be '7'; a number from 1 on, and \
-             no other than the field has"
-                .to_owned(),
+            "over.xml:2: field 'A': its name is that of A(1); take another".to_owned(),
         ),
         (
             "<fields><field name='Z' number='1' type='INT'/></fields>".to_owned(),
-            "over.xml:2: field 'Z': its tag is that of 'A'; take another".to_owned(),
+            "over.xml:2: field 'Z': its tag is that of A(1); take another".to_owned(),
         ),
         (
             message("<component name='X'/>"),

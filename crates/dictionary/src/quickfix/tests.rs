@@ -127,7 +127,8 @@ fn what_is_wrong_is_refused_with_its_line() {
     let twice = "<component name='X'/>\n<component name='X'/>";
     assert_eq!(error_of("", twice).1, Problem::DefinedTwice);
     let messages = "<message name='M' msgtype='M'/>\n<message name='N' msgtype='M'/>";
-    assert_eq!(error_of(messages, "").1, Problem::DefinedTwice);
+    let taken = Problem::TypeTaken { name: "M".into(), msg_type: "M".into() };
+    assert_eq!(error_of(messages, "").1, taken);
     assert_eq!(error_of("<message name='M'/>", "").1, Problem::MissingAttribute("msgtype"));
 
     let deep = Problem::DEPTH_MAX + 2;
@@ -236,5 +237,9 @@ fn whole_files_of_the_family_load() {
     let twice = "<fix major='4' minor='4'><fields><field number='1' name='A' type='INT'/>\n\
                  <field number='1' name='B' type='INT'/></fields></fix>";
     let error = Dictionary::from_xml(twice, "f.xml").unwrap_err().to_string();
-    assert_eq!(error, "f.xml:2: field 'B': defined twice; remove one definition");
+    assert_eq!(error, "f.xml:2: field 'B': its tag is that of A(1); take another");
+    let twice = "<fix major='4' minor='4'><fields><field number='9001' name='A' type='INT'/>\n\
+                 <field number='1' name='A' type='INT'/></fields></fix>";
+    let error = Dictionary::from_xml(twice, "f.xml").unwrap_err().to_string();
+    assert_eq!(error, "f.xml: field 9001: its name is that of A(1); take another");
 }

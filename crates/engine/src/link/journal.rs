@@ -10,7 +10,9 @@ use std::hint::cold_path;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Message, raw, tag};
 use transfix_session::{Disconnect, Entry, Kind, Now, Outbox, SessionId};
-use transfix_store::{Committed, Kind as StoredKind, Numbers, Record, Store, StoreError, Wake};
+use transfix_store::{
+    Committed, Kind as StoredKind, LOGGED_ON, Numbers, Record, Store, StoreError, Wake,
+};
 
 use crate::observe::mask::masked;
 use crate::observe::published::Published;
@@ -160,7 +162,7 @@ impl Journal {
 
     /// Notes the logon, and by that the end of the connection too, when it comes.
     pub(super) fn note_logon(&mut self, now: Now) -> Result<(), StoreError> {
-        self.note(now, "logged on")?;
+        self.note(now, LOGGED_ON)?;
         self.notes_end = true;
         Ok(())
     }

@@ -61,6 +61,20 @@ impl Wanted {
         }
     }
 
+    /// The dictionary of the session layer; `None` if that of the application says all.
+    ///
+    /// # Errors
+    /// If a file of it cannot be read.
+    pub(crate) fn session_layer(&self) -> Result<Option<Dictionary>, String> {
+        match (&self.session, self.begin_string) {
+            (Some(source), BeginString::Fixt11) => source.load().map(Some),
+            (None, BeginString::Fixt11) => {
+                standard("FIXT11").map(Some).map_err(|error| error.to_string())
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// The rules of messages of another standard version.
     fn standard(&self, version: ApplVerId) -> Self {
         Self { appl_ver_id: Some(version), application: None, ..self.clone() }
@@ -163,14 +177,8 @@ fn compile(wanted: &Wanted) -> Result<(Rules, String), String> {
     // FIXT 1.1 alone says what an administrative message may hold. FIX Latest has a session layer
     // in its file too, but with it each field of the application would count as defined there.
     let name = application.name().to_owned();
-    if wanted.begin_string == BeginString::Fixt11 {
-        let session = match &wanted.session {
-            Some(source) => source.load()?,
-            None => standard("FIXT11").map_err(|error| error.to_string())?,
-        };
-        return Ok((Rules::new(&session, &application), name));
-    }
-    Ok((Rules::new(&application, &application), name))
+    let session = wanted.session_layer()?;
+    Ok((Rules::new(session.as_ref().unwrap_or(&application), &application), name))
 }
 
 #[cfg(test)]

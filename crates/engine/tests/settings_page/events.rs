@@ -123,10 +123,12 @@ fn no_two_places_write_the_same_code_and_no_code_is_left_over() {
     let sites = sites();
     for code in EventCode::ALL {
         let places: Vec<_> = sites.iter().filter(|site| site.code == code.name()).collect();
-        let levels: BTreeSet<_> = places.iter().map(|site| &site.level).collect();
+        let levels: BTreeSet<_> = places.iter().map(|site| &*site.level).collect();
+        let listed: BTreeSet<_> = code.levels().iter().map(|level| level.as_str()).collect();
         let files: BTreeSet<_> = places.iter().map(|site| &site.file).collect();
         assert!(!places.is_empty(), "{code:?}: nothing writes it");
         assert!(files.len() == 1 && levels.len() == places.len(), "{code:?}: {places:#?}");
+        assert_eq!(listed, levels, "{code:?}: the table of codes has other levels");
     }
 }
 
@@ -138,6 +140,8 @@ fn codes_are_in_order_and_each_has_a_text_and_a_remedy_of_its_own() {
     assert_eq!(texts.len(), known.len(), "two codes have the same text");
     for code in known {
         assert!(code.remedy().ends_with(['.', '"']), "{code:?}");
+        // It is shown without the others, too.
+        assert!(!code.remedy().to_lowercase().contains("as above"), "{code:?}");
         assert_eq!(EventCode::from_u16(code.as_u16()), Some(*code));
     }
     assert_eq!(EventCode::from_u16(2000), None);

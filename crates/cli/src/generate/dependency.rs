@@ -1,0 +1,153 @@
+//! Where a generated program finds the package transfix.
+//!
+//! Invariant: nothing depends on where this program was built or lies.
+
+use std::path::{Component, Path, PathBuf};
+
+/// The package transfix as a dependency of the program.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Dependency {
+    /// The directory of its `Cargo.toml`, as the program's own names it.
+    Path(String),
+    /// A git repository.
+    Git(String),
+    /// A version in a registry.
+    Version(String),
+}
+
+impl Dependency {
+    /// The dependency that the user names; by default that of the checkout above the output or
+    /// `here`, the current directory, and of this version if there is none.
+    pub(super) fn of(named: Option<&str>, output: &Path, here: &Path) -> Result<Self, String> {
+        let Some(named) = named else {
+            let places = [output, here].map(real);
+            let above = places.iter().flat_map(|place| place.ancestors());
+            let found = above.map(|place| place.join("crates/engine")).find(|dir| is_transfix(dir));
+            let version = || Self::Version(env!("CARGO_PKG_VERSION").to_owned());
+            return Ok(found.map_or_else(version, |dir| Self::Path(relative(output, &dir))));
+        };
+        let path = Path::new(named);
+        if is_transfix(path) {
+            let is_whole = path.is_absolute();
+            return Ok(Self::Path(if is_whole {
+                named.to_owned()
+            } else {
+                relative(output, path)
+            }));
+        }
+        if named.contains("://") || named.starts_with("git@") {
+            return Ok(Self::Git(named.to_owned()));
+        }
+        if named.starts_with(|c: char| c.is_ascii_digit() || "^=~*<>".contains(c)) && !path.exists()
+        {
+            return Ok(Self::Version(named.to_owned()));
+        }
+        Err(format!(
+            "--transfix {named}: no package transfix is there; name the directory of its \
+             Cargo.toml, such as crates/engine of a checkout, the URL of a git repository, or a \
+             version"
+        ))
+    }
+
+    /// The line of `Cargo.toml`.
+    pub(super) fn line(&self) -> String {
+        match self {
+            Self::Path(path) => format!("transfix = {{ path = {path:?} }}\n"),
+            Self::Git(url) => format!("transfix = {{ git = {url:?} }}\n"),
+            Self::Version(version) => format!("transfix = {version:?}\n"),
+        }
+    }
+
+    /// What the user is told about it.
+    pub(super) fn said(&self) -> String {
+        match self {
+            Self::Path(path) => format!("the package transfix: {path}\n"),
+            Self::Git(url) => format!("the package transfix: {url}\n"),
+            Self::Version(version) => format!(
+                "the package transfix: version {version} of the registry; if no registry has it, \
+                 say --transfix DIR with crates/engine of a checkout\n"
+            ),
+        }
+    }
+}
+
+/// Whether a directory above would take the program for a part of its workspace.
+pub(super) fn is_in_workspace(output: &Path) -> bool {
+    let is_root = |dir: &Path| {
+        let manifest = std::fs::read_to_string(dir.join("Cargo.toml"));
+        manifest.is_ok_and(|text| text.lines().any(|line| line.trim() == "[workspace]"))
+    };
+    real(output).ancestors().skip(1).any(is_root)
+}
+
+/// Whether the directory holds the package transfix. Names behind the package's are those of its
+/// programs.
+fn is_transfix(directory: &Path) -> bool {
+    let Ok(manifest) = std::fs::read_to_string(directory.join("Cargo.toml")) else { return false };
+    let mut names = manifest.lines().map(str::trim).filter(|line| line.starts_with("name = "));
+    names.next() == Some("name = \"transfix\"")
+}
+
+/// The path without links, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    for above in path.ancestors() {
+        if let (Ok(found), Ok(rest)) = (above.canonicalize(), path.strip_prefix(above)) {
+            // Without a component to join, a slash would stand at the end.
+            return if rest.as_os_str().is_empty() { found } else { found.join(rest) };
+        }
+    }
+    path
+}
+
+/// The way from one directory to the other.
+fn relative(from: &Path, to: &Path) -> String {
+    let (from, to) = (real(from), real(to));
+    let common = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(common).map(|_| Component::ParentDir);
+    let way: PathBuf = up.chain(to.components().skip(common)).collect();
+    if way.as_os_str().is_empty() { ".".to_owned() } else { way.display().to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use transfix_testkit::temp::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn the_package_is_found_by_what_the_user_says_and_where_he_stands() {
+        let dir = TempDir::new();
+        let checkout = dir.path().join("checkout");
+        let engine = checkout.join("crates/engine");
+        std::fs::create_dir_all(&engine).unwrap();
+        std::fs::write(engine.join("Cargo.toml"), "name = \"transfix\"\n").unwrap();
+        let (elsewhere, at) = (dir.path().join("else"), |path: &str| Dependency::Path(path.into()));
+        let whole = engine.display().to_string();
+        let version = || Dependency::Version(env!("CARGO_PKG_VERSION").to_owned());
+        for (named, output, here, expected) in [
+            (None, elsewhere.join("venue"), &elsewhere, version()),
+            (None, checkout.join("venue"), &elsewhere, at("../crates/engine")),
+            (None, elsewhere.join("a/b"), &checkout, at("../../../checkout/crates/engine")),
+            (None, elsewhere.join("a"), &engine, at("../../checkout/crates/engine")),
+            (Some(&*whole), checkout.join("venue"), &checkout, at(&whole)),
+            (Some("0.3"), elsewhere.clone(), &elsewhere, Dependency::Version("0.3".into())),
+            (Some("=0.3.1"), elsewhere.clone(), &elsewhere, Dependency::Version("=0.3.1".into())),
+            (
+                Some("https://git.example/transfix"),
+                elsewhere.clone(),
+                &checkout,
+                Dependency::Git("https://git.example/transfix".into()),
+            ),
+        ] {
+            let found = Dependency::of(named, &output, here);
+            assert_eq!(found, Ok(expected), "{named:?} {}", output.display());
+        }
+        // That of this program, which is called transfix, is another package.
+        let own = env!("CARGO_MANIFEST_DIR");
+        for named in [own, elsewhere.to_str().unwrap(), "nowhere", "./9", ""] {
+            let error = Dependency::of(Some(named), &elsewhere, &checkout).unwrap_err();
+            assert!(error.contains("no package transfix is there"), "{error}");
+        }
+    }
+}

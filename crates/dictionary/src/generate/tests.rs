@@ -1,0 +1,76 @@
+//! Names of a venue that are those of the standard.
+
+use super::{Options, generate};
+use crate::{Draft, STANDARD, standard};
+
+/// What is wrong with FIX 4.4 and these parts of an overlay: when it is read, or when Rust is made.
+fn wrong(fields: &str, messages: &str) -> Option<String> {
+    let overlay = format!("<fix><fields>{fields}</fields><messages>{messages}</messages></fix>");
+    let draft = Draft::standard("FIX44").unwrap().overlay(&overlay, "venue.xml");
+    let dictionary = draft.and_then(|draft| draft.resolve());
+    match dictionary {
+        Ok(dictionary) => {
+            generate(&dictionary, &Options::new("venue")).err().map(|e| e.to_string())
+        }
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+#[test]
+fn a_name_of_the_standard_is_named_with_its_number() {
+    let field =
+        |number: u32, name: &str| format!("<field number='{number}' name='{name}' type='STRING'/>");
+    let message = |msg_type: &str, name: &str| {
+        format!("<message name='{name}' msgtype='{msg_type}'><field name='Text'/></message>")
+    };
+    let add = |text: String| text.replacen(' ', " action='add' ", 1);
+    for (fields, messages, expected) in [
+        (field(9001, "Price"), "", "field 'Price': its name is that of Price(44); take another"),
+        (add(field(9001, "Price")), "", "field 'Price': its name is that of Price(44)"),
+        (field(44, "OwnPrice"), "", "field 'OwnPrice': its tag is that of Price(44)"),
+        (
+            field(9001, "ClOrdId"),
+            "",
+            "field ClOrdId(9001): its name in Rust, `CL_ORD_ID`, is that of ClOrdID(11) of the \
+             standard",
+        ),
+        (field(9001, "cl_ord_id"), "", "field cl_ord_id(9001): its name in Rust, `CL_ORD_ID`"),
+        (
+            String::new(),
+            &*message("U1", "NewOrderSingle"),
+            "message 'NewOrderSingle': its name is that of NewOrderSingle(D)",
+        ),
+        (
+            String::new(),
+            &*message("U1", "New_Order_Single"),
+            "message New_Order_Single(U1): its name in Rust, `NewOrderSingle`, is that of \
+             NewOrderSingle(D) of the standard",
+        ),
+        (
+            String::new(),
+            &*message("D", "VenueOrder"),
+            "message 'VenueOrder': its MsgType(35) is that of NewOrderSingle(D)",
+        ),
+    ] {
+        let said = wrong(&fields, messages).unwrap_or_default();
+        assert!(said.contains(expected), "{fields}{messages}: {said}");
+    }
+    for (fields, messages) in [
+        // A field may be called as a message, and two of a venue share a name: one gets a number.
+        (field(9001, "NewOrderSingle"), String::new()),
+        (field(9001, "OwnID") + &field(9002, "OwnId"), String::new()),
+        (field(9001, "VenueFlag"), message("U1", "VenueNotice")),
+        // Another type on purpose.
+        (String::new(), "<message action='change' name='News' msgtype='U1'/>".to_owned()),
+    ] {
+        assert_eq!(wrong(&fields, &messages), None, "{fields}{messages}");
+    }
+}
+
+#[test]
+fn names_of_the_standard_versions_are_no_fault() {
+    for name in STANDARD {
+        let made = generate(&standard(name).unwrap(), &Options::new("all"));
+        assert!(made.is_ok(), "{name}: {:?}", made.err());
+    }
+}
