@@ -19,6 +19,7 @@ mod migrate;
 mod migrate_cases;
 mod password;
 mod print;
+mod quick_start;
 mod running;
 mod settings;
 #[cfg(feature = "tls")]
