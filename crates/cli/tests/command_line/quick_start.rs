@@ -1,8 +1,8 @@
-//! The page "Quick start" of the book, pasted block by block into shells.
+//! The pages "Quick start" and "Backup" of the book, pasted block by block into shells.
 //!
-//! The page says in which terminal a block is typed ("terminal 2"). `sh` blocks and `client` blocks
+//! A page says in which terminal a block is typed ("terminal 2"). `sh` blocks and `client` blocks
 //! are typed; a `text` block is what that terminal shows next, where `…` stands for anything.
-//! Invariant: the commands are those of the page. Only the ports are replaced, by free ones.
+//! Invariant: the commands are those of the pages. Only the ports are replaced, by free ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,12 +38,12 @@ struct Block {
     terminal: usize,
     kind: Kind,
     text: String,
-    /// Line of the page.
-    line: usize,
+    /// The page and the line.
+    place: String,
 }
 
 /// The blocks of a page, each with the terminal that the text has named last.
-fn blocks(page: &str) -> Vec<Block> {
+fn blocks(name: &str, page: &str) -> Vec<Block> {
     let (mut found, mut terminal): (Vec<Block>, usize) = (Vec::new(), 0);
     let mut open: Option<Block> = None;
     for (line, text) in (1..).zip(page.lines()) {
@@ -53,9 +53,10 @@ fn blocks(page: &str) -> Vec<Block> {
                     "sh" => Kind::Shell,
                     "client" => Kind::Client,
                     "text" => Kind::Shown,
-                    _ => panic!("line {line}: a block of kind '{kind}' is not run by the test"),
+                    _ => panic!("{name}:{line}: a block of kind '{kind}' is not run by the test"),
                 };
-                open = Some(Block { terminal, kind, text: String::new(), line });
+                let place = format!("{name}:{line}");
+                open = Some(Block { terminal, kind, text: String::new(), place });
             }
             (Some(_), Some("")) => found.extend(open.take()),
             (Some(block), _) => block.text += &format!("{text}\n"),
@@ -108,10 +109,10 @@ impl Terminal {
     }
 
     /// Waits for a line in which these pieces stand in this order.
-    fn wait_for(&mut self, line: usize, wanted: &str) {
+    fn wait_for(&mut self, place: &str, wanted: &str) {
         loop {
             let Ok(shown) = self.lines.recv_timeout(PATIENCE) else {
-                panic!("quick-start.md:{line}: no '{wanted}':\n{}", self.shown)
+                panic!("{place}: no '{wanted}':\n{}", self.shown)
             };
             self.shown += &format!("{shown}\n");
             let mut rest = &*shown;
@@ -143,37 +144,41 @@ fn free_port() -> u16 {
 }
 
 #[test]
-fn the_quick_start_runs_as_it_is_pasted() {
+fn the_quick_start_and_the_backup_run_as_they_are_pasted() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = fs::read_to_string(root.join("book/src/quick-start.md")).unwrap();
     let (session, admin) = (free_port(), free_port());
-    let page = page.replace(":9880", &format!(":{session}")).replace(":9890", &format!(":{admin}"));
-    let url = format!("http://127.0.0.1:{admin}");
+    let read = |name: &str| {
+        let page = fs::read_to_string(root.join("book/src").join(name)).unwrap();
+        let page = page.replace(":9880", &format!(":{session}"));
+        blocks(name, &page.replace(":9890", &format!(":{admin}")))
+    };
+    let mut all = read("quick-start.md");
+    assert_eq!(all.remove(0).text, INSTALL, "the page begins by installing the program");
+    assert!(root.join("crates/cli/Cargo.toml").is_file());
+    all.extend(read("backup.md"));
+
     let program = std::env::var_os(PROGRAM).map(|path| root.join(path));
     let program = program.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_transfix")));
     assert!(program.is_file(), "there is no {}", program.display());
-
-    let blocks = blocks(&page);
-    assert_eq!(blocks[0].text, INSTALL, "the page begins by installing the program");
-    assert!(root.join("crates/cli/Cargo.toml").is_file());
+    let url = format!("http://127.0.0.1:{admin}");
     let dir = TempDir::new();
     let mut terminals = BTreeMap::new();
-    for (at, block) in blocks.iter().enumerate().skip(1) {
+    for (at, block) in all.iter().enumerate() {
         let terminal = terminals
             .entry(block.terminal)
             .or_insert_with(|| Terminal::open(dir.path(), &program, &url));
         if block.kind == Kind::Shown {
-            block.text.lines().for_each(|line| terminal.wait_for(block.line, line));
+            block.text.lines().for_each(|line| terminal.wait_for(&block.place, line));
             continue;
         }
         terminal.enter(&block.text);
         // What nothing is said about has ended before a person types on.
-        let is_shown = blocks.get(at + 1).is_some_and(|next| next.kind == Kind::Shown);
+        let is_shown = all.get(at + 1).is_some_and(|next| next.kind == Kind::Shown);
         if !is_shown {
-            assert_eq!(block.kind, Kind::Shell, "line {}: say what it shows", block.line);
-            let done = format!("done with line {}", block.line);
+            assert_eq!(block.kind, Kind::Shell, "{}: say what it shows", block.place);
+            let done = format!("done with {}", block.place);
             terminal.enter(&format!("echo {done}\n"));
-            terminal.wait_for(block.line, &done);
+            terminal.wait_for(&block.place, &done);
         }
     }
     assert_eq!(terminals.len(), 3);
@@ -183,12 +188,14 @@ fn the_quick_start_runs_as_it_is_pasted() {
 fn a_block_belongs_to_the_terminal_that_was_named_last() {
     let page = "In terminal 1:\n```sh\na\n```\nshown:\n```text\nb\n```\nTerminal 3, terminal 2:\n\
         ```client\nc\nd\n```\n";
-    let found: Vec<_> =
-        blocks(page).into_iter().map(|one| (one.terminal, one.kind, one.text, one.line)).collect();
+    let found: Vec<_> = blocks("p.md", page)
+        .into_iter()
+        .map(|one| (one.terminal, one.kind, one.text, one.place))
+        .collect();
     let wanted = [
-        (1, Kind::Shell, "a\n".to_owned(), 2),
-        (1, Kind::Shown, "b\n".to_owned(), 6),
-        (2, Kind::Client, "c\nd\n".to_owned(), 10),
+        (1, Kind::Shell, "a\n", "p.md:2"),
+        (1, Kind::Shown, "b\n", "p.md:6"),
+        (2, Kind::Client, "c\nd\n", "p.md:10"),
     ];
-    assert_eq!(found, wanted);
+    assert_eq!(found, wanted.map(|(at, kind, text, place)| (at, kind, text.into(), place.into())));
 }
