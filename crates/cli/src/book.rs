@@ -93,8 +93,8 @@ fn each_call_in_the_pages_is_one_that_the_program_knows() {
 
 #[test]
 fn a_call_is_found_and_judged() {
-    let page = "Do `transfix store list DIR`, not `transfix stare`:\n```text\n$ transfix top --quick   \
-        fast\ntransfix logs --type 'D 8' store > out\n```\n";
+    let page = "Do `transfix store list DIR`, not `transfix stare`:\n```text\n\
+        $ transfix top --quick   fast\ntransfix logs --type 'D 8' store > out\n```\n";
     let found = calls(page);
     let lines: Vec<_> = found.iter().map(|(line, words)| (*line, words.len())).collect();
     assert_eq!(lines, [(1, 4), (1, 2), (3, 3), (4, 5)]);

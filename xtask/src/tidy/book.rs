@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     const SOUND: &str = "# Guarantees\n\n## It holds\n\n- **How**: `crates/a/src/b.rs`.\n\
-        - **Shown by**: `crates/a/tests/c.rs`: `it_holds_as_said`.\n- **Limit**: `some_long_key`.\n";
+        - **Shown by**: `crates/a/tests/c.rs`: `it_holds_as_said`.\n- **Limit**: `some_key`.\n";
 
     fn broken(page: &str, text: &str) -> Vec<String> {
         let pages = BTreeMap::from([(page.to_owned(), text.to_owned())]);

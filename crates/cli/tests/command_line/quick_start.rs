@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use transfix_testkit::temp::TempDir;
 
 use crate::command_line::running::PATIENCE;
@@ -87,6 +89,7 @@ impl Terminal {
         let mut shell = Command::new("sh")
             // A command that fails ends the shell, and with it the test.
             .arg("-e")
+            .process_group(0)
             .current_dir(dir)
             .env("PATH", format!("{beside}:{path}"))
             .env("TRANSFIX_ADMIN_URL", url)
@@ -130,11 +133,8 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Programs of a test that has failed: the shell ends its own, the last one in the background.
-        let _ = self.input.write_all(b"\nquit\nkill -9 $! 2>/dev/null; exit\n");
-        if std::thread::panicking() {
-            let _ = self.shell.kill();
-        }
+        // A test that has failed leaves programs behind, all in the group of the shell.
+        let _ = kill_process_group(Pid::from_child(&self.shell), Signal::KILL);
         let _ = self.shell.wait();
     }
 }

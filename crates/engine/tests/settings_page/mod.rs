@@ -276,8 +276,9 @@ fn pages() -> ([(&'static str, String); 2], Vec<String>) {
          the key on and off.\n`cargo xtask docs` writes this page.\n",
     );
     let mut page = String::from(
-        "# Settings\n\nWhich keys may a settings file have, and what does each one do? All of them are \
-         below. An unknown key or value is an\nerror with its line and the nearest right word. \
+        "# Settings\n\nWhich keys may a settings file have, and what does each one do? All of \
+         them are below. An unknown key or value is an\nerror with its line and the nearest right \
+         word. \
          `transfix settings check FILE` reports all errors at once, and settings\nthat are \
          dangerous; `transfix settings reference KEY` explains a key in a terminal. How files are \
          put together is on the\npage [Settings files](settings-files.md). `cargo xtask docs` \
