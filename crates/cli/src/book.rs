@@ -37,7 +37,12 @@ fn calls(page: &str) -> Vec<(usize, Vec<String>)> {
             found.extend(line.split('`').skip(1).step_by(2).map(|span| (number, span)));
         }
     }
-    found.retain(|(_, text)| text.starts_with("transfix "));
+    // A key of a manifest and an error of the program begin so too.
+    let is_call = |text: &str| {
+        let verb = text.strip_prefix("transfix ").and_then(|rest| rest.split(' ').next());
+        verb.is_some_and(|verb| verb != "=" && !verb.ends_with(':'))
+    };
+    found.retain(|(_, text)| is_call(text));
     found.into_iter().map(|(number, text)| (number, words(text))).collect()
 }
 
@@ -69,8 +74,11 @@ fn wrong(words: &[String]) -> Option<String> {
     let error = Cli::try_parse_from(words).err()?;
     match error.kind() {
         ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand | ErrorKind::InvalidValue => {
-            let of_reader = words[1..].iter().any(|word| is_placeholder(word));
-            (!of_reader || error.kind() == ErrorKind::UnknownArgument).then(|| error.to_string())
+            let error = error.to_string();
+            // Text may name an option alone.
+            let of_reader = words[1..].iter().any(|word| is_placeholder(word))
+                || error.contains("none was supplied");
+            (!of_reader || error.contains("unexpected argument")).then_some(error)
         }
         _ => None,
     }
