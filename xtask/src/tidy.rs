@@ -5,6 +5,7 @@
 
 mod book;
 mod circles;
+mod claims;
 mod code;
 mod edges;
 mod links;
@@ -70,7 +71,8 @@ pub fn run() -> Outcome {
         }
     }
     links::check(&pages, &files, &mut violations);
-    book::check(&pages, &sources, &files, &alerts, &mut violations);
+    book::check(&pages, &files, &alerts, &mut violations);
+    claims::check(&pages, &sources, &mut violations);
     tracked::check(&tracked::files(&root), &mut violations);
     let metadata = edges::metadata()?;
     edges::check(&metadata, &mut violations)?;

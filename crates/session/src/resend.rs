@@ -74,8 +74,9 @@ impl Session {
         if begin > end && open && begin == self.next_num_out {
             return Ok(None);
         }
-        // The counterparty may have sent it before it knew of a reset.
-        if begin > end && begin <= self.last_before_reset {
+        // The counterparty may have sent it before it knew of a reset, also with our next number
+        // of that time.
+        if begin > end && begin <= self.last_before_reset + u64::from(open) {
             return Ok(None);
         }
         if begin > end {

@@ -261,6 +261,23 @@ fn becomes(rows: &[(&str, String, &[&str], &str)]) {
     }
 }
 
+/// The sections of all sessions have one value for each key.
+#[test]
+fn the_report_names_the_value_that_counts_for_all_sessions() {
+    let dir = TempDir::new();
+    let two = |more: [&str; 2]| session("ONE", more[0]) + &session("TWO", more[1]);
+    let run = migrated(&dir, &two(["FileLogPath=a\n", "FileLogPath=b\n"]), &[]);
+    assert!(run.out.contains("file = \"a/events.log\"") && !run.out.contains("b/events.log"));
+    assert!(!run.err.contains("b/events.log"), "{run:#?}");
+    let counts = "an earlier session has [events] file = \"a/events.log\", which counts";
+    assert!(run.err.contains(counts), "{run:#?}");
+    let ports = ["HttpAcceptPort=9911\n", "HttpAcceptPort=9912\n"];
+    let run = migrated(&dir, &two(ports), &["--dialect", "cpp"]);
+    assert!(run.out.contains("address = \"127.0.0.1:9911\""), "{run:#?}");
+    let counts = "HttpAcceptPort=9912: an earlier session has [admin] address = \"127.0.0.1:9911\"";
+    assert!(run.err.contains(counts), "{run:#?}");
+}
+
 #[test]
 fn keys_of_consoles_logs_and_databases_are_carried_over() {
     let acceptor = ACCEPTOR;

@@ -111,7 +111,7 @@ events! {
         failed, or its window is closed.";
     AttemptsGivenUp = 2007,
         "no further attempt to connect",
-        "`connect_attempts_max` is reached: mend the cause, then `log_on`.";
+        "`reconnect_attempts_max` is reached. Remove the cause, then use the action `log_on`.";
     Window = 2008,
         "window",
         "Nothing: the schedule was read, and this is its next window.";

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use transfix::EventCode;
+use transfix::{EventCode, Settings};
 
 use crate::settings_page::root;
 
@@ -141,6 +141,41 @@ fn codes_are_in_order_and_each_has_a_text_and_a_remedy_of_its_own() {
         assert_eq!(EventCode::from_u16(code.as_u16()), Some(*code));
     }
     assert_eq!(EventCode::from_u16(2000), None);
+}
+
+/// Names in a remedy that are neither keys of the settings nor fields of the event.
+const OTHER_NAMES: [&str; 11] = [
+    "LimitNOFILE",
+    "asked",
+    "audit_hash",
+    "callback",
+    "committed",
+    "garbled",
+    "judge_logon",
+    "log_on",
+    "perf",
+    "test_request",
+    "tracing",
+];
+
+/// A remedy that names a key which does not exist sends the operator nowhere.
+#[test]
+fn a_remedy_names_keys_and_fields_that_exist() {
+    let sites = sites();
+    for code in EventCode::ALL {
+        let fields: Vec<_> = sites.iter().filter(|site| site.code == code.name()).collect();
+        let is_field = |name: &str| {
+            fields.iter().any(|site| site.fields.split(", ").any(|field| field == name))
+        };
+        for quoted in code.remedy().split('`').skip(1).step_by(2) {
+            let name = quoted.split(" = ").next().unwrap();
+            let known = quoted.starts_with("transfix ")
+                || is_field(name)
+                || OTHER_NAMES.contains(&name)
+                || Settings::reference(Some(name)).is_ok();
+            assert!(known, "{code:?}: there is no `{name}`");
+        }
+    }
 }
 
 /// An event without a code would be one that nobody can look up.

@@ -5,13 +5,20 @@ use std::time::Duration;
 
 use transfix::store::journal::{self, Event};
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, SessionRef,
+    Application, BeginString, BusinessReject, Durability, Engine, Message, Mode, SessionRef,
     SessionSettings, Settings, clock, tag,
 };
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
+
+/// Each mode with each durability that keeps a journal.
+fn ways() -> impl Iterator<Item = (Mode, Durability)> {
+    [Mode::Pool, Mode::Dedicated, Mode::Spin]
+        .into_iter()
+        .flat_map(|mode| [Durability::Process, Durability::Power].map(|kept| (mode, kept)))
+}
 
 /// How long many messages may take on the slowest machine.
 const SETTLED: Duration = Duration::from_secs(300);
@@ -50,6 +57,10 @@ struct Desk {
 }
 
 impl Desk {
+    fn of(threads: usize, (mode, durability): (Mode, Durability)) -> Self {
+        Self::open(threads, 10, |s| (s.threads.mode, s.store.durability) = (mode, durability))
+    }
+
     fn open(threads: usize, text_bytes: usize, change: impl FnOnce(&mut SessionSettings)) -> Self {
         let dir = TempDir::new();
         let mut settings = Settings::of(venue(|s| {
@@ -138,8 +149,8 @@ fn a_slow_reader_loses_its_connection_and_no_answer() {
 
 #[test]
 fn an_order_that_comes_behind_our_logout_is_answered() {
-    for threads in [0, 2] {
-        let desk = Desk::open(threads, 10, |_| ());
+    for (threads, way) in [0, 2].into_iter().flat_map(|threads| ways().map(move |w| (threads, w))) {
+        let desk = Desk::of(threads, way);
         let mut wire = logged_on(desk.engine.listening()[0]);
         let handle = desk.engine.sessions().next().unwrap();
         handle.log_out("the desk closes").unwrap();
@@ -149,9 +160,9 @@ fn an_order_that_comes_behind_our_logout_is_answered() {
         }
         let executed: Vec<_> = (2..7).map(|_| desk.executed.recv_timeout(LONG).unwrap()).collect();
         wire.send("35=5|34=7");
-        assert_eq!(wire.next(), "", "{threads} threads");
+        assert_eq!(wire.next(), "", "{threads} threads, {way:?}");
         handle.log_on().unwrap();
-        assert_eq!(asked_again(&desk, 8), executed, "{threads} threads");
+        assert_eq!(asked_again(&desk, 8), executed, "{threads} threads, {way:?}");
     }
 }
 
@@ -170,51 +181,58 @@ fn kept(dir: &TempDir) -> (Vec<u64>, Option<u64>) {
 
 #[test]
 fn a_connection_that_ends_in_a_call_leaves_the_answer_and_its_number() {
-    let desk = Desk::open(2, 10, |_| ());
-    let mut wire = logged_on(desk.engine.listening()[0]);
-    wire.send("35=D|34=2|11=hold");
-    assert_eq!(desk.executed.recv_timeout(LONG).unwrap(), "hold");
-    drop(wire);
-    let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
-    let next_in = loop {
-        let (sent, next_in) = kept(&desk.dir);
-        if sent.contains(&2) {
-            break next_in;
-        }
-        assert!(clock::monotonic_ns() < until_ns, "the answer is not kept");
-        std::thread::yield_now();
-    };
-    assert!(next_in > Some(2), "the order would come again: {next_in:?}");
-    desk.release.send(()).unwrap();
+    for way in ways() {
+        let desk = Desk::of(2, way);
+        let mut wire = logged_on(desk.engine.listening()[0]);
+        wire.send("35=D|34=2|11=hold");
+        assert_eq!(desk.executed.recv_timeout(LONG).unwrap(), "hold");
+        drop(wire);
+        let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
+        let next_in = loop {
+            let (sent, next_in) = kept(&desk.dir);
+            if sent.contains(&2) {
+                break next_in;
+            }
+            assert!(clock::monotonic_ns() < until_ns, "{way:?}: the answer is not kept");
+            std::thread::yield_now();
+        };
+        assert!(next_in > Some(2), "{way:?}: the order would come again: {next_in:?}");
+        desk.release.send(()).unwrap();
+    }
 }
 
 #[test]
 fn an_engine_that_stops_in_a_call_keeps_the_answer_and_its_number() {
-    let Desk { engine, executed, release, dir } = Desk::open(2, 10, |_| ());
-    let mut wire = logged_on(engine.listening()[0]);
-    wire.send("35=D|34=2|11=hold");
-    assert_eq!(executed.recv_timeout(LONG).unwrap(), "hold");
-    engine.stop(1);
-    let (sent, next_in) = kept(&dir);
-    assert!(sent.contains(&2), "the answer: {sent:?}");
-    assert!(next_in > Some(2), "the order would come again: {next_in:?}");
-    release.send(()).unwrap();
+    // Each waits for the call for a while.
+    for way in [(Mode::Pool, Durability::Process), (Mode::Dedicated, Durability::Power)] {
+        let Desk { engine, executed, release, dir } = Desk::of(2, way);
+        let mut wire = logged_on(engine.listening()[0]);
+        wire.send("35=D|34=2|11=hold");
+        assert_eq!(executed.recv_timeout(LONG).unwrap(), "hold");
+        engine.stop(1);
+        let (sent, next_in) = kept(&dir);
+        assert!(sent.contains(&2), "{way:?}: the answer: {sent:?}");
+        assert!(next_in > Some(2), "{way:?}: the order would come again: {next_in:?}");
+        release.send(()).unwrap();
+    }
 }
 
 #[test]
 fn an_answer_is_committed_with_the_number_that_it_answers() {
-    let desk = Desk::open(2, 10, |_| ());
-    let mut wire = logged_on(desk.engine.listening()[0]);
-    wire.send("35=D|34=2|11=hold");
-    assert_eq!(desk.executed.recv_timeout(LONG).unwrap(), "hold");
-    // The session goes on while the application has sent one of two answers.
-    wire.send("35=1|34=3|112=x");
-    let mut came = [wire.next(), wire.next()];
-    came.sort();
-    assert_eq!(came[0], "35=0|34=3|112=x");
-    let (sent, next_in) = kept(&desk.dir);
-    assert!(sent.contains(&2), "the answer is on the wire");
-    assert!(next_in > Some(2), "and so the order counts");
-    desk.release.send(()).unwrap();
-    assert!(wire.next().starts_with("35=8|34=4|11=hold|58=end"));
+    for way in ways() {
+        let desk = Desk::of(2, way);
+        let mut wire = logged_on(desk.engine.listening()[0]);
+        wire.send("35=D|34=2|11=hold");
+        assert_eq!(desk.executed.recv_timeout(LONG).unwrap(), "hold");
+        // The session goes on while the application has sent one of two answers.
+        wire.send("35=1|34=3|112=x");
+        let mut came = [wire.next(), wire.next()];
+        came.sort();
+        assert_eq!(came[0], "35=0|34=3|112=x", "{way:?}");
+        let (sent, next_in) = kept(&desk.dir);
+        assert!(sent.contains(&2), "{way:?}: the answer is on the wire");
+        assert!(next_in > Some(2), "{way:?}: and so the order counts");
+        desk.release.send(()).unwrap();
+        assert!(wire.next().starts_with("35=8|34=4|11=hold|58=end"), "{way:?}");
+    }
 }

@@ -165,6 +165,27 @@ fn a_reset_of_ours_in_mid_session() {
 }
 
 #[test]
+fn a_request_that_crosses_a_reset_is_passed_over() {
+    // Our last number before the reset is 3, and the next one would have been 4.
+    for (asked, passed_over) in [
+        ("7=3|16=3", true),
+        ("7=3|16=0", true),
+        ("7=4|16=0", true),
+        ("7=4|16=9", false),
+        ("7=5|16=0", false),
+    ] {
+        let mut w = World::active(BeginString::Fix44);
+        for id in ["a", "b"] {
+            w.send(id).unwrap();
+        }
+        assert_eq!(w.session.reset_in_session(w.now, &mut w.out), Ok(()));
+        w.sent();
+        assert_eq!(w.receive(&format!("35=2|34=2|{asked}")), Verdict::Handled, "{asked}");
+        assert_eq!(w.sent().is_empty(), passed_over, "{asked}");
+    }
+}
+
+#[test]
 fn a_reset_that_is_not_answered() {
     let mut w = World::active(BeginString::Fix44);
     assert_eq!(w.session.reset_in_session(w.now, &mut w.out), Ok(()));

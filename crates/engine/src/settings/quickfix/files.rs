@@ -62,9 +62,14 @@ impl Session<'_> {
             let (fate, says) = row.map_or((Fate::Mapped, ""), |row| row.fate(dir));
             self.set("log.dir", quoted(dir));
             let events = quoted(&format!("{}/events.log", dir.trim_end_matches('/')));
-            let becomes = format!("log.dir = {}, [events] file = {events}", quoted(dir));
-            self.set_in("[events]", "file", events);
-            self.tell("FileLogPath", fate, &becomes, says);
+            let becomes = format!("log.dir = {}", quoted(dir));
+            match self.set_in("[events]", "file", events.clone()) {
+                Ok(()) => {
+                    let becomes = format!("{becomes}, [events] file = {events}");
+                    self.tell("FileLogPath", fate, &becomes, says);
+                }
+                Err(counts) => self.tell("FileLogPath", fate, &becomes, &counts),
+            }
         }
         let Some(tags) = self.value("RedactFieldsInLogs") else { return };
         let tags: Result<Vec<u32>, _> = tags.split(',').map(|tag| tag.trim().parse()).collect();

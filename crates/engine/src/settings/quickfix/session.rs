@@ -21,6 +21,8 @@ pub(super) struct Session<'c> {
     /// Those of the sessions before.
     pub(super) overlays_known: &'c [Overlay],
     pub(super) overlays: Vec<Overlay>,
+    /// Sections that the sessions before have written.
+    sections_known: &'c [Written],
     pub(super) line: usize,
     pub(super) entries: Vec<&'c Entry>,
     /// The lines of `[DEFAULT]`, which are about several sessions.
@@ -78,6 +80,7 @@ impl<'c> Session<'c> {
             overlays_in,
             overlays_known: &all.overlays,
             overlays: Vec::new(),
+            sections_known: &all.sections,
             line: section.line,
             entries: inherited.chain(&section.entries).collect(),
             default_lines: cfg.defaults.iter().map(|entry| entry.line).collect(),
@@ -186,12 +189,30 @@ impl<'c> Session<'c> {
     }
 
     /// Writes a key of a section that holds for all sessions.
-    pub(super) fn set_in(&mut self, heading: &'static str, key: &str, value: String) {
+    ///
+    /// # Errors
+    /// A session before has written another value, which counts; the text says so.
+    pub(super) fn set_in(
+        &mut self,
+        heading: &'static str,
+        key: &str,
+        value: String,
+    ) -> Result<(), String> {
+        let known = self.sections_known.iter().find(|(known, _)| *known == heading);
+        if let Some((_, lines)) = known {
+            return match lines.iter().find_map(|line| line.value_of(key)) {
+                Some(first) if *first != value => {
+                    Err(format!("an earlier session has {heading} {key} = {first}, which counts"))
+                }
+                _ => Ok(()),
+            };
+        }
         let line = Line::Key(key.to_owned(), value);
         match self.sections.iter_mut().find(|(known, _)| *known == heading) {
             Some((_, lines)) => lines.push(line),
             None => self.sections.push((heading, vec![line])),
         }
+        Ok(())
     }
 
     pub(super) fn written(&self, key: &str) -> Option<&str> {

@@ -138,8 +138,10 @@ impl Session<'_> {
         let (fate, says) = find(KEY, self.dialect).map_or((Fate::Mapped, ""), |r| r.fate(port));
         let address = quoted(&format!("127.0.0.1:{port}"));
         let becomes = format!("[admin] address = {address}");
-        self.set_in("[admin]", "address", address);
-        self.tell(KEY, fate, &becomes, says);
+        match self.set_in("[admin]", "address", address) {
+            Ok(()) => self.tell(KEY, fate, &becomes, says),
+            Err(counts) => self.tell(KEY, Fate::NotCarriedOver, "", &counts),
+        }
     }
 
     /// Writes the options of its sockets.
