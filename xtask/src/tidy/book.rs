@@ -1,5 +1,5 @@
-//! The rules for pages of the book that make claims: each promise names its files, its tests and its
-//! limit, each question has an answer, and each alert has a row. `claims` looks for the tests.
+//! The rules for pages of the book that make claims: each promise names its files, its tests and
+//! its limit, each question has an answer, and each alert has a row. `claims` looks for the tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
