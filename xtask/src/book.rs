@@ -15,6 +15,9 @@ const USAGE: &str = "usage: cargo xtask book
 
 Builds the book into target/book. Needs mdbook; without it, it is installed into target/tools.";
 
+/// The parts of the book.
+const PARTS: [&str; 3] = ["Developer's guide", "Operator's guide", "Reference"];
+
 /// Crates whose documentation has pages of the book in it.
 const LIBRARIES: [&str; 2] = ["crates/engine/src/lib.rs", "crates/admin/src/lib.rs"];
 
@@ -26,8 +29,8 @@ pub fn run(args: &[String]) -> Outcome {
     if !args.is_empty() {
         return Err(USAGE.to_owned());
     }
+    check()?;
     let pages = pages()?;
-    snippets(&pages)?;
     let (mdbook, to) = (mdbook()?, root().join("target/book"));
     let built = Command::new(&mdbook)
         .args(["build", "book", "--dest-dir"])
@@ -50,6 +53,21 @@ pub fn run(args: &[String]) -> Outcome {
         }
     }
     Ok(format!("{} pages, each in the search: {}", pages.len(), to.join("index.html").display()))
+}
+
+/// Looks whether each snippet of Rust is compiled, and whether the summary has its three parts.
+///
+/// # Errors
+/// The first snippet that nobody compiles, or the part that is missing.
+pub fn check() -> Outcome {
+    let summary = read("book/src/SUMMARY.md")?;
+    for part in PARTS {
+        if !summary.lines().any(|line| line == format!("# {part}")) {
+            return Err(format!("book/src/SUMMARY.md has no part '{part}'"));
+        }
+    }
+    snippets(&pages()?)?;
+    Ok("each snippet of the book is compiled".to_owned())
 }
 
 /// The pages of the summary, below book/src.

@@ -12,7 +12,7 @@ const PAGES: &[(&str, [&str; 2], &str)] = &[
     (
         "transfix",
         ["all", "settings_page"],
-        "book/src/settings.md, settings-shown.md, what-happened.md",
+        "book/src/settings.md, what-happened.md, docs/settings-shown.md",
     ),
     ("transfix", ["all", "switches::may_send"], "book/src/offline.md"),
 ];

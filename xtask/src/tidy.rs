@@ -3,6 +3,7 @@
 //! It is run by `cargo test` too. Invariants: each violation names file, line, rule and what to
 //! do; each rule has a test that shows it failing.
 
+mod book;
 mod circles;
 mod claims;
 mod code;
@@ -52,6 +53,7 @@ pub fn run() -> Outcome {
     files.sort();
     let (mut violations, mut pages) = (Vec::new(), BTreeMap::new());
     let (mut sources, mut locks) = (BTreeMap::new(), BTreeMap::new());
+    let mut alerts = String::new();
     for file in &files {
         let bytes = fs::read(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
         // What isn't UTF-8 is no text.
@@ -63,10 +65,13 @@ pub fn run() -> Outcome {
                 sources.insert(file.clone(), text);
             } else if file.ends_with("/Cargo.lock") {
                 locks.insert(file.clone(), text);
+            } else if file == book::RULES {
+                alerts = text;
             }
         }
     }
     links::check(&pages, &files, &mut violations);
+    book::check(&pages, &files, &alerts, &mut violations);
     claims::check(&pages, &sources, &mut violations);
     tracked::check(&tracked::files(&root), &mut violations);
     let metadata = edges::metadata()?;

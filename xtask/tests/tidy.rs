@@ -13,3 +13,10 @@ fn the_pages_have_the_recorded_figures() {
         panic!("{wrong}");
     }
 }
+
+#[test]
+fn each_snippet_of_the_book_is_compiled() {
+    if let Err(wrong) = xtask::book::check() {
+        panic!("{wrong}");
+    }
+}

@@ -63,6 +63,8 @@ pub use tls::FreshCertificate;
 /// Pages of the book, so that their snippets are compiled.
 #[cfg(doctest)]
 mod book {
+    #[doc = include_str!("../../../book/src/async.md")]
+    pub struct AsyncPrograms;
     #[doc = include_str!("../../../book/src/console.md")]
     pub struct Console;
     #[doc = include_str!("../../../book/src/fix-administration.md")]

@@ -6,6 +6,8 @@ mod admin;
 mod administered;
 mod audit;
 mod bench;
+#[cfg(test)]
+mod book;
 mod check;
 mod codes;
 mod connect;

@@ -2,8 +2,8 @@
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use transfix::{
-    Application, BeginString, BusinessReject, Engine, Message, Rejected, Role, SessionId,
-    SessionRef, SessionSettings, Settings, msg_type, tag,
+    Application, BeginString, BusinessReject, Engine, Message, Role, SessionId, SessionRef,
+    SessionSettings, Settings, msg_type, tag,
 };
 
 pub(crate) struct Venue;
@@ -17,9 +17,9 @@ impl Application for Venue {
         if order.msg_type() != msg_type::NEW_ORDER_SINGLE {
             return Err(BusinessReject::unsupported());
         }
-        let number = order.msg_seq_num()?;
+        let (number, quantity) = (order.msg_seq_num()?, order.decimal(tag::ORDER_QTY)?);
         let (id, symbol) = (order.required(tag::CL_ORD_ID)?, order.required(tag::SYMBOL)?);
-        let (side, quantity) = (order.char(tag::SIDE)?, order.decimal(tag::ORDER_QTY)?);
+        let side = order.char(tag::SIDE)?;
         session.send(msg_type::EXECUTION_REPORT, |report| {
             report.uint(tag::ORDER_ID, number).bytes(tag::CL_ORD_ID, id).uint(tag::EXEC_ID, number);
             report.char(tag::EXEC_TYPE, b'0').char(tag::ORD_STATUS, b'0');
@@ -28,18 +28,12 @@ impl Application for Venue {
         })?;
         Ok(())
     }
-
-    fn on_reject(&mut self, rejected: &Rejected<'_>, session: &mut SessionRef<'_>) {
-        println!("{} has not taken it: {rejected}", session.id());
-    }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
-    let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:9880");
-    session.store.store_dir = "store/venue".into();
+    let session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:9880");
     let engine = Engine::start(&Settings::of(session), |_| Box::new(Venue))?;
     println!("listening at {}; enter a line to stop", engine.listening()[0]);
     std::io::stdin().read_line(&mut String::new())?;

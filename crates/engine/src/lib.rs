@@ -150,6 +150,18 @@ pub use transfix_store as store;
 /// Pages of the book, so that their snippets are compiled, and run where they can be.
 #[cfg(doctest)]
 mod book {
+    #[doc = include_str!("../../../book/src/first-program.md")]
+    pub struct YourFirstProgram;
+    #[doc = include_str!("../../../book/src/sending.md")]
+    pub struct SendingFromAnywhere;
+    #[doc = include_str!("../../../book/src/groups.md")]
+    pub struct RepeatingGroups;
+    #[doc = include_str!("../../../book/src/dictionaries.md")]
+    pub struct ADictionaryOfYourOwn;
+    #[doc = include_str!("../../../book/src/testing.md")]
+    pub struct TestingAnApplication;
+    #[doc = include_str!("../../../book/src/drop-copy.md")]
+    pub struct DropCopy;
     #[doc = include_str!("../../../book/src/coming-from-quickfix.md")]
     pub struct ComingFromQuickFix;
     #[doc = include_str!("../../../book/src/before-send.md")]

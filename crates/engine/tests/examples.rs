@@ -336,6 +336,30 @@ fn the_readme_has_the_example_venue() {
     assert!(readme.contains(&format!("```rust\n{venue}```")), "copy examples/venue.rs into it");
 }
 
+/// The packages that the pages tell users to make have dependencies that are there.
+#[test]
+fn the_manifests_of_the_pages_name_what_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let workspace: toml::Table = read("Cargo.toml").parse().unwrap();
+    let versions = &workspace["workspace"]["dependencies"];
+    for page in ["README.md", "book/src/first-program.md"] {
+        let text = read(page);
+        let (_, manifest) = text.split_once("```toml\n[package]").unwrap();
+        let manifest = format!("[package]{}", manifest.split("```").next().unwrap());
+        let manifest: toml::Table = manifest.parse().unwrap();
+        let dependencies = &manifest["dependencies"];
+        let path = dependencies["transfix"]["path"].as_str().unwrap();
+        let path = path.strip_prefix("../transfix/").unwrap();
+        let package: toml::Table = read(&format!("{path}/Cargo.toml")).parse().unwrap();
+        assert_eq!(package["package"]["name"].as_str(), Some("transfix"), "{page}");
+        let version = dependencies["tracing-subscriber"].as_str().unwrap();
+        let ours = &versions["tracing-subscriber"];
+        let ours = ours.get("version").unwrap_or(ours).as_str().unwrap();
+        assert_eq!(version, ours, "{page}");
+    }
+}
+
 /// A subscriber's writer that hands each line over.
 #[derive(Clone)]
 struct Lines(Sender<String>);

@@ -6,8 +6,8 @@ use serde_json::Value;
 pub(super) const PEERS: [(&str, &str, &str); 4] = [
     ("quickfix-cpp-polling-validation-on", "QuickFIX C++, polling, validation", "spinning too"),
     ("quickfix-cpp-polling-validation-off", "QuickFIX C++, polling, no validation", ""),
-    ("quickfix-cpp-validation-on", "QuickFIX C++, as it comes, validation", "as it comes"),
-    ("quickfix-cpp-validation-off", "QuickFIX C++, as it comes, no validation", ""),
+    ("quickfix-cpp-validation-on", "QuickFIX C++, default, validation", "default"),
+    ("quickfix-cpp-validation-off", "QuickFIX C++, default, no validation", ""),
 ];
 
 /// Columns of a figure, with their fields.
@@ -89,7 +89,7 @@ pub(super) fn latency(record: &Value) -> Option<String> {
     let (usual, polling) =
         (range("quickfix-cpp-validation-on")?, range("quickfix-cpp-polling-validation-on")?);
     text += &format!(
-        "\nAt p50, with validation in both, ours is {usual} as fast as QuickFIX as it comes, and \
+        "\nAt p50, with validation in both, ours is {usual} as fast as QuickFIX by default, and \
          {polling} as fast\nas QuickFIX polling."
     );
     Some(text)

@@ -21,6 +21,7 @@ mod migrate_cases;
 mod parquet;
 mod password;
 mod print;
+mod quick_start;
 mod running;
 mod settings;
 #[cfg(feature = "tls")]

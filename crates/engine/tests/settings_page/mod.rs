@@ -264,22 +264,25 @@ fn cell(part: &Part, key: &str, all: &[Shown]) -> String {
 
 /// The page of keys and meanings, and that of what shows each key.
 const PAGE: &str = "book/src/settings.md";
-const SHOWN_PAGE: &str = "book/src/settings-shown.md";
+const SHOWN_PAGE: &str = "docs/settings-shown.md";
 
 fn pages() -> ([(&'static str, String); 2], Vec<String>) {
     let all = all_scenarios();
     let mut missing = Vec::new();
     let mut shown = String::from(
-        "# What shows each setting\n\nEach key of the [settings](settings.md) is shown by \
-         scenarios, files of `testdata/scenarios` in\nwhich it is set: what it does, message by \
-         message; or by tests of `crates`, on and off. This page is made\nby `cargo xtask docs`.\n",
+        "# What shows each setting\n\nWhich scenario or test shows a key of the \
+         [settings](../book/src/settings.md)? A scenario is a file of `testdata/scenarios`\nthat \
+         sets the key; it shows message by message what the key does. A test of `crates` shows \
+         the key on and off.\n`cargo xtask docs` writes this page.\n",
     );
     let mut page = String::from(
-        "# Settings\n\nThis page is made from the tables that a settings file is read into \
-         (`cargo xtask docs`). Unknown keys\nand values are errors with the line and the nearest \
-         right word; `transfix settings check FILE` says all of them at once,\nand what is \
-         dangerous. What a key does, message by message, is in\n[scenarios and tests]\
-         (settings-shown.md).\n\n| part | is about |\n|---|---|\n",
+        "# Settings\n\nWhich keys may a settings file have, and what does each one do? All of \
+         them are below. An unknown key or value is an\nerror with its line and the nearest right \
+         word. \
+         `transfix settings check FILE` reports all errors at once, and settings\nthat are \
+         dangerous; `transfix settings reference KEY` explains a key in a terminal. How files are \
+         put together is on the\npage [Settings files](settings-files.md). `cargo xtask docs` \
+         makes this page from the code.\n\n| part | is about |\n|---|---|\n",
     );
     for part in PARTS {
         let about = part.about.split(". ").next().unwrap();

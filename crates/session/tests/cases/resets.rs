@@ -39,9 +39,14 @@ const fn meant(event: ResetEvent) -> &'static str {
 fn page() -> String {
     let mut page = String::from(
         "# Resets\n\n\
-         A reset makes both numbers start again at 1. A counterparty's reset is taken with its\n\
-         Logon(A). One of ours takes time: what we know of it is one of five states. This page is\n\
-         made from `crates/session/src/reset.rs` by `cargo xtask docs`.\n\n\
+         How are both numbers set back to 1, and what if the connection breaks meanwhile? The key\n\
+         `reset_on` of the [settings](settings.md), a [schedule](schedules.md), `reset_at` or an\n\
+         [operator](administration.md#actions) resets them, and so does the counterparty by a\n\
+         Logon(A) with ResetSeqNumFlag(141)=Y. A reset that was cut is asked for again until\n\
+         both sides agree.\n\n\
+         A counterparty's reset counts with its Logon(A). A reset of ours takes time, and is in\n\
+         one of five states. `cargo xtask docs` makes the tables from\n\
+         `crates/session/src/reset.rs`.\n\n\
          ![The states and what leads from one to the other](resets.svg)\n\n\
          | state | meaning |\n|---|---|\n",
     );

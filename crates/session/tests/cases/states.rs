@@ -320,8 +320,9 @@ fn play(start: &Start, happening: &Happening) -> String {
 fn page() -> String {
     let mut page = String::from(
         "# States of a session\n\n\
-         This page is made by playing it: `cargo xtask docs` brings a session into each state,\n\
-         lets each event happen, and writes down what it does\n\
+         What does a session do with each event, in each of its states? The tables below have the\n\
+         answer. `cargo xtask docs` plays them: it brings a session into each state, lets each\n\
+         event happen, and writes down what the session does\n\
          (`crates/session/tests/cases/states.rs`). All settings are the defaults, the version is\n\
          FIX 4.4. Messages are shown without CompIDs and times. Numbers are the next ones, in and\n\
          out. The rule is named by its section in the FIX Session Layer standard, and by the\n\

@@ -1,0 +1,125 @@
+//! The pages of the project name verbs and options that are there, and the page "Commands" has each
+//! verb.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser as _};
+
+use crate::Cli;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The pages for users: their names and texts.
+fn pages() -> Vec<(String, String)> {
+    let folders = ["", "book/src", "docs"].map(|folder| fs::read_dir(root().join(folder)));
+    let entries = folders.into_iter().flat_map(Result::unwrap).map(|entry| entry.unwrap().path());
+    let pages = entries.filter(|path| path.extension().is_some_and(|end| end == "md"));
+    let read = |path: PathBuf| (path.display().to_string(), fs::read_to_string(path).unwrap());
+    pages.filter(|path| !path.ends_with("CHANGELOG.md")).map(read).collect()
+}
+
+/// The calls of the program in a page with their lines: those in blocks of code, and those in text
+/// between backticks.
+fn calls(page: &str) -> Vec<(usize, Vec<String>)> {
+    let (mut in_block, mut found) = (false, Vec::new());
+    for (number, line) in (1..).zip(page.lines()) {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        } else if in_block {
+            let line = line.trim_start().trim_start_matches("$ ");
+            let line = line.split_once("sudo -u transfix ").map_or(line, |(_, call)| call);
+            found.push((number, line));
+        } else {
+            found.extend(line.split('`').skip(1).step_by(2).map(|span| (number, span)));
+        }
+    }
+    // A key of a manifest and an error of the program begin so too.
+    let is_call = |text: &str| {
+        let verb = text.strip_prefix("transfix ").and_then(|rest| rest.split(' ').next());
+        verb.is_some_and(|verb| verb != "=" && !verb.ends_with(':'))
+    };
+    found.retain(|(_, text)| is_call(text));
+    found.into_iter().map(|(number, text)| (number, words(text))).collect()
+}
+
+/// The words of a call, up to what a shell or a reader takes for something else.
+fn words(call: &str) -> Vec<String> {
+    // Two spaces, or a comment, stand before what is said about it.
+    let end = ["  ", " #", " > ", " >> ", " | ", " &", " 2>", "; ", " — "];
+    let end = end.iter().filter_map(|mark| call.find(mark)).min().unwrap_or(call.len());
+    let (mut words, mut quote) = (vec![String::new()], None);
+    for c in call[..end].chars() {
+        match quote {
+            None if c == ' ' => words.push(String::new()),
+            None if c == '\'' || c == '"' => quote = Some(c),
+            Some(open) if c == open => quote = None,
+            _ => words.last_mut().unwrap().push(c),
+        }
+    }
+    words.retain(|word| !word.is_empty() && !word.contains(['[', ']', '|', '…', '\\']));
+    words
+}
+
+/// What is wrong with a call, if it names something that is not there.
+fn wrong(words: &[String]) -> Option<String> {
+    // A word in capitals stands for one that the reader puts there.
+    let is_placeholder = |word: &str| word.chars().all(|c| c.is_ascii_uppercase() || c == '.');
+    if words.get(1).is_none_or(|verb| is_placeholder(verb)) {
+        return None;
+    }
+    let error = Cli::try_parse_from(words).err()?;
+    match error.kind() {
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand | ErrorKind::InvalidValue => {
+            let error = error.to_string();
+            // Text may name an option alone.
+            let of_reader = words[1..].iter().any(|word| is_placeholder(word))
+                || error.contains("none was supplied");
+            (!of_reader || error.contains("unexpected argument")).then_some(error)
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn each_call_in_the_pages_is_one_that_the_program_knows() {
+    let (mut count, mut found) = (0, String::new());
+    for (page, text) in pages() {
+        for (line, words) in calls(&text) {
+            count += 1;
+            if let Some(error) = wrong(&words) {
+                found += &format!("{page}:{line}: {}: {error}", words.join(" "));
+            }
+        }
+    }
+    assert!(count > 100, "{count} calls");
+    assert!(found.is_empty(), "{found}");
+}
+
+#[test]
+fn a_call_is_found_and_judged() {
+    let page = "Do `transfix store list DIR`, not `transfix stare`:\n```text\n\
+        $ transfix top --quick   fast\ntransfix logs --type 'D 8' store > out\n```\n";
+    let found = calls(page);
+    let lines: Vec<_> = found.iter().map(|(line, words)| (*line, words.len())).collect();
+    assert_eq!(lines, [(1, 4), (1, 2), (3, 3), (4, 5)]);
+    let judged: Vec<_> = found.iter().map(|(_, words)| wrong(words).is_some()).collect();
+    assert_eq!(judged, [false, true, true, false]);
+}
+
+#[test]
+fn the_page_of_commands_has_each_verb() {
+    let page = fs::read_to_string(root().join("book/src/commands.md")).unwrap();
+    let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    for verb in Cli::command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        let name = verb.get_name();
+        let first = |row: &str| row.split(" | ").next().unwrap_or_default().to_owned();
+        let is_named = |row: &&&str| {
+            first(row).contains(&format!("`{name}`")) || first(row).contains(&format!("`{name} "))
+        };
+        assert!(rows.iter().find(is_named).is_some(), "add a row for `{name}` to commands.md");
+    }
+}

@@ -1,0 +1,141 @@
+//! The rules for pages of the book that make claims: each promise names its files, its tests and
+//! its limit, each question has an answer, and each alert has a row. `claims` looks for the tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Violation;
+
+const GUARANTEES: &str = "book/src/guarantees.md";
+const QUESTIONS: &str = "book/src/questions.md";
+const ALERTS: &str = "book/src/alerts.md";
+/// Where the alerts are.
+pub(crate) const RULES: &str = "packaging/prometheus/transfix.rules.yml";
+
+/// What each promise says.
+const PARTS: [&str; 3] = ["- **How**: ", "- **Shown by**: ", "- **Limit**: "];
+
+/// Lines of an answer: two, and a third for its links.
+const ANSWER_LINES: usize = 3;
+
+/// Checks the pages against all files, by their paths; `rules` are the alerts.
+pub(crate) fn check(
+    pages: &BTreeMap<String, String>,
+    files: &[String],
+    rules: &str,
+    violations: &mut Vec<Violation>,
+) {
+    let mut add = |file: &str, line: usize, rule: &'static str, remedy: String| {
+        violations.push(Violation { file: file.to_owned(), line, rule, remedy });
+    };
+    if let Some(page) = pages.get(GUARANTEES) {
+        let files: BTreeSet<&str> = files.iter().map(String::as_str).collect();
+        for section in sections(page) {
+            promise(&section, &files, |remedy| {
+                add(GUARANTEES, section.line, "promise", remedy);
+            });
+        }
+    }
+    for section in pages.get(QUESTIONS).into_iter().flat_map(|page| sections(page)) {
+        let lines = section.text.lines().filter(|line| !line.is_empty()).count();
+        if !section.title.ends_with('?') || !section.text.contains(".md") || lines > ANSWER_LINES {
+            let remedy = format!("a question, {ANSWER_LINES} lines at most, and a link to a page");
+            add(QUESTIONS, section.line, "question", remedy);
+        }
+    }
+    if let Some(page) = pages.get(ALERTS) {
+        let alerts = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
+        for alert in alerts.filter(|alert| !page.contains(&format!("| `{alert}` |"))) {
+            add(ALERTS, 1, "alert", format!("add a row for `{alert}` of {RULES}"));
+        }
+    }
+}
+
+/// A part of a page with its heading.
+struct Section<'p> {
+    title: &'p str,
+    text: &'p str,
+    line: usize,
+}
+
+/// The parts of a page below headings of the second level.
+fn sections(page: &str) -> impl Iterator<Item = Section<'_>> {
+    page.match_indices("\n## ").map(move |(at, mark)| {
+        let rest = &page[at + mark.len()..];
+        let rest = rest.split_once("\n## ").map_or(rest, |(section, _)| section);
+        let (title, text) = rest.split_once('\n').unwrap_or((rest, ""));
+        Section { title, text, line: page[..=at].lines().count() + 1 }
+    })
+}
+
+/// Each promise says how it is kept, names files that are there and a test, and says its limit.
+fn promise(section: &Section<'_>, files: &BTreeSet<&str>, mut add: impl FnMut(String)) {
+    for part in PARTS.iter().filter(|part| !section.text.contains(**part)) {
+        add(format!("'{}' does not say '{}'", section.title, part.trim_matches(['-', ' '])));
+    }
+    for path in spans(section.text).filter(|name| name.starts_with("crates/")) {
+        let path = path.split("::").next().unwrap_or(path);
+        if !files.contains(path) {
+            add(format!("there is no {path}"));
+        }
+    }
+    let shown = section.text.split_once(PARTS[1]).map_or("", |(_, rest)| rest);
+    let shown = shown.split_once(PARTS[2]).map_or(shown, |(shown, _)| shown);
+    if !spans(shown).any(|name| name.contains(".rs::")) {
+        add(format!("'{}' names no test", section.title));
+    }
+}
+
+/// What stands between backticks.
+fn spans(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOUND: &str = "# Guarantees\n\n## It holds\n\n- **How**: `crates/a/src/b.rs`.\n\
+        - **Shown by**: `crates/a/tests/c.rs::it_holds`.\n- **Limit**: `some_key`.\n";
+
+    fn broken(page: &str, text: &str) -> Vec<String> {
+        let pages = BTreeMap::from([(page.to_owned(), text.to_owned())]);
+        let files = ["crates/a/src/b.rs", "crates/a/tests/c.rs"].map(str::to_owned);
+        let mut violations = Vec::new();
+        check(&pages, &files, "  - alert: Down\n", &mut violations);
+        violations.iter().map(Violation::to_string).collect()
+    }
+
+    #[test]
+    fn what_a_promise_names_is_there() {
+        assert_eq!(broken(GUARANTEES, SOUND), [""; 0]);
+        let cases = [
+            ("tests/c.rs", "tests/none.rs", "there is no crates/a/tests/none.rs"),
+            ("src/b.rs", "src/none.rs", "there is no crates/a/src/none.rs"),
+            ("- **Limit**: ", "", "'It holds' does not say '**Limit**:'"),
+            ("::it_holds", "", "'It holds' names no test"),
+        ];
+        for (from, to, remedy) in cases {
+            let found = broken(GUARANTEES, &SOUND.replace(from, to));
+            let wanted = format!("{GUARANTEES}:3: promise: {remedy}");
+            assert!(found.contains(&wanted), "{wanted}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn each_question_is_short_and_leads_on() {
+        let sound = "# Questions\n\n## Why?\nSo. [A](a.md)\n\n## How?\nThus.\n[A](a.md)\n";
+        assert_eq!(broken(QUESTIONS, sound), [""; 0]);
+        for (from, to) in [("Why?", "Why"), ("So. [A](a.md)", "So."), ("Thus.", "1\n2\n3\n4")] {
+            assert_eq!(broken(QUESTIONS, &sound.replace(from, to)).len(), 1, "{from}");
+        }
+    }
+
+    #[test]
+    fn each_alert_has_a_row() {
+        assert_eq!(broken(ALERTS, "| `Down` | no answer |\n"), [""; 0]);
+        assert_eq!(
+            broken(ALERTS, "# Alerts\n"),
+            [format!("{ALERTS}:1: alert: add a row for `Down` of {RULES}")]
+        );
+    }
+}
