@@ -299,7 +299,7 @@ fn keys_of_consoles_logs_and_databases_are_carried_over() {
             "n",
             format!("{acceptor}DebugFileLogPath=debug\n"),
             &[],
-            "ignored: DebugFileLogPath=debug: what happens to connections is among the events",
+            "ignored: DebugFileLogPath=debug: connections are among the events",
         ),
         (
             "j",

@@ -121,7 +121,7 @@ events! {
         failed, or its window is closed.";
     AttemptsGivenUp = 2007, Error,
         "no further attempt to connect",
-"`reconnect_attempts_max` is reached. Remove the cause, then use the action `log_on`.";
+        "`reconnect_attempts_max` is reached. Remove the cause, then use the action `log_on`.";
     Window = 2008, Info,
         "window",
         "Nothing: the schedule was read, and this is its next window.";

@@ -140,7 +140,7 @@ mod tests {
         }
         let why = reference::text(Some("Description")).unwrap_err();
         let expected = "`Description` is a key of QuickFIX/J, and there is none like it here: a \
-                        text for people; a comment in the file does as well";
+                        comment in the file serves the same purpose";
         assert_eq!(why, expected);
         // A key of ours comes first.
         assert!(!reference::text(Some("compress")).unwrap().contains("is a key of"));
