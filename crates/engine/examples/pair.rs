@@ -6,7 +6,7 @@ use std::error::Error;
 use std::sync::mpsc::{Sender, channel};
 
 use transfix::simulated::Pair;
-use transfix::{Application, Body, BusinessReject, Message, SessionRef, msg_type, tag};
+use transfix::{Application, Body, BusinessReject, Message, SessionRef, Timestamp, msg_type, tag};
 
 /// Accepts every order.
 struct Venue;
@@ -47,10 +47,9 @@ impl Application for Client {
     }
 }
 
-fn order(id: &str, pair: &Pair) -> impl Fn(&mut Body<'_>) {
-    let (id, at) = (id.to_owned(), pair.now().utc);
+fn order(id: &'static str, at: Timestamp) -> impl Fn(&mut Body<'_>) {
     move |order| {
-        order.str(tag::CL_ORD_ID, &id).str(tag::SYMBOL, "EU").char(tag::SIDE, b'1');
+        order.str(tag::CL_ORD_ID, id).str(tag::SYMBOL, "EU").char(tag::SIDE, b'1');
         order.timestamp(tag::TRANSACT_TIME, at).uint(tag::ORDER_QTY, 100);
         order.char(tag::ORD_TYPE, b'1');
     }
@@ -62,13 +61,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     pair.connect();
     println!("{}: logged on: {}", pair.now().utc, pair.is_logged_on());
 
-    let first = order("first", &pair);
+    let first = order("first", pair.now().utc);
     pair.initiator.send(pair.now(), msg_type::NEW_ORDER_SINGLE, first)?;
     pair.run();
     println!("accepted: {:?}", accepted.try_iter().collect::<Vec<_>>());
 
     // The order arrives, and the report to it is lost with the link.
-    let second = order("second", &pair);
+    let second = order("second", pair.now().utc);
     pair.initiator.send(pair.now(), msg_type::NEW_ORDER_SINGLE, second)?;
     pair.step();
     pair.cut();

@@ -6,8 +6,8 @@ use crate::{Draft, STANDARD, standard};
 /// What is wrong with FIX 4.4 and these parts of an overlay: when it is read, or when Rust is made.
 fn wrong(fields: &str, messages: &str) -> Option<String> {
     let overlay = format!("<fix><fields>{fields}</fields><messages>{messages}</messages></fix>");
-    let draft = Draft::standard("FIX44").unwrap().overlay(&overlay, "venue.xml");
-    let dictionary = draft.and_then(|draft| draft.resolve());
+    let draft = Draft::standard("FIX44").expect("a standard dictionary");
+    let dictionary = draft.overlay(&overlay, "venue.xml").and_then(|draft| draft.resolve());
     match dictionary {
         Ok(dictionary) => {
             generate(&dictionary, &Options::new("venue")).err().map(|e| e.to_string())
