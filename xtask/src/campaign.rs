@@ -37,6 +37,12 @@ const CHECKS: &[Check] = &[
         long: &["xtask clocks"],
     },
     Check {
+        name: "tests of what the feature parquet adds",
+        about: &["crates/cli/src/convert", "crates/cli/src/logs"],
+        short: &["test -p transfix-cli --features parquet --test all parquet::"],
+        long: &["test -p transfix-cli --features parquet --test all parquet::"],
+    },
+    Check {
         name: "strangers and lying counterparties",
         about: &[
             "crates/codec",

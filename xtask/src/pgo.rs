@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::fuzz::host;
+use crate::served::PACKAGED;
 use crate::{Outcome, root};
 
 /// Where all of it is.
@@ -102,7 +103,7 @@ fn build(to: &Profiled, flag: &str, says: &[(&str, &str)]) -> Result<(), String>
     command
         .current_dir(root())
         .args(["build", "--profile", "dist", "--locked", "--bins", "--package", "transfix-cli"])
-        .args(["--package", "transfix-bench", "--target"])
+        .args(["--package", "transfix-bench", "--features", PACKAGED, "--target"])
         .arg(&to.host)
         .env("CARGO_TARGET_DIR", &to.target)
         .envs(says.iter().copied())

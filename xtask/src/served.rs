@@ -23,6 +23,9 @@ const PACE: Duration = Duration::from_millis(100);
 /// Roles, of each of which there is a token.
 pub(crate) const ROLES: [&str; 3] = ["viewer", "operator", "administrator"];
 
+/// What the packaged program can do beside the default one: crates that few users want to build.
+pub(crate) const PACKAGED: &str = "transfix-cli/parquet";
+
 /// Where cargo puts what it builds.
 pub(crate) fn target() -> PathBuf {
     // A relative one counts from where cargo is called, which is the root.
@@ -42,7 +45,8 @@ pub(crate) fn release_program() -> Outcome<PathBuf> {
 
 /// The same as packages have it, and `transfix-bench` beside it: for all that is measured.
 pub(crate) fn dist_program() -> Outcome<PathBuf> {
-    built(&["--profile", "dist", "--package", "transfix-bench"], "dist/transfix")
+    let flags = ["--profile", "dist", "--package", "transfix-bench", "--features", PACKAGED];
+    built(&flags, "dist/transfix")
 }
 
 fn built(flags: &[&str], place: &str) -> Outcome<PathBuf> {

@@ -1,4 +1,4 @@
-//! `transfix convert`: messages to JSON and back, bit by bit.
+//! `transfix convert`: messages to JSON and back, bit by bit, and to Parquet.
 
 mod line;
 
@@ -25,6 +25,7 @@ Examples:
   transfix convert --to json --tags capture.bin      with tags instead of names
   transfix convert --to fix orders.json              the bytes of the messages
   transfix convert --to fix --delimiter pipe - <a.json   readable, one message a line
+  transfix convert --to parquet log >log.parquet     all logs and stores in a directory, as a table
   transfix convert --to json a.fix | transfix convert --to fix - | cmp - a.fix
 
 BodyLength(9) and CheckSum(10) stand in the JSON only if they are wrong; where they are left out
@@ -36,14 +37,15 @@ store have stars in place of passwords.
 Exit code: 0 done, 1 something was garbled or left out, 2 wrong usage or input that cannot be
 read.";
 
-/// Converts messages to JSON and back.
+/// Converts messages to JSON and back, and to Parquet.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// What to write.
     #[arg(long, value_enum)]
     to: Format,
-    /// A file, or `-` for the standard input; for JSON also the directory of a store.
+    /// A file, or `-` for the standard input; for JSON and Parquet also the directory of a store;
+    /// for Parquet also a directory of logs and stores.
     file: PathBuf,
     /// What stands between fields; SOH for `--to fix`, found out for `--to json` if left out.
     #[arg(long, value_enum)]
@@ -74,24 +76,31 @@ enum Format {
     Json,
     /// Tag=value.
     Fix,
+    /// A table for DuckDB, pandas and the like: a row for each message.
+    Parquet,
 }
 
 /// Converts the messages.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let dictionaries = match Dictionaries::new(&args.dictionary) {
-        Ok(dictionaries) => dictionaries,
-        Err(error) => return failed(&error),
-    };
-    let out = BufWriter::new(io::stdout().lock());
-    let done = match args.to {
-        Format::Json => {
-            let mut sink = ToJson::new(dictionaries, args.tags, out);
-            let mask = args.mask();
-            let done = input::read(&args.file, args.delimiter, mask.as_ref(), &mut sink);
-            done.and_then(|()| Ok(sink.out.flush()?)).map(|()| sink.garbled)
-        }
-        Format::Fix => to_fix(args, dictionaries, out),
-    };
+    let code = |wrong| if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    ended(match args.to {
+        Format::Json => to_json(args).map(code),
+        Format::Fix => to_fix(args).map(code),
+        Format::Parquet => to_parquet(args),
+    })
+}
+
+/// Writes messages as JSON; answers how many were garbled.
+fn to_json(args: &Args) -> Result<u64, Failure> {
+    let dictionaries = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
+    let mut sink = ToJson::new(dictionaries, args.tags, BufWriter::new(io::stdout().lock()));
+    let mask = args.mask();
+    input::read(&args.file, args.delimiter, mask.as_ref(), &mut sink)?;
+    sink.out.flush()?;
+    Ok(sink.garbled)
+}
+
+fn ended(done: Result<ExitCode, Failure>) -> ExitCode {
     match done {
         // A closed pipe (`| head`) is the reader's choice.
         Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -100,9 +109,34 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(Failure::Write(error)) => failed(&format!("cannot write: {error}")),
         Err(Failure::Read(error)) => failed(&error),
         Err(Failure::Enough) => ExitCode::SUCCESS,
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(1),
+        Ok(code) => code,
     }
+}
+
+#[cfg(feature = "parquet")]
+fn to_parquet(args: &Args) -> Result<ExitCode, Failure> {
+    use std::io::IsTerminal as _;
+
+    if args.tags {
+        let text = "--tags: --to parquet has the fields by tag; leave it out";
+        return Err(Failure::Read(text.to_owned()));
+    }
+    let out = io::stdout();
+    if out.is_terminal() {
+        let text = "--to parquet is for a file: write `>FILE.parquet` behind the command";
+        return Err(Failure::Read(text.to_owned()));
+    }
+    let Args { file, delimiter, dictionary, .. } = args;
+    crate::logs::parquet::write(file, *delimiter, args.mask(), dictionary, out)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn to_parquet(_: &Args) -> Result<ExitCode, Failure> {
+    Err(Failure::Read(
+        "--to parquet: this program was built without it; take that of the Debian package or the \
+         container, or build one: `cargo build --release -p transfix-cli --features parquet`"
+            .to_owned(),
+    ))
 }
 
 /// Writes messages as JSON.
@@ -181,7 +215,9 @@ const OBJECT_BYTES_MAX: usize = 64 << 20;
 
 /// Reads JSON objects, with any white space between them, and writes the messages; answers how many
 /// were left out.
-fn to_fix(args: &Args, dictionaries: Dictionaries, out: impl Write) -> Result<u64, Failure> {
+fn to_fix(args: &Args) -> Result<u64, Failure> {
+    let dictionaries = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
+    let out = BufWriter::new(io::stdout().lock());
     let mask = args.mask();
     let form = (args.delimiter, mask.as_ref());
     if args.file == Path::new("-") {

@@ -11,6 +11,8 @@ mod merge;
 mod numbers;
 mod order;
 mod origin;
+#[cfg(feature = "parquet")]
+pub(crate) mod parquet;
 mod query;
 mod quick;
 mod report;
@@ -30,9 +32,9 @@ use crate::convert::ToJson;
 use crate::input::{self, Choice, Delimiter, Dictionaries, Failure, Masking, Sink, failed};
 use crate::print::Color;
 use gaps::{Gaps, Verdict};
+use latency::Latency;
 use order::{Order, PASSES_MAX};
 use query::{Query, Sought};
-use latency::Latency;
 use report::Report;
 use search::Search;
 use show::{Csv, Form, Rows, Show};
@@ -48,10 +50,10 @@ Examples:
   transfix logs --follow --type 3,j log              what comes in, over the rolling of files
   transfix logs --order A-4711 log                   the life of an order
   transfix logs --gaps --session DESK log            gaps and repeats of MsgSeqNum(34)
-  transfix logs --count --type D - <today.log
-
   transfix logs --latency --in --type D log          from each order received to its answer
   transfix logs --latency --csv time,ClOrdID,Symbol,latency_ns log >all.csv
+  transfix logs --count --type D - <today.log
+
 A directory stands for the store that it is, or for all stores and logs in it. Read are the logs of
 this engine, of QuickFIX C++, /J, /n and Go, of Fix8 and FIX Antenna, and whatever else holds FIX
 messages, delimited by SOH, |, ; or ^A. A direction is taken from the line of the log, the name of
@@ -77,12 +79,12 @@ pub(crate) struct Args {
     sought: Sought,
     #[command(flatten)]
     forms: Forms,
-    /// Goes on with what is written later, over the rolling of files.
-    #[arg(long, short, conflicts_with_all = ["count", "order", "gaps", "latency"])]
     /// Times from requests to their answers, by ClOrdID(11): how many, percentiles, the slowest.
     /// With `--csv` all of them, which may have the columns answer_time, answer and latency_ns.
     #[arg(long, conflicts_with_all = ["full", "raw", "json", "count", "order", "gaps"])]
     latency: bool,
+    /// Goes on with what is written later, over the rolling of files.
+    #[arg(long, short, conflicts_with_all = ["count", "order", "gaps", "latency"])]
     follow: bool,
     /// Ends after so many messages; with `--latency` shows so many of the slowest, else 10.
     #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["order", "gaps"])]
@@ -136,9 +138,9 @@ struct Forms {
 pub(crate) fn run(args: &Args) -> ExitCode {
     let done = match () {
         () if args.forms.gaps => gaps(args),
+        () if args.latency => latency(args),
         () if args.forms.order.is_some() => order(args),
         () => search(args),
-        () if args.latency => latency(args),
     };
     match done {
         Ok(code) => code,
@@ -232,8 +234,6 @@ fn gaps(args: &Args) -> Result<ExitCode, Failure> {
     tell(&table, verdict == Verdict::Complete, &report)
 }
 
-/// Writes a table, and what is to be said.
-fn tell(table: &str, is_good: bool, report: &Report) -> Result<ExitCode, Failure> {
 fn latency(args: &Args) -> Result<ExitCode, Failure> {
     let mut known = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
     let query = Query::of(&args.sought, &mut known).map_err(Failure::Read)?;
@@ -264,6 +264,8 @@ fn latency(args: &Args) -> Result<ExitCode, Failure> {
     Ok(code(&report, answered > 0))
 }
 
+/// Writes a table, and what is to be said.
+fn tell(table: &str, is_good: bool, report: &Report) -> Result<ExitCode, Failure> {
     let mut out = io::stdout().lock();
     out.write_all(table.as_bytes())?;
     out.flush()?;
@@ -281,14 +283,14 @@ fn code(report: &Report, is_good: bool) -> ExitCode {
 
 fn sources(args: &Args, report: &mut Report) -> Sources {
     let sources = Sources::of(&args.paths);
-    sources.unreadable.iter().for_each(|error| report.failed(error));
-    if sources.others > 0 {
     say_sources(&sources, report);
     sources
 }
 
 /// Says what is not read of the paths.
 fn say_sources(sources: &Sources, report: &mut Report) {
+    sources.unreadable.iter().for_each(|error| report.failed(error));
+    if sources.others > 0 {
         let others = crate::show::count(sources.others, "other file");
         report.note(format!("{others} in the directories: not read, by their names no logs"));
     }

@@ -82,14 +82,14 @@ enum Verb {
     Generate(generate::Args),
     /// Print messages from a capture, our journal or a QuickFIX log in readable form.
     Print(print::Args),
-    /// Search logs, captures and journals: by field, text, session, time; orders and gaps.
+    /// Search logs, captures and journals: by field, text, session, time; orders, gaps, latency.
     Logs(logs::Args),
     /// Check the messages of a capture, a log or our journal against a dictionary.
     Check(check::Args),
     Settings(settings::Args),
     /// Show when the sessions of a settings file open and close.
     Schedule(schedule::Args),
-    /// Convert messages to JSON and back.
+    /// Convert messages to JSON and back, and to Parquet.
     Convert(convert::Args),
     /// Write settings from those of QuickFIX, and say what has become of each key.
     Migrate(migrate::Args),

@@ -3,9 +3,11 @@
 //! the testkit, and ignores these.
 
 use std::env;
+use std::path::PathBuf;
 use std::process::Command;
 
 use super::{Outcome, root, run};
+use crate::served::target;
 
 /// Each program that these tests start, and the package of Debian that has it.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -17,6 +19,9 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("tinyproxy", "tinyproxy-bin"),
     ("zstd", "zstd"),
 ];
+
+/// What reads the files that `convert --to parquet` writes.
+const ANALYSTS: [&str; 3] = ["duckdb==2.0.1", "pandas==3.1.1", "pyarrow==26.0.1"];
 
 /// Runs them.
 ///
@@ -32,9 +37,30 @@ pub(super) fn test() -> Outcome<()> {
         let packages: Vec<_> = missing.iter().map(|(_, package)| *package).collect();
         return Err(format!("programs are missing: apt-get install {}", packages.join(" ")));
     }
-    let path = env::join_paths(folders).map_err(|error| format!("PATH: {error}"))?;
+    let with = |first: Option<PathBuf>| {
+        let all = first.into_iter().chain(folders.iter().cloned());
+        env::join_paths(all).map_err(|error| format!("PATH: {error}"))
+    };
     // These targets alone: what is built is what `cargo test --workspace` has built already.
     let arguments = "test --workspace --test all --test strangers --test tls -- --ignored";
     let mut cargo = Command::new(env!("CARGO"));
+    run(cargo.args(arguments.split(' ')).current_dir(root()).env("PATH", with(None)?))?;
+    let arguments = "test -p transfix-cli --features parquet --test all parquet:: -- --ignored";
+    let mut cargo = Command::new(env!("CARGO"));
+    let path = with(Some(analysts()?))?;
     run(cargo.args(arguments.split(' ')).current_dir(root()).env("PATH", path))
+}
+
+/// Where python3 is that has them: in an environment of its own, which is made once.
+fn analysts() -> Outcome<PathBuf> {
+    let dir = target().join("analysts");
+    let frozen = Command::new(dir.join("bin/pip")).arg("freeze").output();
+    let frozen = frozen.map(|all| String::from_utf8_lossy(&all.stdout).into_owned());
+    let has = |package: &str| frozen.as_ref().is_ok_and(|all| all.contains(package));
+    if !ANALYSTS.iter().all(|package| has(package)) {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&dir))
+            .map_err(|error| format!("{error}; Debian's package python3-venv has it"))?;
+        run(Command::new(dir.join("bin/pip")).args(["install", "--quiet"]).args(ANALYSTS))?;
+    }
+    Ok(dir.join("bin"))
 }

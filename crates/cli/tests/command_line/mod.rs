@@ -18,6 +18,7 @@ mod logs;
 mod mask;
 mod migrate;
 mod migrate_cases;
+mod parquet;
 mod password;
 mod print;
 mod running;
