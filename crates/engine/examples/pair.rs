@@ -1,6 +1,7 @@
 //! A test of both sides of a session, in virtual time: no socket, thread or clock.
 //!
 //! `cargo run -p transfix --example pair`
+#![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use std::error::Error;
 use std::sync::mpsc::{Sender, channel};
