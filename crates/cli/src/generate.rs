@@ -138,6 +138,11 @@ fn source(args: &Args, overlays: Vec<PathBuf>) -> DictionarySource {
 fn dictionary(args: &Args) -> Result<Dictionary, String> {
     let mut draft = source(args, args.overlay.clone()).draft()?;
     if let Some(session) = &args.session {
+        let version = &draft.name;
+        if version.starts_with("FIX.4") {
+            let why = format!("{version} has a session layer of its own");
+            return Err(format!("--session is for FIX 5.0 and later: {why}"));
+        }
         draft = draft.with_session(DictionarySource::from(session).draft()?);
     }
     if !args.extra_field.is_empty() {

@@ -242,7 +242,8 @@ fn what_is_wrong_is_said() {
     let dir = dir.path();
     fs::write(dir.join("o.xml"), "<fix>\n<fields><field name='Prise' type='INT'/></fields></fix>")
         .unwrap();
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 11] = [
+        (&["FIX44", "--session", "FIXT11"], "FIX.4.4 has a session layer of its own"),
         (&["FIX45"], "did you mean 'FIX4"),
         (&["no.xml"], "no.xml: "),
         (&["FIX44", "--messages", "NewOrderSinle"], "did you mean 'NewOrderSingle'?"),
