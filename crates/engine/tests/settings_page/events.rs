@@ -148,7 +148,7 @@ fn codes_are_in_order_and_each_has_a_text_and_a_remedy_of_its_own() {
 }
 
 /// Names in a remedy that are neither keys of the settings nor fields of the event.
-const OTHER_NAMES: [&str; 12] = [
+const OTHER_NAMES: [&str; 14] = [
     "LimitNOFILE",
     "asked",
     "audit_hash",
@@ -157,10 +157,12 @@ const OTHER_NAMES: [&str; 12] = [
     "garbled",
     "judge_logon",
     "log_on",
+    "on_undone",
     "on_unsent",
     "perf",
     "test_request",
     "tracing",
+    "written",
 ];
 
 /// A remedy that names a key which does not exist sends the operator nowhere.
