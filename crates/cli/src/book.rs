@@ -49,7 +49,7 @@ fn calls(page: &str) -> Vec<(usize, Vec<String>)> {
 /// The words of a call, up to what a shell or a reader takes for something else.
 fn words(call: &str) -> Vec<String> {
     // Two spaces, or a comment, stand before what is said about it.
-    let end = ["  ", " #", " > ", " >> ", " | ", " &", " 2>", "; ", " — "];
+    let end = ["  ", " #", " >", " <", " | ", " &", " 2>", "; ", " — "];
     let end = end.iter().filter_map(|mark| call.find(mark)).min().unwrap_or(call.len());
     let (mut words, mut quote) = (vec![String::new()], None);
     for c in call[..end].chars() {
