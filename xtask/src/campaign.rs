@@ -27,8 +27,8 @@ const CHECKS: &[Check] = &[
     Check {
         name: "tests without the feature zstd",
         about: &["crates/store", "crates/engine/src/observe", "crates/engine/tests/files"],
-        short: WITHOUT_ZSTD,
-        long: WITHOUT_ZSTD,
+        short: &["test -p transfix-store --test all retention"],
+        long: &["test -p transfix-store --test all retention", "test -p transfix --test files log"],
     },
     Check {
         name: "tests of what the feature parquet adds",
@@ -151,7 +151,6 @@ const CHECKS: &[Check] = &[
         name: "the codec beside its floor and its peers",
         about: &["crates/codec", "crates/dictionary", "dictionaries", "bench"],
         short: &[
-            "bench -p transfix-bench --bench codec",
             "run --profile dist -p transfix-bench -- codec --runs 2 --messages 20000 --peers",
             "run --profile dist -p transfix-bench -- validation --launches 2 --peers",
         ],
@@ -181,9 +180,6 @@ const CHECKS: &[Check] = &[
     },
     Check { name: "deliberate faults", about: &[], short: &[], long: &["xtask simulate --faults"] },
 ];
-
-const WITHOUT_ZSTD: &[&str] =
-    &["test -p transfix-store --test all retention", "test -p transfix --test files log"];
 
 // `--workspace`: what `cargo test --workspace` has built is not built again.
 const PARQUET: &[&str] = &["test --workspace --features transfix-cli/parquet --test all parquet::"];
