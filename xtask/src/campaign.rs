@@ -111,10 +111,16 @@ const CHECKS: &[Check] = &[
     Check {
         name: "S1 beside its floor and its peer",
         about: &["crates/session", "crates/store", "crates/transport", "crates/engine", "bench"],
-        short: &["run --profile dist -p transfix-bench -- latency --config optimized-hard-spin \
-                  --self --messages 2000 --slices 2 --peers"],
-        long: &["run --profile dist -p transfix-bench -- latency --config optimized-hard-spin \
-                 --self --peers"],
+        short: &[
+            DIST,
+            "run --profile dist -p transfix-cli --features transfix-cli/parquet -- bench latency \
+             --config optimized-hard-spin --self --messages 2000 --slices 2 --peers",
+        ],
+        long: &[
+            DIST,
+            "run --profile dist -p transfix-cli --features transfix-cli/parquet -- bench latency \
+             --config optimized-hard-spin --self --peers",
+        ],
     },
     Check {
         name: "acceptors of other engines",
@@ -151,13 +157,19 @@ const CHECKS: &[Check] = &[
         name: "the codec beside its floor and its peers",
         about: &["crates/codec", "crates/dictionary", "dictionaries", "bench"],
         short: &[
-            "run --profile dist -p transfix-bench -- codec --runs 2 --messages 20000 --peers",
-            "run --profile dist -p transfix-bench -- validation --launches 2 --peers",
+            DIST,
+            "run --profile dist -p transfix-cli --features transfix-cli/parquet -- bench codec \
+             --runs 2 --messages 20000 --peers",
+            "run --profile dist -p transfix-cli --features transfix-cli/parquet -- bench \
+             validation --launches 2 --peers",
         ],
         long: &[
             "bench -p transfix-bench --bench codec",
-            "run --profile dist -p transfix-bench -- codec --peers",
-            "run --profile dist -p transfix-bench -- validation --peers",
+            DIST,
+            "run --profile dist -p transfix-cli --features transfix-cli/parquet -- bench codec \
+             --peers",
+            "run --profile dist -p transfix-cli --features transfix-cli/parquet -- bench \
+             validation --peers",
         ],
     },
     Check {
@@ -180,6 +192,10 @@ const CHECKS: &[Check] = &[
     },
     Check { name: "deliberate faults", about: &[], short: &[], long: &["xtask simulate --faults"] },
 ];
+
+/// What packages and recorded figures are of, built once for all that runs it.
+const DIST: &str =
+    "build --profile dist -p transfix-cli -p transfix-bench --features transfix-cli/parquet";
 
 // `--workspace`: what `cargo test --workspace` has built is not built again.
 const PARQUET: &[&str] = &["test --workspace --features transfix-cli/parquet --test all parquet::"];

@@ -260,13 +260,5 @@ fn our_program(options: &Options, theirs: &[String]) -> Outcome<Vec<String>> {
 
 /// Builds our program and returns its path.
 fn our_binary() -> Outcome<String> {
-    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    run(Command::new(cargo).current_dir(root()).args([
-        "build",
-        "--profile",
-        "dist",
-        "--package",
-        "transfix-cli",
-    ]))?;
-    Ok(target().join("dist/transfix").display().to_string())
+    Ok(crate::served::dist_program()?.display().to_string())
 }
