@@ -345,6 +345,8 @@ fn show(mut command: Command) -> io::Result<Result<(), String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn parsed(args: &str) -> Result<Wanted, String> {
@@ -359,6 +361,24 @@ mod tests {
         assert_eq!(parsed(""), Ok(Wanted::default()));
         assert!(parsed("--since HEAD").is_err() && parsed("--since").is_err());
         assert!(parsed("--quick").is_err());
+    }
+
+    /// A filter that fits no test would run nothing, and succeed.
+    #[test]
+    fn each_filter_of_the_gate_fits_a_module() {
+        let gate = fs::read_to_string(root().join(".ci/run")).unwrap();
+        let all = CHECKS.iter().flat_map(|check| check.short.iter().chain(check.long));
+        let all: Vec<_> = all.copied().chain(gate.lines()).collect();
+        for (command, main, module) in [
+            ("-p transfix-store --test all retention", "crates/store/tests/main.rs", "retention"),
+            ("-p transfix --test files log", "crates/engine/tests/files/main.rs", "log"),
+            ("--test all parquet::", "crates/cli/tests/command_line/mod.rs", "parquet"),
+            ("--test all quick_start", "crates/cli/tests/command_line/mod.rs", "quick_start"),
+        ] {
+            assert!(all.iter().any(|one| one.ends_with(command)), "nothing runs {command}");
+            let text = fs::read_to_string(root().join(main)).unwrap();
+            assert!(text.contains(&format!("mod {module};")), "{main} has no {module}");
+        }
     }
 
     #[test]

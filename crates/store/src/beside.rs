@@ -77,8 +77,9 @@ impl State<'_> {
         let Numbers { created_ns, next_in, next_out } = *numbers;
         let last_reset = written(created_ns);
         let mut text = format!(
-            "{HEAD}session = {session:?}\nnext_in = {next_in}\nnext_out = {next_out}\n\
-             last_reset = {last_reset}\n"
+            "{HEAD}session = {}\nnext_in = {next_in}\nnext_out = {next_out}\n\
+             last_reset = {last_reset}\n",
+            quoted(session)
         );
         if *last_logon_ns > 0 {
             text += &format!("last_logon = {}\n", written(*last_logon_ns));
@@ -124,6 +125,18 @@ fn bare(text: &str) -> Option<State<'static>> {
     let (created_ns, next_in, next_out) = (next()?, next()?, next()?);
     let numbers = Numbers { next_in, next_out, created_ns };
     Some(State { session: "", numbers, last_logon_ns: 0 })
+}
+
+/// A basic string of TOML. CompIDs come from counterparties: characters that a terminal or an
+/// editor would not show are escaped.
+fn quoted(text: &str) -> String {
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        ' ' => c.to_string(),
+        _ if c.is_ascii_graphic() || c.is_alphanumeric() => c.to_string(),
+        _ => format!("\\U{:08X}", u32::from(c)),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
 }
 
 const DAY_NS: u64 = 86_400_000_000_000;
@@ -198,6 +211,19 @@ mod tests {
             "２026-11-21T09:28:25.123456789Z",
         ] {
             assert_eq!(read_time(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_session_is_a_string_of_toml_whatever_its_name_is() {
+        for (name, expected) in [
+            ("FIX.4.4-A-B", r#""FIX.4.4-A-B""#),
+            ("ü b", r#""ü b""#),
+            ("a\"b\\c", r#""a\"b\\c""#),
+            ("a\u{1b}[2J\nnext_in = 9", r#""a\U0000001B[2J\U0000000Anext_in = 9""#),
+            ("a\u{202e}b", r#""a\U0000202Eb""#),
+        ] {
+            assert_eq!(quoted(name), expected);
         }
     }
 
