@@ -136,6 +136,10 @@ fn messages_go_by_the_routes_and_back() {
     street.routes("[[route]]\nto = ['FIX.4.4:GATE->VENU']\n");
     gate.send(Signal::HUP);
     gate.wait_for_error("no session is FIX.4.4:GATE->VENU; do you mean FIX.4.4:GATE->VENUE?");
+    // Nor does a file that is gone.
+    fs::remove_file(street.dir.path().join("routes.toml")).unwrap();
+    gate.send(Signal::HUP);
+    gate.wait_for_error("the file of routes is missing or has no route");
     street.trades("wait\nbuy 5 UK 30.5\nexpect 8 ExecType=NEW|Symbol=UK\n");
     gate.signal();
     assert_eq!(gate.ended().0, Some(0));

@@ -123,6 +123,7 @@ fn what_does_not_start_is_an_error_with_its_key() {
 fn what_keeps_the_program_from_its_start_is_an_error_with_its_key() {
     let dir = TempDir::new();
     fs::write(dir.path().join("file"), "x").unwrap();
+    fs::create_dir(dir.path().join("folder")).unwrap();
     for (text, expected) in [
         (
             format!("[events]\nfile = 'file/events.log'\n{ACCEPTOR}"),
@@ -131,6 +132,14 @@ fn what_keeps_the_program_from_its_start_is_an_error_with_its_key() {
         (
             format!("[engine]\naudit_file = 'file/audit'\n{ACCEPTOR}"),
             "[engine] audit_file: file is a file, and no folder",
+        ),
+        (
+            format!("[events]\nfile = 'folder'\n{ACCEPTOR}"),
+            "[events] file: folder is a folder, and no file",
+        ),
+        (
+            format!("[engine]\naudit_file = 'folder'\n{ACCEPTOR}"),
+            "[engine] audit_file: folder is a folder, and no file",
         ),
         (format!("[admin]\n{ACCEPTOR}"), "[admin]: users_file users.toml: "),
         (

@@ -496,6 +496,22 @@ impl Worker {
         }
     }
 
+    /// Who has lost a connection comes again at once: its end may be in the socket, unseen.
+    fn look_for_end(&mut self, i: usize) {
+        let mut in_vain = 0;
+        for _ in 0..LAST_TURNS_MAX {
+            // The first may find bytes that are of no use, such as part of a record of TLS.
+            if !self.slots[i].up || in_vain == 2 {
+                return;
+            }
+            let turn = self.turn(i, false);
+            in_vain = if turn.progress { 0 } else { in_vain + 1 };
+            if turn.again {
+                self.call(i);
+            }
+        }
+    }
+
     fn attach(&mut self, arrival: Arrival, knock: Knock) {
         let (i, bell) = (knock.bell().slot(), knock.bell());
         if !self.slots.get(i).is_some_and(|slot| Arc::ptr_eq(&slot.shared.bell, bell)) {
@@ -503,6 +519,7 @@ impl Worker {
             return knock.hand_over(arrival);
         }
         drop(knock);
+        self.look_for_end(i);
         let now = self.io.now();
         let registry = (!self.spins).then(|| (self.poll.registry(), Token(i)));
         let was_up = self.slots[i].up;
@@ -518,6 +535,9 @@ impl Worker {
         }
     }
 }
+
+/// Turns that a connection has to come to its end before another one is refused because of it.
+const LAST_TURNS_MAX: usize = 8;
 
 /// For how long a worker of these sessions looks at its sockets before it sleeps.
 fn spin_us<'s>(slots: impl Iterator<Item = &'s DrivenSession>) -> u32 {

@@ -170,4 +170,20 @@ mod tests {
         // It writes for ever, and is not read for ever.
         assert!(shell("yes").is_err());
     }
+
+    /// As on a kernel without descriptors of processes.
+    #[test]
+    fn a_program_is_waited_for_in_steps() {
+        let waited = |script, patience| {
+            let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+            let status = wait_in_steps(&mut child, patience).unwrap();
+            if status.is_none() {
+                child.kill().unwrap();
+                child.wait().unwrap();
+            }
+            status.and_then(|status| status.code())
+        };
+        assert_eq!(waited("exit 3", PATIENCE), Some(3));
+        assert_eq!(waited("exec sleep 60", Duration::from_millis(100)), None);
+    }
 }

@@ -1,5 +1,5 @@
-//! A connection over TLS that ends in the middle of a record, behind tickets or with an alert is
-//! closed at once, in each mode and in each role: no timer is needed to find the end.
+//! A connection over TLS that ends in the middle of a record, behind tickets, with an alert or by a
+//! reset is closed at once, in each mode and in each role: no timer is needed to find the end.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -30,9 +30,13 @@ enum End {
     CloseNotify,
     /// All of it and a fatal alert; TCP stays open.
     Alert,
+    /// All of it, and a reset of TCP behind it.
+    Reset,
 }
 
-const ENDS: [End; 4] = [End::Half, End::Whole, End::CloseNotify, End::Alert];
+/// The engine's end of a connection that is reset is not seen; that the next connection is served
+/// is: a reset is not the last.
+const ENDS: [End; 5] = [End::Half, End::Reset, End::Whole, End::CloseNotify, End::Alert];
 
 /// A counterparty whose TLS is apart from its socket: the test decides what goes out when.
 struct Far {
@@ -139,7 +143,7 @@ impl Far {
 
     /// Ends the connection behind what this side has to say, and waits until the engine has closed
     /// its end.
-    fn end(&mut self, engine: &mut Engine, how: End) {
+    fn end(mut self, engine: &mut Engine, how: End) {
         match how {
             End::CloseNotify => self.tls.shutdown().unwrap(),
             End::Alert => {
@@ -147,19 +151,23 @@ impl Far {
                 self.tap.write(b"8=FIX.4.4\x01").unwrap();
                 self.tls.read(&mut [0; 1]).unwrap_err();
             }
-            End::Half | End::Whole => {}
+            End::Half | End::Whole | End::Reset => {}
         }
         let mut bytes = self.unsent();
         assert!(!bytes.is_empty(), "this side has something to say");
         if how == End::Half {
             bytes.truncate(bytes.len() / 2);
         }
+        if how == End::Reset {
+            self.socket.write_all(&bytes).unwrap();
+            return SockRef::from(&self.socket).set_linger(Some(Duration::ZERO)).unwrap();
+        }
         // The end goes out in the packet of the last bytes: one event tells of both.
         SockRef::from(&self.socket).set_tcp_cork(true).unwrap();
         self.socket.write_all(&bytes).unwrap();
         match how {
             End::Half | End::Whole => self.socket.shutdown(Shutdown::Write).unwrap(),
-            End::CloseNotify | End::Alert => {
+            _ => {
                 SockRef::from(&self.socket).set_tcp_cork(false).unwrap();
             }
         }
@@ -252,10 +260,10 @@ fn of_an_initiator_before_and_after_the_logon() {
             assert!(far.next_alone(&mut client.engine).contains("\x0135=A\x01"));
             events::take();
             far.end(&mut client.engine, end);
+            let mut far = Far::accept(&firms, &listener, &mut client.engine);
             let lines = events::take().join("\n");
             assert!(!lines.contains("in time"), "{mode:?} {end:?}: {lines}");
 
-            let mut far = Far::accept(&firms, &listener, &mut client.engine);
             assert!(far.next(&mut client.engine).contains("\x0135=A\x01"));
             far.say("A", "98=0\x01108=3600\x01141=Y\x01");
             far.say("1", "112=are you there\x01");
