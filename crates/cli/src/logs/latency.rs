@@ -7,7 +7,7 @@
 mod distribution;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::io::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -81,6 +81,8 @@ pub(super) struct Latency<W> {
     numbers: HashMap<Vec<u8>, Vec<Vec<u8>>>,
     /// Answers of the present time that another file of the log has, and no request yet.
     early: HashMap<Vec<u8>, Early>,
+    /// Who has an answer in this log, to any request.
+    answered: HashSet<Vec<u8>>,
     now: Option<Timestamp>,
     slowest: BinaryHeap<Reverse<Slow>>,
     slowest_max: usize,
@@ -95,12 +97,20 @@ pub(super) struct Latency<W> {
 
 /// Requests of one type in one session of one log.
 struct Line {
+    /// Its key in `answered`.
+    asker: Vec<u8>,
     session: String,
     way: &'static str,
     request: String,
     log: String,
     answered: Distribution,
     unanswered: u64,
+}
+
+impl Line {
+    fn is_measured(&self) -> bool {
+        self.answered.count + self.unanswered > 0
+    }
 }
 
 /// A request that waits for its answer.
@@ -140,6 +150,7 @@ struct Unmeasured {
     repeated: u64,
     backward: u64,
     beyond: u64,
+    one_sided: u64,
 }
 
 impl Unmeasured {
@@ -152,6 +163,11 @@ impl Unmeasured {
         };
         note(self.without_time, "the log has no time of its own there; SendingTime(52) is not one");
         note(self.repeated, "PossDupFlag(43)=Y, or its ClOrdID(11) is that of an open request");
+        note(
+            self.one_sided,
+            "the log has no answer of this counterparty to any request; the store of a session \
+             has them with keep_inbound = true",
+        );
         note(self.backward, "the answer has an earlier time: the clock was set back");
         note(
             self.beyond,
@@ -197,6 +213,7 @@ impl<W: Write> Latency<W> {
             open_bytes: 0,
             numbers: HashMap::new(),
             early: HashMap::new(),
+            answered: HashSet::new(),
             now: None,
             slowest: BinaryHeap::new(),
             slowest_max: 0,
@@ -320,6 +337,10 @@ impl<W: Write> Latency<W> {
     fn answer(&mut self, message: &Message<'_>, held: &Held) -> Result<(), Failure> {
         let ends = self.query.origins.ends(&held.bytes, WIRE);
         let asked = Ends { sender: ends.target, target: ends.sender, ..ends };
+        let asker = key(Key::Id, asked, b"");
+        if !self.answered.contains(&asker) && self.answered.len() < LINES_MAX {
+            self.answered.insert(asker);
+        }
         let ids = |tag| message.all(tag).map(|id| key(Key::Id, asked, id)).collect::<Vec<_>>();
         let msg_type = message.msg_type().as_bytes();
         let mut keys = match msg_type {
@@ -410,7 +431,12 @@ impl<W: Write> Latency<W> {
         let mut left: Vec<_> = self.open.drain().map(|(_, open)| open).collect();
         left.sort_by_key(|open| open.number);
         for open in left {
-            self.lines[open.line].unanswered += 1;
+            let line = &mut self.lines[open.line];
+            if !self.answered.contains(&line.asker) {
+                self.unmeasured.one_sided += 1;
+                continue;
+            }
+            line.unanswered += 1;
             if self.csv.is_some() {
                 self.row(&open, "", "", "")?;
             }
@@ -418,6 +444,7 @@ impl<W: Write> Latency<W> {
         self.numbers.clear();
         self.places.clear();
         self.early.clear();
+        self.answered.clear();
         self.open_bytes = 0;
         Ok(())
     }
@@ -434,9 +461,10 @@ impl<W: Write> Latency<W> {
         }
         let head = held.head.as_bytes();
         let way = self.query.origins.way(&held.bytes, WIRE, head, &held.source);
-        let session = ends.session(way);
+        let (asker, session) = (key(Key::Id, ends, b""), ends.session(way));
         let request = self.name(message)?;
         self.lines.push(Line {
+            asker,
             session,
             way: way.map_or("", super::sources::Way::word),
             request,
@@ -460,7 +488,7 @@ impl<W: Write> Latency<W> {
         super::left_out(&self.query, report);
         self.unmeasured.say(report);
         let answered = self.lines.iter().map(|line| line.answered.count).sum();
-        if self.csv.is_none() && !self.lines.is_empty() {
+        if self.csv.is_none() && self.lines.iter().any(Line::is_measured) {
             self.tables()?;
         }
         let unanswered: u64 = self.lines.iter().map(|line| line.unanswered).sum();
@@ -476,8 +504,8 @@ impl<W: Write> Latency<W> {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_header(HEADER);
         let mut all = Distribution::default();
-        for line in &self.lines {
-            let Line { session, way, request, log, answered, unanswered } = line;
+        for line in self.lines.iter().filter(|line| line.is_measured()) {
+            let Line { session, way, request, log, answered, unanswered, .. } = line;
             all.add(answered);
             let names = [session.clone(), (*way).to_owned(), request.clone()];
             table.add_row(

@@ -227,8 +227,13 @@ fn what_cannot_be_measured_is_counted_and_said() {
         (none, "1 request not measured: the log has no time of its own"),
         ([at(9, &order(2, "a")), at(1, &report(2, "a"))].concat(), "the clock was set back"),
         (
-            [at(1, &order(2, "a")), at(2, &order(3, "a"))].concat(),
+            [at(1, &order(2, "a")), at(2, &order(3, "a")), at(0, &report(2, "z"))].concat(),
             "1 request not measured: PossDupFlag(43)=Y, or its ClOrdID(11) is that of an open",
+        ),
+        // As in a store that keeps what was sent alone.
+        (
+            [at(1, &order(2, "a")), at(2, &order(3, "b"))].concat(),
+            "2 requests not measured: the log has no answer of this counterparty to any request",
         ),
         (at(1, &message("0", 2, "")), "0 requests answered, 0 without an answer"),
     ] {
