@@ -409,6 +409,11 @@ impl Outgoing {
         self.backlog.len() + queue.len()
     }
 
+    /// How many bytes have left since the start: were sent, stored or given back.
+    pub(super) const fn left_bytes(&self) -> u64 {
+        self.backlog.left_bytes()
+    }
+
     /// How many bytes were taken from the queue and wait.
     pub(super) fn taken_bytes(&self) -> usize {
         self.backlog.len()

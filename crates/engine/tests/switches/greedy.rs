@@ -1,9 +1,10 @@
 //! Programs that send in a loop, as fast as they can: the session goes on with all else.
 
 use std::fs;
+use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use transfix::{Durability, Mode, SendError, SendMode, SessionHandle, tag};
+use transfix::{Durability, Engine, Mode, Offline, SendError, SendMode, SessionHandle, tag};
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::{Echo, logged_on, start, venue};
@@ -87,25 +88,58 @@ fn an_engine_stops_while_programs_send_in_a_loop() {
         let (engine, address) = start(vec![venue(|s| s.threads.mode = mode)], || Echo);
         // It never reads.
         let _wire = logged_on(address);
-        let handle = engine.sessions().next().unwrap();
-        std::thread::scope(|scope| {
-            let senders: Vec<_> = (0..2)
-                .map(|_| {
-                    scope.spawn(|| {
-                        loop {
-                            if let Err(error) = greedy(&handle, &AtomicBool::new(false)) {
-                                return error;
-                            }
-                        }
-                    })
-                })
-                .collect();
-            engine.stop(200);
-            for sender in senders {
-                let why = sender.join().unwrap();
-                let ended = [SendError::Closed, SendError::LoggingOut, SendError::NotLoggedOn];
-                assert!(ended.contains(&why), "{why}");
-            }
-        });
+        stops(engine);
     }
+}
+
+/// Without a logon each message is stored, and nothing tells the programs to wait.
+#[test]
+fn an_engine_logs_on_and_stops_while_programs_have_messages_stored_in_a_loop() {
+    for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin] {
+        let stores = venue(|s| {
+            s.threads.mode = mode;
+            s.queue.offline = Offline::Store;
+        });
+        let (engine, address) = start(vec![stores], || Echo);
+        let handle = engine.sessions().next().unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        greedy(&handle, &is_over).unwrap();
+                    }
+                });
+            }
+            // The programs end even if nobody can log on.
+            let wire = catch_unwind(|| logged_on(address));
+            is_over.store(true, Ordering::Relaxed);
+            assert!(wire.is_ok(), "{mode:?}: nobody can log on");
+        });
+        stops(engine);
+    }
+}
+
+/// Stops the engine while two threads send in a loop.
+fn stops(engine: Engine) {
+    let handle = engine.sessions().next().unwrap();
+    std::thread::scope(|scope| {
+        let senders: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    loop {
+                        if let Err(error) = greedy(&handle, &AtomicBool::new(false)) {
+                            return error;
+                        }
+                    }
+                })
+            })
+            .collect();
+        engine.stop(200);
+        for sender in senders {
+            let why = sender.join().unwrap();
+            let ended = [SendError::Closed, SendError::LoggingOut, SendError::NotLoggedOn];
+            assert!(ended.contains(&why), "{why}");
+        }
+    });
 }

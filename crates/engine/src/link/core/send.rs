@@ -119,15 +119,18 @@ impl Core {
         self.outgoing.sends_more(self.session.state(), self.out.bytes().len())
     }
 
-    /// Sends or stores all that other threads handed over, as far as the session takes it now:
-    /// before a direct send or a Logout(5), which must not overtake it. It commits after as many
-    /// messages as a turn has, so that no batch grows with the queue.
+    /// Sends or stores what other threads have handed over until now, as far as the session takes
+    /// it: before a direct send or a Logout(5), which must not overtake it. What they hand over
+    /// meanwhile is for the next time: who sends in a loop must not keep the caller here. It
+    /// commits after as many messages as a turn has, so that no batch grows with the queue.
     pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
+        let until = self.outgoing.left_bytes() + self.outgoing.bytes(queue) as u64;
         loop {
             let mut left = self.options.turn_messages_max;
             self.send_some(now, queue, &mut left);
+            let is_over = left > 0 || self.outgoing.left_bytes() >= until;
             // A store that fails here is reported to whoever commits next.
-            if left > 0 || self.commit(now).is_err() {
+            if is_over || self.commit(now).is_err() {
                 return;
             }
         }

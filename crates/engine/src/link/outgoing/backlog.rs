@@ -83,6 +83,8 @@ pub(super) struct Backlog {
     /// Messages as the queue has them; those before `from` have left.
     bytes: Vec<u8>,
     from: usize,
+    /// Bytes of all messages that have left.
+    left_bytes: u64,
     /// Those before this place were put into the store.
     kept_to: usize,
     kept: VecDeque<Kept>,
@@ -99,6 +101,7 @@ impl Default for Backlog {
         Self {
             bytes: Vec::new(),
             from: 0,
+            left_bytes: 0,
             kept_to: 0,
             kept: VecDeque::new(),
             next_ticket: 1,
@@ -113,6 +116,11 @@ impl Backlog {
     /// Bytes that wait.
     pub(super) fn len(&self) -> usize {
         self.bytes.len() - self.from
+    }
+
+    /// Bytes of all messages that have left.
+    pub(super) const fn left_bytes(&self) -> u64 {
+        self.left_bytes
     }
 
     /// Whether it has far more memory than it uses.
@@ -198,6 +206,7 @@ impl Backlog {
     fn drop_first(&mut self) {
         let Some(len) = self.first().map(|message| message.len) else { return };
         self.from += len;
+        self.left_bytes += len as u64;
         self.kept_to = self.kept_to.max(self.from);
         if let Some(kept) = self.kept.pop_front() {
             self.gone = Some(kept.ticket);
