@@ -399,7 +399,7 @@ impl Link {
         // A message that it has rejected is answered before.
         self.note_had(now).map_err(|_| SendError::Failed)?;
         // What was handed over before goes out before. The callback goes on: nothing is committed.
-        self.core.send_some(now, queue, &mut { u32::MAX });
+        self.core.take_queued(now, queue, |_| Ok(()));
         self.core.note_answer(now);
         let sent = self.core.send_now(now, msg_type, change, fill);
         // Who has sent sees which number is the next.
@@ -428,7 +428,7 @@ impl Link {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        if !self.core.must_queue() {
+        if !self.core.must_queue(now) {
             return self.send(now, queue, msg_type, fill);
         }
         self.core.queue(now, queue, msg_type, fill).map(|bytes| Sent::Queued { bytes })

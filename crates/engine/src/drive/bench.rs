@@ -252,7 +252,8 @@ impl Elsewhere<'_> {
         link.core.note_burst(begin);
         self.bench.desk.note_sent();
         let is_over = link.is_up() && session.waiting.note(link.core.waiting_bytes(&session.queue));
-        if is_over || link.core.journal.has_failed() || link.core.cut.is_some() {
+        let awaits_look = link.core.awaits_look(now);
+        if is_over || awaits_look || link.core.journal.has_failed() || link.core.cut.is_some() {
             session.call_worker();
         }
         (sent, link.is_up() && link.core.is_full())

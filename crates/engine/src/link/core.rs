@@ -385,7 +385,7 @@ impl Core {
     /// When [`Core::tick`] must be called at the latest.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         if let Some((_, until_ns)) = self.ending {
-            return Some(until_ns);
+            return self.answering.deadline().into_iter().chain([until_ns]).min();
         }
         let session = self.session.next_deadline();
         let (offers, tells) = (self.delivery.deadline(), self.events.deadline());
@@ -424,6 +424,7 @@ impl Core {
 
     /// Does what is due, with at most `left` messages of the application.
     pub(crate) fn tick(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
+        self.answering.look(now);
         if let Some((reason, until_ns)) = self.ending {
             let is_over = now.monotonic_ns >= until_ns;
             return if is_over { Err(Down::Session(reason)) } else { Ok(()) };

@@ -236,3 +236,17 @@ fn an_answer_is_committed_with_the_number_that_it_answers() {
         assert!(wire.next().starts_with("35=8|34=4|11=hold|58=end"), "{way:?}");
     }
 }
+
+/// Nothing else happens in the session that would let its worker look.
+#[test]
+fn an_answer_goes_out_while_its_call_goes_on() {
+    for way in ways() {
+        let desk = Desk::of(2, way);
+        let mut wire = Wire::connect(desk.engine.listening()[0], BeginString::Fix44);
+        wire.send("35=A|34=1|98=0|108=3600");
+        assert!(wire.next().starts_with("35=A|"));
+        wire.send("35=D|34=2|11=hold");
+        assert!(wire.next().starts_with("35=8|34=2|11=hold|"), "{way:?}");
+        desk.release.send(()).unwrap();
+    }
+}

@@ -15,6 +15,8 @@ const HELD_NS_MAX: u64 = 250_000_000;
 pub(super) struct Answering {
     /// Monotonic time of its first send, and the sequence number of the message that it answers.
     open: Option<(u64, u64)>,
+    /// When the worker looks for a call that has begun since its last turn.
+    look_ns: Option<u64>,
 }
 
 impl Answering {
@@ -24,8 +26,23 @@ impl Answering {
     }
 
     /// When it counts as returned, on the monotonic clock.
-    pub(super) fn deadline(&self) -> Option<u64> {
+    fn until_ns(&self) -> Option<u64> {
         self.open.map(|(since_ns, _)| since_ns + HELD_NS_MAX)
+    }
+
+    /// When the worker has to look at it.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.until_ns().into_iter().chain(self.look_ns).min()
+    }
+
+    /// A message is handed over: most calls send at once, and no thread has to call the worker.
+    pub(super) fn look_later(&mut self, now: Now) {
+        self.look_ns.get_or_insert(now.monotonic_ns + HELD_NS_MAX);
+    }
+
+    /// The worker looks.
+    pub(super) fn look(&mut self, now: Now) {
+        self.look_ns = self.look_ns.filter(|at| now.monotonic_ns < *at);
     }
 }
 
@@ -39,6 +56,16 @@ impl Core {
         }
     }
 
+    /// Whether the worker is to be called for a call that has sent something: it does not know when
+    /// it has to look. True once in [`HELD_NS_MAX`].
+    pub(crate) fn awaits_look(&mut self, now: Now) -> bool {
+        let awaits = self.has_open_answer() && self.answering.look_ns.is_none();
+        if awaits {
+            self.answering.look_later(now);
+        }
+        awaits
+    }
+
     /// Whether a call has sent something and has not returned.
     pub(crate) const fn has_open_answer(&self) -> bool {
         self.answering.open.is_some()
@@ -46,7 +73,7 @@ impl Core {
 
     /// Whether nothing is committed, and nothing more written, before that call returns.
     pub(crate) fn holds_answer(&mut self, now: Now) -> bool {
-        let Some(until_ns) = self.answering.deadline() else { return false };
+        let Some(until_ns) = self.answering.until_ns() else { return false };
         if now.monotonic_ns < until_ns {
             return true;
         }

@@ -147,7 +147,10 @@ impl Core {
         self.note_state(now);
         let seq = self.number_of(message);
         match self.delivery.desk() {
-            Some(desk) if !desk.is_full() => desk.hand_over(now, seq, message.bytes()),
+            Some(desk) if !desk.is_full() => {
+                desk.hand_over(now, seq, message.bytes());
+                self.answering.look_later(now);
+            }
             Some(desk) if !desk.waits_when_full() => return Err(self.give_up(now)),
             _ => return Ok(Delivered::Behind),
         }

@@ -9,10 +9,11 @@ use transfix_store::StoreError;
 
 use super::Core;
 use crate::link::callbacks::{Access, Acts};
-use crate::link::outgoing::{GivenBack, IfLost};
+use crate::link::outgoing::{GivenBack, IfLost, Way};
 use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
 use crate::link::told::Unsendable;
+use crate::schedule::Hours;
 
 impl Core {
     pub(crate) fn send(
@@ -28,7 +29,7 @@ impl Core {
         if self.outgoing.is_full(queued_bytes) {
             return Err(SendError::WouldBlock { queued_bytes });
         }
-        if self.outgoing.stores(self.session.state()) {
+        if self.way(now) == Way::Stored {
             return self.store_late(now, msg_type, fill).map(Sent::Stored);
         }
         self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
@@ -105,13 +106,26 @@ impl Core {
 
     /// Whether a message must take its place in the queue: it is kept for the next logon, or others
     /// that wait since before the logon go first.
-    pub(crate) fn must_queue(&self) -> bool {
-        self.outgoing.must_queue(self.session.state())
+    pub(crate) fn must_queue(&mut self, now: Now) -> bool {
+        let way = self.way(now);
+        self.outgoing.must_queue(way)
     }
 
-    /// Whether others that are held back go before a message that is to be stored at once.
-    pub(crate) fn waits_behind(&self) -> bool {
-        self.outgoing.waits_behind(self.session.state())
+    /// Whether a message that is to be stored at once has to wait: others that are held back go
+    /// before it, or its number would be lost at the next logon.
+    pub(crate) fn waits_behind(&mut self, now: Now) -> bool {
+        let way = self.way(now);
+        self.outgoing.waits_behind(way)
+    }
+
+    /// What becomes of a new message.
+    fn way(&mut self, now: Now) -> Way {
+        let (session, hours, journal) = (&self.session, &mut self.options.hours, &self.journal);
+        self.outgoing.way(session.state(), || {
+            let since_ns = journal.numbers().created_ns;
+            let opens = |hours: &mut Hours| hours.restarts_next(now.utc, since_ns);
+            session.restarts_at_logon() || hours.as_mut().is_some_and(opens)
+        })
     }
 
     /// Whether something of the queue has found no room before, and would find it now.
@@ -120,17 +134,27 @@ impl Core {
     }
 
     /// Sends or stores what other threads have handed over until now, as far as the session takes
-    /// it: before a direct send or a Logout(5), which must not overtake it. What they hand over
-    /// meanwhile is for the next time: who sends in a loop must not keep the caller here. It
-    /// commits after as many messages as a turn has, so that no batch grows with the queue.
+    /// it: before a direct send or a Logout(5), which must not overtake it. It commits after as
+    /// many messages as a turn has, so that no batch grows with the queue.
     pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
+        // A store that fails here is reported to whoever commits next.
+        self.take_queued(now, queue, |core| core.commit(now));
+    }
+
+    /// The same with something else after as many messages as a turn has. What other threads hand
+    /// over meanwhile is for the next time: who sends in a loop must not keep the caller here.
+    pub(crate) fn take_queued(
+        &mut self,
+        now: Now,
+        queue: &SendQueue,
+        mut between: impl FnMut(&mut Self) -> Result<(), StoreError>,
+    ) {
         let until = self.outgoing.left_bytes() + self.outgoing.bytes(queue) as u64;
         loop {
             let mut left = self.options.turn_messages_max;
             self.send_some(now, queue, &mut left);
             let is_over = left > 0 || self.outgoing.left_bytes() >= until;
-            // A store that fails here is reported to whoever commits next.
-            if is_over || self.commit(now).is_err() {
+            if is_over || between(self).is_err() {
                 return;
             }
         }
@@ -176,16 +200,12 @@ impl Core {
 
     #[inline(never)]
     fn send_waiting(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
-        let state = self.session.state();
-        if !self.outgoing.begin(now, state, queue) || self.journal.has_failed() {
-            return;
-        }
-        // Numbers would mean nothing after the reset that is asked for.
-        if state == State::LogonSent && self.session.awaits_reset() {
+        let way = self.way(now);
+        if !self.outgoing.begin(now, way, queue) || self.journal.has_failed() {
             return;
         }
         self.expire_queued(now, left);
-        let stores = self.outgoing.stores(state);
+        let stores = way == Way::Stored;
         let mut refused = Vec::new();
         let mut taken = self.points.source().at(now);
         while let Some(message) = self.outgoing.next(queue, self.out.bytes().len(), left) {
