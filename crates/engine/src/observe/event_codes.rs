@@ -251,7 +251,7 @@ events! {
         "Add the certificate's name or fingerprint to `tls.peer`, if it is the counterparty's.";
     ClosedBeingJudged = 2106, Warn,
         "closed: its first Logon(A) is still being judged",
-        "Do nothing: the counterparty sent more before its Logon(A) was answered.";
+        "Do nothing: the counterparty connected again before its first Logon(A) was answered.";
     ClosedForNobody = 2107, Warn,
         "closed: the Logon(A) matches no configured session",
         "Compare `asked` with the CompIDs and the version in the settings.";
@@ -313,13 +313,13 @@ events! {
         "Mend the cause in `error`: the disk, or the rights. The engine tries again, and takes \
         nothing meanwhile.";
     LeftInDoubt = 2204, Error,
-        "in doubt: only the store can tell whether it has them",
+        "messages are in doubt: only the store can tell whether it has them",
         "Wait until the store is open again: then the engine reports whether it has the messages.";
     SentInDoubt = 2205, Error,
-        "sent as the store failed: comes back when it is open again",
+        "a message was sent as the store failed: it comes back when the store is open again",
         "Wait until the store is open again: then the application is told by `on_undone`.";
     NotGivenBack = 2206, Error,
-        "not given back: they wait again",
+        "messages were not given back: they wait again",
         "Wait: the application could not be told, and is told later.";
     QueueDamaged = 2207, Error,
         "a queued message in the store is damaged",
