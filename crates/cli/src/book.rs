@@ -1,5 +1,5 @@
-//! The pages of the project name verbs and options that are there, and the page "Commands" has each
-//! verb.
+//! The pages of the project name verbs and options that are there, calls of a running engine show
+//! who asks, and the page "Commands" has each verb.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,9 +22,16 @@ fn pages() -> Vec<(String, String)> {
     pages.filter(|path| !path.ends_with("CHANGELOG.md")).map(read).collect()
 }
 
-/// The calls of the program in a page with their lines: those in blocks of code, and those in text
-/// between backticks.
-fn calls(page: &str) -> Vec<(usize, Vec<String>)> {
+/// A call of the program in a page.
+struct Call {
+    line: usize,
+    /// In a block of code, and not between backticks in text.
+    in_block: bool,
+    words: Vec<String>,
+}
+
+/// The calls of the program in a page: in blocks of code, and in text between backticks.
+fn calls(page: &str) -> Vec<Call> {
     let (mut in_block, mut found) = (false, Vec::new());
     for (number, line) in (1..).zip(page.lines()) {
         if line.trim_start().starts_with("```") {
@@ -32,9 +39,9 @@ fn calls(page: &str) -> Vec<(usize, Vec<String>)> {
         } else if in_block {
             let line = line.trim_start().trim_start_matches("$ ");
             let line = line.split_once("sudo -u transfix ").map_or(line, |(_, call)| call);
-            found.push((number, line));
+            found.push((number, true, line));
         } else {
-            found.extend(line.split('`').skip(1).step_by(2).map(|span| (number, span)));
+            found.extend(line.split('`').skip(1).step_by(2).map(|span| (number, false, span)));
         }
     }
     // A key of a manifest and an error of the program begin so too.
@@ -42,8 +49,9 @@ fn calls(page: &str) -> Vec<(usize, Vec<String>)> {
         let verb = text.strip_prefix("transfix ").and_then(|rest| rest.split(' ').next());
         verb.is_some_and(|verb| verb != "=" && !verb.ends_with(':'))
     };
-    found.retain(|(_, text)| is_call(text));
-    found.into_iter().map(|(number, text)| (number, words(text))).collect()
+    found.retain(|(_, _, text)| is_call(text));
+    let call = |(line, in_block, text)| Call { line, in_block, words: words(text) };
+    found.into_iter().map(call).collect()
 }
 
 /// The words of a call, up to what a shell or a reader takes for something else.
@@ -84,11 +92,60 @@ fn wrong(words: &[String]) -> Option<String> {
     }
 }
 
+/// Whether an engine refuses the call, because neither the call nor its page shows who asks.
+fn lacks_login(call: &Call, page: &str) -> bool {
+    let has = |option: &str| call.words.iter().any(|word| word == option);
+    let mut verbs = call.words[1..].iter().map(String::as_str);
+    let (asks, words_of_verb) = match (verbs.next(), verbs.next()) {
+        // Health is for everybody, and users and tokens are a file.
+        (Some("admin"), None | Some("ready" | "user" | "token" | "help")) => (false, 3),
+        (Some("admin"), _) => (true, 3),
+        (Some("top"), _) => (true, 2),
+        _ => (false, 2),
+    };
+    // In text a verb alone is its name.
+    let is_name = !call.in_block && call.words.len() == words_of_verb;
+    let shows_who = has("--token-file") || has("--fix") || page.contains("TRANSFIX_ADMIN_TOKEN");
+    asks && !is_name && !shows_who
+}
+
+#[test]
+fn each_call_of_a_running_engine_shows_who_asks() {
+    let mut found = String::new();
+    for (page, text) in pages() {
+        for call in calls(&text).iter().filter(|call| lacks_login(call, &text)) {
+            let (line, words) = (call.line, call.words.join(" "));
+            found +=
+                &format!("{page}:{line}: {words}: add --token-file, or TRANSFIX_ADMIN_TOKEN\n");
+        }
+    }
+    assert!(found.is_empty(), "{found}");
+}
+
+#[test]
+fn a_call_without_a_login_is_found() {
+    for (page, expected) in [
+        ("`transfix admin sessions --problems`", true),
+        ("`transfix admin sessions`", false),
+        ("```\ntransfix admin sessions\n```", true),
+        ("```\ntransfix admin sessions --token-file me.token\n```", false),
+        ("```\ntransfix admin --fix HOST:9891 --user anna sessions\n```", false),
+        ("```\nexport TRANSFIX_ADMIN_TOKEN=$(cat me.token)\ntransfix top\n```", false),
+        ("```\ntransfix top\n```", true),
+        ("`transfix top`", false),
+        ("```\ntransfix admin ready\ntransfix admin user add anna\n```", false),
+        ("```\ntransfix logs store\n```", false),
+    ] {
+        let found = calls(page).iter().any(|call| lacks_login(call, page));
+        assert_eq!(found, expected, "{page}");
+    }
+}
+
 #[test]
 fn each_call_in_the_pages_is_one_that_the_program_knows() {
     let (mut count, mut found) = (0, String::new());
     for (page, text) in pages() {
-        for (line, words) in calls(&text) {
+        for Call { line, words, .. } in calls(&text) {
             count += 1;
             if let Some(error) = wrong(&words) {
                 found += &format!("{page}:{line}: {}: {error}", words.join(" "));
@@ -104,9 +161,9 @@ fn a_call_is_found_and_judged() {
     let page = "Do `transfix store list DIR`, not `transfix stare`:\n```text\n\
         $ transfix top --quick   fast\ntransfix logs --type 'D 8' store > out\n```\n";
     let found = calls(page);
-    let lines: Vec<_> = found.iter().map(|(line, words)| (*line, words.len())).collect();
+    let lines: Vec<_> = found.iter().map(|call| (call.line, call.words.len())).collect();
     assert_eq!(lines, [(1, 4), (1, 2), (3, 3), (4, 5)]);
-    let judged: Vec<_> = found.iter().map(|(_, words)| wrong(words).is_some()).collect();
+    let judged: Vec<_> = found.iter().map(|call| wrong(&call.words).is_some()).collect();
     assert_eq!(judged, [false, true, true, false]);
 }
 

@@ -395,7 +395,7 @@ fn a_refused_counterparty_is_an_event_with_its_comp_ids() {
     frame.raw(b"34=1\x0149=NOBODY\x0152=20261121-09:28:25\x0156=VENUE\x0198=0\x01108=30\x01");
     frame.finish().unwrap();
     client.write_all(&logon).unwrap();
-    let refused = "closed: no Logon(A) of a session of these settings";
+    let refused = "closed: the Logon(A) matches no configured session";
     let line = loop {
         let line = lines.recv_timeout(LONG).unwrap();
         if line.contains(refused) {

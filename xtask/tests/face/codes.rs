@@ -18,10 +18,10 @@ const LIST: &str = "crates/cli/src/codes/reasons.txt";
 const HEAD: &str = "\
 # Codes
 
-Errors and reasons have numbers, for logs, alarms and other languages: `as_u16()`. A number never
-changes and is never given to anything else; later versions add numbers. The words beside them are
-not for programs: they may become better. This page is made from the code (`cargo xtask docs`);
-`transfix codes 109` prints one of them.
+What does the number of an error or a reason mean? The tables below say it, and
+`transfix codes 109` prints one row. Programs get the number by `as_u16()`, for logs, alarms and
+other languages. A number never changes its meaning; later versions add numbers. The text of a
+number may change. The page [What happened?](what-happened.md#all-events) lists the events.
 
 Numbers below 100 are those of the standard: `RejectReason::as_u16` is SessionRejectReason(373),
 `BusinessReject::as_u16` is BusinessRejectReason(380).

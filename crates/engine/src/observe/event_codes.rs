@@ -2,7 +2,7 @@
 //!
 //! Invariant: a code never changes, and is never given to another event; each is written at one
 //! place in the code. The book's list is made from this table, and a test holds it against the
-//! places that write events.
+//! places that write events. A text is a statement, and a remedy begins with a verb.
 
 /// Writes an event. Arguments: its level, its code, and what it says more, as fields of `tracing`.
 /// Of an event that has other words each time they stand at the end, behind a semicolon.
@@ -100,144 +100,149 @@ macro_rules! events {
 events! {
     LoggedOn = 2001, Info,
         "logged on",
-        "Nothing: it trades.";
+        "Do nothing: the session trades.";
     Disconnected = 2002, Info | Warn,
         "disconnected",
-        "`reason` says who ended it and why, with the Text(58) of the counterparty's Logout(5). \
-        The page \"Codes\" has each reason.";
+        "Read `reason`: it says who ended the connection and why, with the Text(58) of the \
+        counterparty's Logout(5). The page \"Codes\" explains each reason.";
     ConnectionFailed = 2003, Warn,
         "connection failed",
-        "Nobody listens at `destination`, or the way there is closed. It is tried again.";
+        "Check `destination` and the firewalls on the way: nobody listens there, or the way is \
+        closed. The session tries again by itself.";
     ConnectionBroke = 2004, Warn,
         "the connection broke",
-        "The network or the counterparty's machine: `error` is what the system says. The \
-        session connects again and asks for what it lacks.";
+        "Read `error`, which is what the system says about the network or the counterparty's \
+        machine. The session connects again and asks for what it lacks.";
     LogonRefused = 2005, Warn,
         "Logon(A) refused",
-        "`why` says what is wrong with it: compare with the counterparty what both have set.";
+        "Read `why`, and compare the settings of both sides with the counterparty.";
     ConnectionRefused = 2006, Warn,
         "refused a connection",
-        "`why` says it: there is one already, the session is logged out by hand, its store has \
-        failed, or its window is closed.";
+        "Read `why`: the session has a connection already, an operator has logged it out, its \
+        store has failed, or its window is closed.";
     AttemptsGivenUp = 2007, Error,
-        "no further attempt to connect",
-        "`reconnect_attempts_max` is reached. Remove the cause, then use the action `log_on`.";
+        "the session makes no further attempt to connect",
+        "Remove the cause, then use the action `log_on`: `reconnect_attempts_max` is reached.";
     Window = 2008, Info,
-        "window",
-        "Nothing: the schedule was read, and this is its next window.";
+        "the next window of the schedule is known",
+        "Do nothing: the schedule was read, and `open` and `close` are its next window.";
     WindowClosed = 2009, Info,
         "logging out: the window has closed",
-        "Nothing: the schedule wants it.";
+        "Do nothing: the schedule asks for the logout.";
     WindowOpened = 2010, Info,
         "numbers start again: a window has opened",
-        "Nothing: the schedule wants it.";
+        "Do nothing: the schedule asks for the reset.";
     NumbersBeginAgain = 2011, Info,
         "the numbers begin again at 1",
-        "If nobody wanted a reset, ask the counterparty why its Logon(A) had \
-        ResetSeqNumFlag(141)=Y.";
+        "Ask the counterparty why its Logon(A) had ResetSeqNumFlag(141)=Y, if nobody wanted a \
+        reset.";
     NumbersTaken = 2012, Info,
-        "numbers of the store taken",
-        "Another process has changed the store meanwhile: its numbers count.";
+        "the session has taken over the numbers of the store",
+        "Find out which other process has changed the store, if nobody meant to: its numbers \
+        count.";
     ReadyAgain = 2013, Info,
         "the session is ready again",
-        "Nothing: its store takes messages again, or its application is back.";
+        "Do nothing: the store takes messages again, or the application is back.";
     Resending = 2014, Info,
-        "resending",
-        "Nothing: the counterparty has asked for messages again.";
+        "the session is resending messages",
+        "Do nothing: the counterparty has asked for messages again.";
     AskedAgain = 2015, Warn,
-        "the same ResendRequest(2) again",
-        "The counterparty asks in a loop: it does not take what comes. Ask its operator; the \
-        session ends by itself after some.";
+        "the counterparty sent the same ResendRequest(2) again",
+        "Ask the operator of the counterparty: it asks in a loop and does not take the answers. \
+        After some repetitions the session ends by itself.";
     NotStored = 2016, Warn,
-        "not in the store, filled as a gap",
-        "The counterparty has asked for messages that the store does not have, from `missing` \
-        on. If they were orders, tell it.";
+        "messages are not in the store; a gap fill replaces them",
+        "Tell the counterparty, if the messages were orders: it asked for messages that the \
+        store does not have, from `missing` on.";
     Skipped = 2017, Warn,
-        "skipped",
-        "`reason` says what was wrong with the bytes; the protocol log has them behind the word \
-        `garbled`.";
+        "bytes were skipped",
+        "Read `reason`, and find the bytes in the protocol log behind the word `garbled`.";
     WouldBeRejected = 2018, Warn,
-        "the counterparty would reject it",
-        "Our own message is not valid: `reject` says why. Mend the program.";
+        "our message is not valid: the counterparty would reject it",
+        "Mend the program that made the message: `reject` says why it is not valid.";
     GivenBack = 2019, Warn,
-        "not sent, and given back",
-        "The application has the message again, by `on_unsent`; `why` says why.";
+        "a message was not sent, and given back",
+        "Handle the message in `on_unsent`, which the application got; `why` says the cause.";
     NotAnswered = 2020, Warn,
         "the answer of the application could not be sent",
-        "`why` is the cause. For a mistake of the program the counterparty got a \
-        BusinessMessageReject(j): mend the program.";
+        "Read `why`. Mend the program, if the mistake is its own: then the counterparty got a \
+        BusinessMessageReject(j).";
     SlowConsumer = 2021, Warn,
         "the counterparty takes its messages slowly",
-        "It reads too slowly, or the network is full. Beyond the limits of the settings it is \
-        disconnected.";
+        "Ask the counterparty why it reads too slowly, or look for a full network. Beyond the \
+        limits of the settings the session is disconnected.";
     CaughtUp = 2022, Info,
         "the counterparty has caught up",
-        "Nothing: it reads again.";
+        "Do nothing: the counterparty reads again.";
     MessageRejected = 2023, Warn,
-        "which message of the counterparty was rejected, and why",
-        "Our Reject(3) has told the counterparty. Tell its operator, if it happens often.";
+        "a message of the counterparty was rejected; the line says which and why",
+        "Tell the operator of the counterparty, if it happens often. Our Reject(3) has told the \
+        counterparty's engine.";
     RejectedByCounterparty = 2024, Warn,
-        "which message of ours the counterparty has rejected, and why",
-        "Its Reject(3) or BusinessMessageReject(j) says why. Mend what sends such messages.";
+        "the counterparty rejected a message of ours; the line says which and why",
+        "Mend the program that sends such messages: the Reject(3) or BusinessMessageReject(j) \
+        says why.";
     Undone = 2025, Warn,
-        "what comes again and what never left, in words",
-        "A failure of the store or a panic has undone it: see \"A message is missing: what \
-        now?\".";
+        "a failure undid a turn; its messages come again",
+        "Follow the page \"A message is missing: what now?\". The cause is a failure of the \
+        store or a panic.";
     SpeaksTls = 2026, Error,
         "the counterparty speaks TLS, and the settings of the session have no tls",
-        "Set `tls`, or have the counterparty connect without.";
+        "Set `tls`, or have the counterparty connect without TLS.";
     LogonFieldsLeftOut = 2027, Error,
         "fields of the Logon(A) are left out",
-        "`error` says which cannot be written: mend `logon.fields`.";
+        "Mend `logon.fields`: `error` says which fields cannot be written.";
     DictionaryOfAnotherVersion = 2028, Warn,
         "the dictionary is of another version",
-        "Check `dictionary`: messages are judged by it all the same.";
+        "Check `dictionary`: it is of another version than the session, and judges its messages \
+        all the same.";
     NoValidation = 2029, Error,
-        "no validation",
-        "The dictionary could not be made: `error` says why, and messages are not validated.";
+        "messages are not validated: there is no dictionary",
+        "Mend the dictionary: `error` says why it could not be made.";
     NotRouted = 2030, Warn,
         "a message could not be passed on",
-        "DeliverToCompID(128) names a session that does not take it: `why` says why.";
+        "Read `why`: DeliverToCompID(128) names a session that does not take the message.";
     LogonUnanswered = 2031, Error,
         "the application has not judged a Logon(A) in time",
-        "`judge_logon` takes longer than `logon_timeout_ms`: make it faster.";
+        "Make `judge_logon` faster: it takes longer than `logon_timeout_ms`.";
     JudgingPanicked = 2032, Error,
-        "judging a Logon(A) panicked: it is refused",
-        "Mend `judge_logon`: the place of the panic stands on standard error.";
+        "judging a Logon(A) panicked; the Logon(A) is refused",
+        "Mend `judge_logon`: standard error has the place of the panic.";
     LinesLeftOut = 2033, Warn,
         "lines were left out",
-        "Nothing: so many lines of one cause were not told.";
+        "Do nothing: the event stands for `left_out` lines of one cause that were left out.";
     QueueStays = 2034, Warn,
         "messages wait in the store, and are not sent without offline = \"queue\"",
         "Set `offline = \"queue\"` again to send them, or clear them by `transfix store queue`.";
     NotDelivered = 2035, Warn,
-        "messages above a gap are not delivered, in words",
-        "The counterparty has given them up by a SequenceReset(4) or a reset of the numbers: \
-        ask it whether they count.";
+        "messages above a gap are not delivered; the line says which",
+        "Ask the counterparty whether the messages count: it gave them up by a SequenceReset(4) \
+        or a reset of the numbers.";
     FaultyReject = 2036, Warn,
-        "what is wrong with a Reject(3) of the counterparty, in words",
-        "Nothing was answered, and its number counts. Tell the counterparty.";
+        "a Reject(3) of the counterparty is faulty; the line says why",
+        "Tell the counterparty. Our session sent no answer, and the number of the Reject(3) \
+        counts.";
     UnaskedReset = 2037, Warn,
         "the answer to our Logon(A) resets the numbers, which was not asked for",
-        "What was sent before is not resent. Ask the counterparty why its answer has \
-        ResetSeqNumFlag(141)=Y.";
+        "Ask the counterparty why its answer has ResetSeqNumFlag(141)=Y. Messages sent before \
+        are not resent.";
     FaultyLogout = 2038, Warn,
-        "what is wrong with a Logout(5) of the counterparty, in words",
-        "The session has ended all the same. Tell the counterparty, or check `dictionary`.";
+        "a Logout(5) of the counterparty is faulty; the line says why",
+        "Tell the counterparty, or check `dictionary`. The session has ended all the same.";
     NotTaken = 2039, Warn,
         "a message of the counterparty is not taken",
-        "Our BusinessMessageReject(j) has told the counterparty: `seq` is the number of its \
-        message, `reason` and `text` say why. Up to FIX 4.1 it was a Reject(3).";
+        "Read `reason` and `text`; `seq` is the number of the message. Our \
+        BusinessMessageReject(j), or up to FIX 4.1 our Reject(3), has told the counterparty.";
     LogonWaits = 2101, Warn,
         "a Logon(A) waits, as many have failed",
-        "Somebody tries passwords, or a counterparty has an old one: `asked` says for which \
-        session.";
+        "Look at `asked`, the session: somebody guesses passwords, or a counterparty has an old \
+        one.";
     ProxyHeaderMissing = 2102, Warn,
         "closed: a proxy of proxy_protocol_from has to say for whom it connects",
-        "Switch the PROXY protocol on at the proxy.";
+        "Switch on the PROXY protocol at the proxy.";
     ClosedLogonRefused = 2103, Warn,
         "closed: its Logon(A) was refused",
-        "`reason` says why: the password, the certificate, or the application.";
+        "Read `reason`: the cause is the password, the certificate, or the application.";
     ClosedForAddress = 2104, Warn,
         "closed: its address is not one of those of this session (allow_from)",
         "Add the address to `allow_from`, if it is the counterparty's.";
@@ -246,161 +251,167 @@ events! {
         "Add the certificate's name or fingerprint to `tls.peer`, if it is the counterparty's.";
     ClosedBeingJudged = 2106, Warn,
         "closed: its first Logon(A) is still being judged",
-        "Nothing: the counterparty was in a hurry.";
+        "Do nothing: the counterparty connected again before its first Logon(A) was answered.";
     ClosedForNobody = 2107, Warn,
-        "closed: no Logon(A) of a session of these settings",
+        "closed: the Logon(A) matches no configured session",
         "Compare `asked` with the CompIDs and the version in the settings.";
     ClosedForTls = 2108, Warn,
-        "closed: no TLS connection came about",
-        "`reason` says which side refused what.";
+        "closed: the TLS handshake failed",
+        "Read `reason`: it says which side refused what.";
     ClosedForStranger = 2109, Warn,
         "closed: no session here has its address in allow_from",
-        "Nothing, if it is a stranger.";
+        "Do nothing, if it is a stranger. Otherwise add its address to `allow_from`.";
     ClosedForPlainPort = 2110, Warn,
-        "closed: the counterparty speaks TLS, this port none",
+        "closed: the counterparty speaks TLS, and this port does not",
         "Set `tls`, or tell the counterparty the right port.";
     ClosedForGarbage = 2111, Warn,
         "closed: the first bytes are no message",
-        "Nothing, if it is a stranger: not FIX.";
+        "Do nothing, if it is a stranger: the bytes are not FIX.";
     ClosedForOther = 2112, Warn,
-        "closed: there is one already, which has not been looked at yet",
-        "The counterparty connects twice.";
+        "closed: the session has another new connection already",
+        "Ask the counterparty why it connects twice.";
     ClosedForRoom = 2113, Warn,
         "closed: too many connections without a Logon(A), and this one is old",
-        "A flood, or counterparties that connect and say nothing: look for the address.";
+        "Look for the address: it is a flood, or counterparties connect and send no Logon(A).";
     ClosedForThread = 2114, Error,
         "closed: no thread to judge a Logon(A)",
-        "The system gives no thread: look at its limits.";
+        "Raise the limits of the system: it gives no thread.";
     NotAccepted = 2115, Error,
         "a connection could not be accepted",
-        "Mostly too many open files: raise the limit.";
+        "Raise the limit of open files, which is the usual cause (`LimitNOFILE`); `error` has \
+        the cause.";
     JudgingTooLong = 2116, Warn,
         "judging a Logon(A) took longer than its connection may wait",
-        "`judge_logon` is slow: make it faster.";
+        "Make `judge_logon` faster.";
     StrangerLinesLeftOut = 2117, Warn,
         "lines about strangers were left out",
-        "Nothing: so many lines of one cause were not told.";
+        "Do nothing: the event stands for `left_out` lines of one cause that were left out.";
     NotWatched = 2118, Error,
-        "nobody can come in at a new address",
-        "`error` says why its listener cannot be watched: try the reload again.";
+        "a new address takes no connections",
+        "Reload again: `error` says why the listener cannot be watched.";
     NoFurtherSession = 2119, Warn,
-        "no further session is made",
-        "`created_sessions_max` is reached: raise it, or set `created_sessions_idle_s`.";
+        "no further session is made from a template",
+        "Raise `created_sessions_max`, or set `created_sessions_idle_s`.";
     MadeFromTemplate = 2120, Info,
-        "made from a template",
-        "Nothing: a counterparty that the application admits has come.";
+        "a session was made from a template",
+        "Do nothing: a counterparty that the program admits has logged on.";
     GoneWithoutConnection = 2121, Info,
-        "gone: without a connection for long",
-        "Nothing: its store and numbers stay.";
+        "a session from a template is gone: it had no connection for long",
+        "Do nothing: its store and numbers stay.";
     FewFilesForLogons = 2122, Warn,
         "too few open files: fewer connections may wait for their Logon(A) than are set",
         "Raise the limit of open files (`LimitNOFILE`).";
     StoreFailed = 2201, Error,
         "store failed",
-        "`error` says why. The session is disconnected; its store is tried again by itself.";
+        "Mend the cause in `error`. The session is disconnected, and the engine opens the store \
+        again by itself.";
     StoreNotOpened = 2202, Error,
         "the store does not open again",
-        "Mend the cause in `error`: the disk, or the rights. It is tried again.";
+        "Mend the cause in `error`: the disk, or the rights. The engine tries again.";
     StoreNotRead = 2203, Error,
         "the store cannot be read again",
-        "Mend the cause in `error`: the disk, or the rights. It is tried again, and nothing is \
-        taken meanwhile.";
+        "Mend the cause in `error`: the disk, or the rights. The engine tries again, and takes \
+        nothing meanwhile.";
     LeftInDoubt = 2204, Error,
-        "in doubt: only the store can tell whether it has them",
-        "Nothing now: it is told when the store is open again.";
+        "messages are in doubt: only the store can tell whether it has them",
+        "Wait until the store is open again: then the engine reports whether it has the messages.";
     SentInDoubt = 2205, Error,
-        "sent as the store failed: comes back when it is open again",
-        "Nothing now: the application is told by `on_undone`.";
+        "a message was sent as the store failed: it comes back when the store is open again",
+        "Wait until the store is open again: then the application is told by `on_undone`.";
     NotGivenBack = 2206, Error,
-        "not given back: they wait again",
-        "The application could not be told: it will be.";
+        "messages were not given back: they wait again",
+        "Wait: the application could not be told, and is told later.";
     QueueDamaged = 2207, Error,
-        "what waits in the store is no message",
-        "The queue in the store is damaged: `transfix store verify`.";
+        "a queued message in the store is damaged",
+        "Run `transfix store verify`: the queue in the store is damaged.";
     BatchCut = 2208, Warn,
         "an unfinished batch was cut",
-        "Nothing: a crash has left it, and nothing of it was sent.";
+        "Do nothing: a crash left the batch, and nothing of it was sent.";
     SegmentNotPrepared = 2209, Warn,
         "the next segment of a store cannot be made beforehand",
-        "The disk is nearly full or slow: the session makes it itself, and stalls.";
+        "Look at the disk: it is nearly full or slow. The session makes the segment itself, and \
+        stalls meanwhile.";
     SegmentsStay = 2210, Error,
         "old segments stay where they are",
-        "`error` says why they cannot be moved or deleted.";
+        "Mend the cause in `error`: the segments cannot be moved or deleted.";
     StoreOnNetwork = 2211, Warn,
         "the store may lie on a network file system",
-        "A network file system may lose what it has confirmed: use a local disk.";
+        "Use a local disk: a network file system may lose what it has confirmed.";
     FewMappings = 2212, Warn,
         "more than half of the memory mappings are used, and stores take more as they grow; \
         raise the limit (sysctl vm.max_map_count)",
-        "Do as it says.";
+        "Raise the limit to 262144, and write it into a file in /etc/sysctl.d to keep it.";
     ReopeningPanicked = 2213, Error,
-        "panicked while it was brought back",
-        "Mend the callback; the session is tried again.";
+        "a callback panicked while its session was brought back",
+        "Mend the callback; the engine tries the session again.";
     LockDamaged = 2214, Error,
         "the lock file of a store was damaged",
-        "It is written anew. Something else than an engine has changed it: compare the numbers \
-        with the counterparty's, since segments at the end may be missing too.";
+        "Find out what changed the lock file, which the engine has written anew. Compare the \
+        numbers with the counterparty's, since segments at the end may be missing too.";
     StoreOlder = 2215, Error,
         "an older copy of a store is in its place",
-        "It ends at `next_in` and `next_out`; it was closed with `had_next_in` and \
-        `had_next_out`. Stop the engine and put the newer copy back; if it is lost, compare the \
-        numbers with the counterparty's before you trade.";
+        "Stop the engine and put the newer copy back: the store ends at `next_in` and \
+        `next_out`, and was closed with `had_next_in` and `had_next_out`. If the newer copy is \
+        lost, compare the numbers with the counterparty's before you trade.";
     NumbersNotKept = 2216, Warn,
         "the numbers of a store cannot be kept beside it",
-        "`error` says why. An older copy of the store would not be noticed at the next start.";
+        "Mend the cause in `error`. Until then the next start does not notice an older copy of \
+        the store.";
     CallbackHangs = 2301, Warn,
         "a callback has not returned",
-        "The named callback waits for something: look where it stands (a debugger, `perf`).";
+        "Look where the named callback waits, by a debugger or `perf`.";
     CallbackReturned = 2302, Warn,
         "a slow callback has returned",
-        "It took `ms`: its session waited meanwhile, and others of the same thread.";
+        "Make the callback faster. It took `ms`; its session and others of the same thread \
+        waited.";
     Panicked = 2303, Error,
         "panicked: the connection ends; the last message counts, and is not repeated",
         "Mend the callback: see \"A panic of the application\".";
     ApplicationFull = 2304, Warn,
-        "as much waits for the application as may",
-        "The application is too slow for what comes: the settings say what follows.";
+        "the queue before the application is full",
+        "Make the application faster: it is too slow for its messages, and the settings say what \
+        follows.";
     ApplicationHasRoom = 2305, Info,
-        "there is room before the application",
-        "Nothing: it has caught up.";
+        "the queue before the application has room again",
+        "Do nothing: the application has caught up.";
     ApplicationsLeft = 2306, Warn,
-        "applications have not returned: their threads are left to them",
-        "At the end of the program a callback did not return.";
+        "application threads did not stop; the engine ends without them",
+        "Find the callbacks that did not return, `left` of them.";
     ThreadFailed = 2401, Error,
-        "a thread of the engine has failed, and goes on",
+        "a thread of the engine has failed, and continues",
         "Report it with `error`.";
     ThreadFailedForGood = 2402, Error,
         "a thread of the engine has failed: the process ends",
-        "`thread_lost = \"abort\"` wants it. Report it with `error`.";
+        "Report it with `error`. The process ends because of `thread_lost = \"abort\"`.";
     ThreadPanicked = 2403, Error,
-        "a thread of the engine has panicked, and goes on",
-        "A defect of the engine, or of a store of your own: report it with the text on standard \
-        error.";
+        "a thread of the engine has panicked, and continues",
+        "Report it with the text on standard error: it is a defect of the engine, or of a store \
+        of your own.";
     ThreadPanickedForGood = 2404, Error,
         "a thread of the engine has panicked: the process ends",
-        "A defect of the engine, or of a store of your own: report it with the text on standard \
-        error. `thread_lost = \"abort\"` wants the end.";
+        "Report it with the text on standard error: it is a defect of the engine, or of a store \
+        of your own. The process ends because of `thread_lost = \"abort\"`.";
     HelperCpusRefused = 2405, Error,
         "a thread that helps the stores cannot choose its CPUs",
         "Check `helper_cpus`.";
     ThreadNotPinned = 2406, Error,
-        "thread cannot be pinned",
-        "Check `cpu`, `cpus`: the process may not use that CPU.";
+        "a thread cannot be pinned",
+        "Check `cpu` and `cpus`: the process may not use that CPU.";
     GivenToOtherWorker = 2407, Info,
-        "given to a worker that has less to do",
-        "Nothing.";
+        "a session was given to a worker that has less to do",
+        "Do nothing.";
     ThreadLinesLeftOut = 2408, Warn,
         "lines about lost threads were left out",
-        "Nothing: so many lines of one cause were not told.";
+        "Do nothing: the event stands for `left_out` lines of one cause that were left out.";
     LogLinesLost = 2501, Error,
         "lines of the log are lost",
-        "The disk takes nothing: `error` says why. Trading goes on.";
+        "Mend the cause in `error`: the disk takes nothing. Trading continues.";
     LogNotCompressed = 2502, Error,
-        "log is not compressed",
-        "The file stays as it is: `error` says why.";
+        "a log is not compressed",
+        "Mend the cause in `error`. The file stays as it is.";
     LogNotRolled = 2503, Error,
-        "log is not rolled",
-        "The file grows on: `error` says why.";
+        "a log is not rolled",
+        "Mend the cause in `error`. The file grows further.";
     LogThreadNotPinned = 2504, Error,
         "the log's thread cannot be pinned",
         "Check `log_cpu`.";
@@ -409,83 +420,85 @@ events! {
         "Report it with the text on standard error.";
     LogLinesLeftOut = 2506, Warn,
         "lines about the log were left out",
-        "Nothing: so many lines of one cause were not told.";
+        "Do nothing: the event stands for `left_out` lines of one cause that were left out.";
     LogNotOpened = 2507, Error,
         "the log cannot be opened yet",
-        "`error` says why. The session runs, its lines wait in memory, and the files are opened \
-        as soon as they can be.";
+        "Mend the cause in `error`. The session runs, its lines wait in memory, and the engine \
+        opens the files as soon as it can.";
     LogEndsWithLoss = 2508, Error,
         "lines of a log were lost at its end",
-        "`error` says why: the session had ended before its files could be opened.";
+        "Mend the cause in `error`: the session ended before its files could be opened.";
     CertificateExpired = 2601, Error,
         "our certificate has expired",
-        "Counterparties refuse it: have a new one signed, and put it in the place of the old.";
+        "Have a new certificate signed, and put it in the place of the old one: counterparties \
+        refuse the old one.";
     CertificateExpires = 2602, Warn,
-        "our certificate expires within so many days",
-        "Have a new one signed; a running engine takes it over by itself.";
+        "our certificate expires soon",
+        "Have a new certificate signed within `days` days; a running engine takes it over by \
+        itself.";
     CertificatesRenewed = 2603, Info,
         "certificates were read again: a file has changed",
-        "Nothing.";
+        "Do nothing.";
     CertificatesUnusable = 2604, Error,
-        "changed certificates are of no use: the old stay",
-        "`error` says what is wrong with the new files.";
+        "changed certificates are unusable: the old ones stay",
+        "Mend the new files: `error` says what is wrong with them.";
     CertificatesUnwatched = 2605, Error,
-        "nobody watches over the certificates",
-        "The system gives no thread: look at its limits.";
+        "changes of certificate files are not noticed",
+        "Raise the limits of the system: it gives no thread.";
     SessionAdded = 2701, Info,
-        "added",
-        "Nothing.";
+        "a session was added",
+        "Do nothing.";
     SessionRemoved = 2702, Info,
-        "removed",
-        "Nothing.";
+        "a session was removed",
+        "Do nothing.";
     SessionNotBegun = 2703, Error,
-        "not begun with its new settings",
-        "`error` says why; what counts now is told by the reload.";
+        "a session did not begin with its new settings",
+        "Mend the cause in `error`; the answer of the reload says which settings count now.";
     Operated = 2704, Info,
-        "operated",
-        "Nothing: an operator has done `what`. `audit_hash` proves the audit's end.";
+        "operated: an operator's action was done",
+        "Do nothing: `what` is the action, and `audit_hash` proves the end of the audit file.";
     NotOperated = 2705, Warn,
-        "not operated",
-        "`why` says why the action was refused.";
+        "not operated: the action was refused",
+        "Read `why`.";
     AuditTakesNothing = 2706, Error,
         "not operated: the audit file takes nothing",
-        "Make room: no action is done meanwhile.";
+        "Make room on the disk: no action is done meanwhile.";
     AuditEndMissing = 2707, Error,
         "the audit file has no end of an action",
-        "The action was done, and its end could not be written: make room.";
+        "Make room on the disk: the action was done, and its end could not be written.";
     AuditLineTorn = 2708, Warn,
         "the last line of the audit file was not whole; it is in FILE.torn",
-        "Nothing: a crash has left it, and the chain says so.";
+        "Do nothing: a crash left the line, and the chain says so.";
     SessionNotBack = 2709, Error,
-        "not begun again",
-        "A session could not begin with its new settings, nor with its old ones: `error` says why. \
-        Mend the cause, and reload.";
+        "a session did not begin again",
+        "Mend the cause in `error`, and reload. The session could begin neither with its new \
+        settings nor with its old ones.";
     NotInAudit = 2710, Error,
-        "not in the audit: its file takes nothing",
-        "Make room: nobody logs in meanwhile.";
+        "a login is not in the audit: its file takes nothing",
+        "Make room on the disk: nobody logs in meanwhile.";
     Latency = 2801, Info,
         "latency",
-        "Nothing: `latency_at_stop` wants it.";
+        "Do nothing: `latency_at_stop` asks for the figures.";
     LatencyUnusual = 2802, Warn,
         "a latency is unusual",
-        "The p99 of `stage`, `p99_ns`, is more than `latency_unusual_percent` of the usual one, \
-        `usual_ns`, and above all of the last thirty windows. `callback` is your application, \
-        `committed` the disk, `written` and `test_request` the network and the counterparty; \
-        all stages at once are the machine: look for what else runs on its CPUs.";
+        "Look at `stage`: its p99, `p99_ns`, is more than `latency_unusual_percent` of the usual \
+        one, `usual_ns`, and above all of the last thirty windows. `callback` is your \
+        application, `committed` the disk, `written` and `test_request` the network and the \
+        counterparty. If all stages are slow at once, look for what else runs on the CPUs.";
     LatencyUsual = 2803, Info,
         "a latency is usual again",
-        "Nothing: it is as before.";
+        "Do nothing: the latency is as before.";
     LatencyUsualNow = 2804, Warn,
         "an unusual latency is the usual one now",
-        "It has lasted for thirty windows and is no longer told. If nothing was changed, find \
-        out why: the book's page \"Latency\" says what each stage holds.";
+        "Find out the cause, if nothing was changed: the book's page \"Latency\" says what each \
+        stage holds. The latency has lasted for thirty windows and is no longer reported.";
     LatencyNotJudged = 2805, Info,
         "too few messages to call a latency unusual any longer",
-        "Nothing: the session or the stage rests, and is judged again when it has enough \
+        "Do nothing: the session or the stage rests, and is judged again when it has enough \
         messages.";
     LatencyChanges = 2806, Warn,
         "a latency is unusual again and again",
-        "It has left its usual range `times` times in `windows` windows since it was last told: \
-        look for what happens in turns, such as a job that runs each few minutes. `is_unusual` \
-        says how it is now.";
+        "Look for what happens in turns, such as a job that runs every few minutes. The latency \
+        has left its usual range `times` times in `windows` windows since the last report; \
+        `is_unusual` says how it is now.";
 }

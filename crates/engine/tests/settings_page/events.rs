@@ -147,6 +147,33 @@ fn codes_are_in_order_and_each_has_a_text_and_a_remedy_of_its_own() {
     assert_eq!(EventCode::from_u16(2000), None);
 }
 
+/// An operator reads the text as what has happened: a question is no answer to that.
+#[test]
+fn a_text_is_a_statement() {
+    let questions = ["how", "what", "when", "where", "whether", "which", "who", "whose", "why"];
+    for code in EventCode::ALL {
+        let text = code.text();
+        let first = text.split(' ').next().unwrap();
+        assert!(!questions.contains(&first), "{code:?}: \"{text}\" says no event");
+        assert!(!text.ends_with("in words"), "{code:?}: \"{text}\" describes, and says no event");
+    }
+}
+
+/// The first words of remedies: all of them verbs.
+const VERBS: [&str; 24] = [
+    "Add", "Ask", "Check", "Compare", "Do", "Find", "Follow", "Handle", "Have", "Look", "Make",
+    "Mend", "Raise", "Read", "Reload", "Remove", "Report", "Run", "Set", "Stop", "Switch", "Tell",
+    "Use", "Wait",
+];
+
+#[test]
+fn a_remedy_says_what_to_do() {
+    for code in EventCode::ALL {
+        let first = code.remedy().split([' ', ':']).next().unwrap();
+        assert!(VERBS.contains(&first), "{code:?}: \"{}\" begins with no verb", code.remedy());
+    }
+}
+
 /// Names in a remedy that are neither keys of the settings nor fields of the event.
 const OTHER_NAMES: [&str; 14] = [
     "LimitNOFILE",

@@ -1143,10 +1143,10 @@ fn an_application_that_has_as_much_before_it_as_may_be_is_told_of() {
         (2..9).map(|seq| socket.frame("CLIENT", "B", seq, "148=news\x0133=1\x0158=text\x01"));
     let news = frames.collect::<Vec<_>>().concat();
     socket.write(&news);
-    let line = wait_for_event("as much waits for the application as may");
+    let line = wait_for_event("the queue before the application is full");
     assert!(line.contains("session=FIX.4.4:VENUE->CLIENT messages="), "{line}");
     (2..9).for_each(|_| go.send(()).unwrap());
-    let line = wait_for_event("there is room before the application");
+    let line = wait_for_event("the queue before the application has room again");
     assert!(line.contains("session=FIX.4.4:VENUE->CLIENT messages="), "{line}");
     socket.log_out_at("CLIENT", 9);
 }

@@ -149,7 +149,7 @@ fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
         fs::copy(&next.certificate, &firms.venue.certificate).unwrap();
         clock.turn(1);
         // Its key is not there yet.
-        ends_told_until("changed certificates are of no use");
+        ends_told_until("changed certificates are unusable");
         let status = only(&venue);
         assert!(status.refused.unwrap().ends_with("they do not belong together"));
         assert!(status.days_left < 0, "the old one stays");

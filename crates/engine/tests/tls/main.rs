@@ -356,7 +356,7 @@ fn a_failed_handshake_uses_no_number() {
     tls(&mut settings).server_name = "other.example".to_owned();
     let client = Side::start(settings);
     for _ in 0..3 {
-        told("closed: no TLS connection came about");
+        told("closed: the TLS handshake failed");
     }
     let outcome = client.engine.stop(0).remove(0);
     assert_eq!((outcome.next_num_in, outcome.next_num_out), (1, 1));
@@ -381,7 +381,7 @@ fn who_speaks_no_tls_and_who_does_are_told_apart() {
     let venue = Side::start(plain);
     let client = Side::start(firms.initiator(venue.address()));
     all_told([
-        "closed: the counterparty speaks TLS, this port none",
+        "closed: the counterparty speaks TLS, and this port does not",
         "closed the connection during the TLS handshake: it may expect plain text",
     ]);
     drop(client);

@@ -28,11 +28,13 @@ const fn told(reset: Reset) -> (&'static str, (i32, i32)) {
 const fn meant(event: ResetEvent) -> &'static str {
     match event {
         ResetEvent::LogonAsks => "our first Logon(A) of a connection has ResetSeqNumFlag(141)=Y",
-        ResetEvent::AnswerAsks => "our answer to a Logon(A) has it, without being asked",
-        ResetEvent::Begins => "our Logon(A) in mid-session has it: by the settings or an operator",
+        ResetEvent::AnswerAsks => "our answer to a Logon(A) has the flag, and the Logon(A) did not",
+        ResetEvent::Begins => {
+            "our Logon(A) in mid-session has the flag, by the settings or an operator"
+        }
         ResetEvent::LogonAccepted => "a Logon(A) of the counterparty was accepted",
         ResetEvent::NumbersSet => "the numbers were set or reset otherwise",
-        ResetEvent::LinkClosed => "the link is closed, by whomever",
+        ResetEvent::LinkClosed => "the connection has ended",
     }
 }
 
@@ -42,11 +44,10 @@ fn page() -> String {
          How are both numbers set back to 1, and what if the connection breaks meanwhile? The key\n\
          `reset_on` of the [settings](settings.md), a [schedule](schedules.md), `reset_at` or an\n\
          [operator](administration.md#actions) resets them, and so does the counterparty by a\n\
-         Logon(A) with ResetSeqNumFlag(141)=Y. A reset that was cut is asked for again until\n\
-         both sides agree.\n\n\
+         Logon(A) with ResetSeqNumFlag(141)=Y. After a lost connection the session repeats the\n\
+         request until both sides agree.\n\n\
          A counterparty's reset counts with its Logon(A). A reset of ours takes time, and is in\n\
-         one of five states. `cargo xtask docs` makes the tables from\n\
-         `crates/session/src/reset.rs`.\n\n\
+         one of five states:\n\n\
          ![The states and what leads from one to the other](resets.svg)\n\n\
          | state | meaning |\n|---|---|\n",
     );
