@@ -341,7 +341,7 @@ events! {
         "It is written anew. Something else than an engine has changed it: compare the numbers \
         with the counterparty's, since segments at the end may be missing too.";
     StoreOlder = 2215, Error,
-        "an older copy of a store is in its place",
+        "an older copy of a store is in its place, or the store was missing and is new",
         "It ends at `next_in` and `next_out`; it was closed with `had_next_in` and \
         `had_next_out`. Stop the engine and put the newer copy back; if it is lost, compare the \
         numbers with the counterparty's before you trade.";
