@@ -25,10 +25,10 @@ Examples:
   transfix convert --to json --tags capture.bin      with tags instead of names
   transfix convert --to fix orders.json              the bytes of the messages
   transfix convert --to fix --delimiter pipe - <a.json   readable, one message a line
-  transfix convert --to parquet log >log.parquet     all logs and stores in a directory, as a table;
-                                                     needs a program built with `--features parquet`,
-                                                     such as that of the packages
+  transfix convert --to parquet log >log.parquet     all logs and stores in a directory, as a table
   transfix convert --to json a.fix | transfix convert --to fix - | cmp - a.fix
+
+`--to parquet` needs a program built with `--features parquet`; the packages have it.
 
 BodyLength(9) and CheckSum(10) stand in the JSON only if they are wrong; where they are left out
 they are computed. What a log says around its messages is not converted. A message with a value
