@@ -1,12 +1,43 @@
 //! The administration, over HTTP and FIX, of an engine that `serve` or `connect` runs.
 
+use std::net::TcpListener;
 use std::path::Path;
 
 use transfix::{Engine, Settings};
+use transfix_admin::users::Users;
 use transfix_admin::{AdminServer, Extras};
 
 use crate::events;
 use crate::show::say;
+
+/// What would keep the administration from its start, as far as that shows without starting it.
+pub(crate) fn errors(settings: &Settings) -> Vec<String> {
+    let mut errors = settings.admin_errors();
+    let Some(admin) = &settings.admin else { return errors };
+    // The engine says better what a missing file needs.
+    if !errors.iter().any(|error| error.starts_with("[admin]: users_file")) {
+        let unread = Users::load(&admin.users_file).err();
+        errors.extend(unread.map(|error| format!("[admin] users_file: {error}")));
+    }
+    errors
+}
+
+/// Checks, before the engine listens for counterparties, that [`start`] can succeed after it: a
+/// counterparty must not log on to a program that ends at once.
+pub(crate) fn check(path: &Path, settings: &Settings) -> Result<(), String> {
+    let Some(admin) = &settings.admin else { return Ok(()) };
+    let mut errors = errors(settings);
+    if errors.is_empty() {
+        let fix = admin.fix.as_ref().map(|fix| ("[admin.fix] address", &fix.address));
+        for (key, address) in [("[admin] address", &admin.address)].into_iter().chain(fix) {
+            let error = TcpListener::bind(&**address).err();
+            errors.extend(error.map(|error| format!("{key}: {address}: {error}")));
+        }
+    }
+    let errors: Vec<_> =
+        errors.iter().map(|error| format!("{}: {error}", path.display())).collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
+}
 
 /// Starts it, if the settings want it, and says where it is. It ends when what is returned is
 /// dropped.

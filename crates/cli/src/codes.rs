@@ -15,7 +15,8 @@ use crate::input::answered;
 const EXAMPLES: &str = "\
 Examples:
   transfix codes                 all numbers, a line each
-  transfix codes 2201            an event: `event_code=2201` of a log line
+  transfix codes 2201            an event
+  transfix codes event_code=2201 the same, as a log line has it
   transfix codes StoreFailed     the same by its name
   transfix codes 109             the reason of a disconnect
 
@@ -120,14 +121,17 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 fn answer(code: Option<&str>) -> Result<String, String> {
     let all = Known::all();
     let Some(code) = code else { return Ok(all.iter().map(Known::line).collect()) };
+    let code = code.strip_prefix("event_code=").unwrap_or(code);
     if let Ok(number) = code.parse::<u64>() {
-        let near = all.iter().min_by_key(|known| u64::from(known.number()).abs_diff(number));
+        // Numbers of one kind share their thousand.
+        let alike = all.iter().filter(|known| u64::from(known.number()) / 1000 == number / 1000);
+        let near = alike.min_by_key(|known| u64::from(known.number()).abs_diff(number));
         return match near {
             Some(known) if u64::from(known.number()) == number => Ok(known.explained()),
             Some(known) => {
                 Err(format!("no code is {number}; the nearest is {}", known.line().trim()))
             }
-            None => Err(format!("no code is {number}")),
+            None => Err(format!("no code is {number}; `transfix codes` lists all")),
         };
     }
     let named = all.iter().filter(|known| known.name().eq_ignore_ascii_case(code));
@@ -157,6 +161,8 @@ mod tests {
             let text = answer(Some(&known.number().to_string())).unwrap();
             assert!(text.contains(known.name()) && text.contains(known.meaning()), "{text}");
             assert!(answer(Some(known.name())).unwrap().contains(&text), "{}", known.name());
+            let logged = format!("event_code={}", known.number());
+            assert_eq!(answer(Some(&logged)).unwrap(), text);
         }
         for code in EventCode::ALL {
             let text = answer(Some(&code.as_u16().to_string())).unwrap();
@@ -172,6 +178,8 @@ mod tests {
         for (code, expected) in [
             ("2299", "no code is 2299; the nearest is 2301  CallbackHangs"),
             ("0", "no code is 0; the nearest is 101  LoggedOut"),
+            ("99999", "no code is 99999; `transfix codes` lists all"),
+            ("event_code=2299", "no code is 2299; the nearest is 2301  CallbackHangs"),
             ("99999999999999999999", "no code has the name"),
             ("StoreFaild", "did you mean StoreFailed?"),
             ("nonsense-word", "`transfix codes` lists all"),

@@ -252,6 +252,7 @@ fn connect(
     // can be seen to be logged on. It waits for the engine's place.
     let ended = move || at_signal.at_signal(terminal.as_ref());
     ctrlc::set_handler(ended).map_err(|error| error.to_string())?;
+    administered::check(&args.settings, settings)?;
     let engine = Engine::start(settings, |_| match client.take() {
         Some(client) => Box::new(client),
         None => unreachable!("there is one session"),

@@ -28,6 +28,8 @@ Examples:
   transfix convert --to parquet log >log.parquet     all logs and stores in a directory, as a table
   transfix convert --to json a.fix | transfix convert --to fix - | cmp - a.fix
 
+`--to parquet` needs a program built with `--features parquet`; the packages have it.
+
 BodyLength(9) and CheckSum(10) stand in the JSON only if they are wrong; where they are left out
 they are computed. What a log says around its messages is not converted. A message with a value
 that holds the delimiter asked for is left out, and said on the standard error.

@@ -112,7 +112,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 /// Writes all files, or none. Without a session there are no settings to write.
 fn write(args: &Args, migration: &Migration) -> Result<(), String> {
-    let overlays = migration.overlays().iter().map(|o| (o.path.clone(), o.text.clone()));
+    // An overlay that is there already has the same text: other settings may name it too.
+    let overlays = migration.overlays().iter().filter(|overlay| !overlay.path.exists());
+    let overlays = overlays.map(|o| (o.path.clone(), o.text.clone()));
     let out = args.out.iter().filter(|_| !migration.is_empty());
     let out = out.map(|path| (path.clone(), migration.toml()));
     let report = args.report.iter().map(|path| (path.clone(), migration.report()));

@@ -26,12 +26,12 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use transfix::{Admin, Application, Engine, SessionSettings, Settings, Tag};
 
-use crate::events;
 use crate::input::failed;
 use crate::not_started::NotStarted;
 use crate::serve::{Asked, LOGOUT_MS, say_where, steer, tell};
 use crate::show::say;
 use crate::suits::Runner;
+use crate::{administered, events};
 use bridge::Bridge;
 use choices::Choices;
 use files::{Drains, Sources};
@@ -41,7 +41,7 @@ use port::Ports;
 use routes::Routes;
 use told::Told;
 
-/// Run a gateway: sessions of a settings file, between which rules pass messages on.
+/// Run the sessions of any settings file, also a migrated one; rules can pass messages on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix run sessions.toml                             whatever sessions the file has
@@ -174,6 +174,7 @@ fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotSta
     // Before the engine starts: no signal is lost.
     let asked = Asked::listen()?;
     events::open(settings.events.as_ref())?;
+    administered::check(&args.settings, &settings)?;
     say(&routes.to_string());
     let gateway = Gateway::open(routes, &settings)?;
     let admitted = gateway.clone();

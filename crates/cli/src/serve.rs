@@ -116,6 +116,7 @@ fn serve(args: &Args, settings: Settings) -> Result<bool, NotStarted> {
     // Before the engine starts: no signal is lost.
     let asked = Asked::listen()?;
     events::open(settings.events.as_ref())?;
+    administered::check(&args.settings, &settings)?;
     let (mut venues, start) = (Vec::new(), transfix::clock::now().utc);
     for (n, session) in settings.sessions.iter().enumerate() {
         venues.push(venue(session, Ids::new(start, n), args.quiet)?);

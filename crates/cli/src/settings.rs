@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use transfix::{Settings, clock};
 
+use crate::administered;
 use crate::input::{answered, failed};
 use crate::schedule;
 use crate::suits::suited;
@@ -109,6 +110,10 @@ fn check(check: &Check) -> ExitCode {
         Ok(settings) => {
             let review = settings.review();
             (errors, warnings) = (review.errors, review.warnings);
+            // Only the administration can read its file of users.
+            let of_admin = administered::errors(&settings);
+            let new = of_admin.into_iter().filter(|error| !errors.contains(error));
+            errors.extend(new.collect::<Vec<_>>());
             if !check.program {
                 errors.extend(review.needs_program);
             }

@@ -68,13 +68,20 @@ impl Settings {
         }
         choices::review(self, &mut warnings);
         let of_engine = machine.lacks_of_engine(self).into_iter().chain(start::of_program(self));
-        let of_admin = self.admin.as_ref().and_then(|admin| lacks_users(&admin.users_file));
-        let errors = of_engine.chain(of_admin).chain(errors.texts()).collect();
+        let errors = of_engine.chain(self.admin_errors()).chain(errors.texts()).collect();
         let mut warnings = warnings.texts();
         if self.admin.is_some() && self.engine.audit_file.as_os_str().is_empty() {
             warnings.insert(0, UNWRITTEN.to_owned());
         }
         Review { errors, warnings, needs_program: self.needs_program() }
+    }
+
+    /// Errors of `[admin]` that would stop the administration at its start: users, certificate,
+    /// addresses. A program checks them before its engine listens for counterparties.
+    #[must_use]
+    pub fn admin_errors(&self) -> Vec<String> {
+        let users = self.admin.as_ref().and_then(|admin| lacks_users(&admin.users_file));
+        start::of_admin(self).into_iter().chain(users).collect()
     }
 
     /// What no verb of `transfix` can do, but a program of one's own: `mode = "polled"`, and a

@@ -24,16 +24,19 @@ const HEAD: &str = "\
 
 impl FileStore<Files> {
     /// Keeps the state in this file from now on. Returns the numbers that the file had, if the
-    /// store is behind them: it is an older copy of the one that was closed, or lost its end with
-    /// the power.
+    /// store is behind them: it is an older copy of the one that was closed, lost its end with the
+    /// power, or was made anew because its directory was missing.
     ///
     /// # Errors
     /// If the file cannot be read or written.
     pub fn keep_numbers_in(&mut self, path: PathBuf) -> io::Result<Option<Numbers>> {
         let had = read(&path)?;
         let own = self.ledger.numbers;
+        let is_new = self.is_new;
         let is_behind = |had: &Numbers| {
-            own.created_ns < had.created_ns
+            // A store that was reset is new as well, but its directory was there.
+            (is_new && (own.next_in < had.next_in || own.next_out < had.next_out))
+                || own.created_ns < had.created_ns
                 || (own.created_ns == had.created_ns
                     && (own.next_in < had.next_in || own.next_out < had.next_out))
         };

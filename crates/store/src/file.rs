@@ -96,6 +96,8 @@ pub struct FileStore<D: Disk = Files> {
     looked_ns: u64,
     /// Where its numbers are kept beside it.
     pub(crate) beside: Option<PathBuf>,
+    /// This opening made the store.
+    pub(crate) is_new: bool,
     /// Of the last segment.
     header: SegmentHeader,
     seal: Seal,
@@ -198,7 +200,9 @@ impl<D: Disk> FileStore<D> {
         let wanted = Wanted { owner: &owner, store: None };
         remove_unfinished(&disk, dir)?;
         let note_damaged = newest::is_damaged(&disk, dir);
-        let (state, found) = match recover::recover(&disk, dir, wanted, options.durability)? {
+        let there = recover::recover(&disk, dir, wanted, options.durability)?;
+        let is_new = there.is_none();
+        let (state, found) = match there {
             Some(found) => found,
             None => (begin(&disk, dir, owner, &options, now_ns)?, Recovered::default()),
         };
@@ -221,6 +225,7 @@ impl<D: Disk> FileStore<D> {
             poisoned: false,
             looked_ns: now_ns,
             beside: None,
+            is_new,
             header,
             seal: header.seal(),
             owner,

@@ -94,6 +94,32 @@ fn a_panic_of_the_application_is_reported_as_it_is() {
 }
 
 #[test]
+fn an_overlay_of_other_settings_stays_as_it_is() {
+    let dir = TempDir::new();
+    for (broker, field) in [("b1", "FlagOfOne"), ("b2", "FlagOfTwo")] {
+        fs::create_dir(dir.path().join(broker)).unwrap();
+        fs::write(dir.path().join(broker).join("FIX44.xml"), dictionary(field)).unwrap();
+    }
+    let overlay_of = |broker: &str, out: &str, options: &[&str]| {
+        let text = session("ONE", &format!("DataDictionary={broker}/FIX44.xml\n"));
+        let run = migrated(&dir, &text, &[&["--out", out], options].concat());
+        assert_eq!(run.code, 0, "{run:#?}");
+        let settings = Settings::load(dir.path().join(out)).unwrap();
+        let source = settings.sessions[0].validation.dictionary.clone().unwrap();
+        let path = dir.path().join(&source.overlays[0]);
+        (path.clone(), fs::read_to_string(path).unwrap())
+    };
+    let (path, text) = overlay_of("b1", "two.toml", &[]);
+    for (out, options) in [("three.toml", &[][..]), ("three.toml", &["--force"])] {
+        let (other, other_text) = overlay_of("b2", out, options);
+        assert!(other != path && other_text.contains("FlagOfTwo"), "{}", other.display());
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+    // The same dictionary again shares the overlay.
+    assert_eq!(overlay_of("b1", "four.toml", &[]), (path, text));
+}
+
+#[test]
 fn the_report_names_the_cause_whatever_the_outcome_is() {
     let lower = cfg("").replace("ConnectionType=", "connectiontype=");
     let keys_lower = |line: &str| match line.split_once('=') {
@@ -120,12 +146,25 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
         ),
         (&cfg("").replace("Port=1", "Port=many"), &[], 2, "SocketConnectPort: `many` is no port"),
         ("[SESSION]\n", &[], 2, "ConnectionType is missing"),
+        // Keys of [DEFAULT] stand before the cause.
+        (
+            "[DEFAULT]\nConnectionType=acceptor\nSenderCompID=A\nStartTime=00:00:00\n\
+             EndTime=00:00:00\n[SESSION]\nBeginString=FIX.4.4\nTargetCompID=B\n\
+             SocketAcceptPort=${port}\n",
+            &["--dialect", "cpp"],
+            2,
+            "SocketAcceptPort",
+        ),
         ("", &[], 2, "no [SESSION] of QuickFIX C++ that can be carried over"),
     ] {
         let dir = TempDir::new();
         let run = migrated(&dir, text, &[&["--out", "desk.toml"], options].concat());
         assert_eq!(run.code, code, "{text}: {run:#?}");
         assert!(run.err.contains(expected), "{expected}: {run:#?}");
+        let last = run.err.lines().last().unwrap_or_default();
+        assert!(!last.contains("its session is not carried over"), "{run:#?}");
+        let is_hint = [last, expected].iter().any(|text| text.contains("read as a file of"));
+        assert!(code == 0 || is_hint || last.contains(expected), "{expected}: {last}");
         // The line that counts, which ends every report.
         assert!(run.err.contains(" honoured, ") && run.err.contains(" not carried over\n"));
         assert_eq!(dir.path().join("desk.toml").exists(), code == 0, "{text}");

@@ -1,7 +1,9 @@
 //! What `transfix settings check` promises, held against the verbs: a file without errors starts,
 //! and one that does not start has an error.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use transfix_testkit::certificates::{Authority, Valid};
@@ -151,14 +153,139 @@ fn what_keeps_the_program_from_its_start_is_an_error_with_its_key() {
     }
 }
 
-/// The check has this error, and the verb does not start.
+#[test]
+fn an_administration_that_cannot_start_is_found_before_a_port_is_opened() {
+    let dir = TempDir::new();
+    let authority = Authority::new(dir.path(), "ca");
+    let (one, other) = (
+        authority.sign(&["localhost"], 7, Valid::Now),
+        authority.sign(&["localhost"], 8, Valid::Now),
+    );
+    let pair =
+        format!("certificate = '{}'\nkey = '{}'\n", one.certificate.display(), other.key.display());
+    for (name, text) in [("users.toml", ""), ("wrong.toml", "user = 5\n"), ("file", "no audit\n")] {
+        let file = dir.path().join(name);
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    }
+    // The port belongs to a listener of the test: nothing else can take it meanwhile.
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = held.local_addr().unwrap().port();
+    let at_port = ACCEPTOR.replace(":0'", &format!(":{port}'"));
+    let template = ACCEPTOR.replace("'B'", "'*'");
+    let admin = "[admin]\naddress = '127.0.0.1:0'\n";
+    for (text, expected) in [
+        (
+            format!("[engine]\naudit_file = 'file'\n{ACCEPTOR}"),
+            "[engine] audit_file: file: its last lines were changed",
+        ),
+        (format!("{admin}{pair}{ACCEPTOR}"), "[admin] certificate: "),
+        (
+            format!("{admin}users_file = 'wrong.toml'\n{ACCEPTOR}"),
+            "[admin] users_file: wrong.toml: ",
+        ),
+        (
+            format!("[admin]\naddress = '127.0.0.1:{port}'\n{at_port}"),
+            "FIX.4.4:A->B listens there; choose another port",
+        ),
+        (
+            format!("{admin}[admin.fix]\naddress = '127.0.0.1:{port}'\n{at_port}"),
+            "FIX.4.4:A->B listens there; choose another port",
+        ),
+        (
+            format!(
+                "[admin]\naddress = '127.0.0.1:{port}'\n[admin.fix]\naddress = \
+                     '127.0.0.1:{port}'\n{ACCEPTOR}"
+            ),
+            "[admin] address listens there; choose another port",
+        ),
+        (format!("{admin}{pair}[admin.fix]\naddress = '192.0.2.1:0'\n{ACCEPTOR}"), "[admin.fix]"),
+        (
+            format!("{template}store_dir = 'file/store'\n"),
+            "a.toml:7: FIX.4.4:A->*: store_dir: file is a file, and no folder",
+        ),
+    ] {
+        does_not_start(&dir, &text, expected);
+    }
+    // An address in use changes from one moment to the next: only the start tells.
+    let text = format!("[admin]\naddress = '127.0.0.1:{port}'\n{ACCEPTOR}");
+    assert_eq!(check(&dir, &text, &[]).code, 0);
+    for verb in ["serve", "run"] {
+        let run = run_in(dir.path(), &[verb, "a.toml"], b"");
+        let said = run.out + &run.err;
+        let is_told = said.contains(&format!("[admin] address: 127.0.0.1:{port}: "));
+        assert!(run.code == 1 && is_told && !said.contains("listening at"), "{said}");
+    }
+}
+
+#[test]
+fn the_first_start_makes_the_folder_of_the_audit_file() {
+    let dir = TempDir::new();
+    let text = format!("[engine]\naudit_file = 'log2/deep/a.jsonl'\n{ACCEPTOR}");
+    let run = check(&dir, &text, &[]);
+    assert!(run.code == 0 && !dir.path().join("log2").exists(), "{run:#?}");
+    starts(&dir, "serve");
+    assert!(dir.path().join("log2/deep/a.jsonl").exists());
+}
+
+#[test]
+fn a_missing_store_is_compared_with_its_state_file() {
+    let dir = TempDir::new();
+    fs::write(dir.path().join("a.toml"), ACCEPTOR).unwrap();
+    starts(&dir, "serve");
+    let numbers = dir.path().join("store/FIX.4.4-A-B.numbers");
+    let text = fs::read_to_string(&numbers).unwrap();
+    fs::write(&numbers, text.replace("next_in = 1\n", "next_in = 8\n")).unwrap();
+    fs::remove_dir_all(dir.path().join("store/FIX.4.4-A-B")).unwrap();
+    let mut program = Program::start(&dir, &["serve", "a.toml"]);
+    program.wait_for("listening at ");
+    program.signal();
+    let (_, said) = program.ended();
+    assert!(said.contains("had_next_in=8") || said.contains("2215"), "{said}");
+}
+
+#[test]
+fn an_unknown_key_has_a_short_answer() {
+    let dir = TempDir::new();
+    for key in [
+        "AutostartAcceptor",
+        "Cryptography",
+        "ParserWrapper",
+        "FooBar",
+        "",
+        "x",
+        "tp",
+        "zz.y",
+        "a.b.c.d",
+        "heart_bt_int",
+    ] {
+        let run = run_in(dir.path(), &["settings", "reference", key], b"");
+        assert!(run.code == 1 && run.err.lines().count() <= 3, "{key}: {run:#?}");
+        assert!(run.err.len() < 200, "{key}: {run:#?}");
+        let named = run.err.split('`').skip(3).step_by(2);
+        assert!(named.into_iter().all(|name| name.len() > 2), "{key}: {run:#?}");
+    }
+    for key in ["host", "port", "ip", "senderCompID", "SocketConnectHost"] {
+        let run = run_in(dir.path(), &["settings", "reference", key], b"");
+        let heading = run.out.lines().find(|line| line.starts_with('['));
+        assert!(heading.is_some_and(|line| line.starts_with("[[session]]")), "{key}: {run:#?}");
+    }
+}
+
+/// The check has this error, the verb does not start, and it has listened nowhere.
 fn does_not_start(dir: &TempDir, text: &str, expected: &str) {
     let run = check(dir, text, &[]);
     assert!(run.code == 1 && run.out.contains(expected), "{expected}: {run:#?}");
     assert!(run.out.starts_with("error: ") && !run.out.contains("starts with"), "{run:#?}");
-    let verb = if text.contains("'initiator'") { "connect" } else { "serve" };
+    let verb = match text {
+        _ if text.contains("'initiator'") => "connect",
+        _ if text.contains("'*'") => "run",
+        _ => "serve",
+    };
     let started = run_in(dir.path(), &[verb, "a.toml"], b"");
     assert_ne!(started.code, 0, "{text}: {started:#?}");
+    let said = started.out + &started.err;
+    assert!(!said.lines().any(|line| line.starts_with("listening at")), "{text}: {said}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Invariants: the file is only appended to; a line is on the disk before its action is begun, and
 //! a failed write leaves no part of a line behind.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,10 @@ impl AuditFile {
     /// Opens the file, or makes it. A last line that a crash has left in pieces is moved to
     /// `FILE.torn`, and the chain says so.
     pub(crate) fn open(path: &Path, now: Timestamp) -> io::Result<Self> {
+        // As for the file of [events]: the first start makes the folder.
+        if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+            fs::create_dir_all(dir)?;
+        }
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = file.open(path)?;
@@ -55,11 +59,7 @@ impl AuditFile {
             }
             TryLockError::Error(error) => error,
         })?;
-        let length = file.metadata()?.len();
-        let start = length.saturating_sub(TAIL);
-        let mut tail = Vec::new();
-        file.seek(SeekFrom::Start(start))?;
-        (&mut file).take(length - start).read_to_end(&mut tail)?;
+        let (length, start, tail) = tail_of(&mut file)?;
         let (kept, n, hash) = last_sound(&tail, start == 0)?;
         let torn = &tail[kept..];
         let mut chain = Chain { file, length: start + kept as u64, n, hash, is_torn: false };
@@ -108,6 +108,25 @@ impl Chain {
         self.hash.clone_from(&hash);
         Ok(Written { n, hash })
     }
+}
+
+/// Checks that new lines can follow what the file holds. Changes nothing; a missing file is sound.
+pub(crate) fn check(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() || !path.exists() {
+        return Ok(());
+    }
+    let (_, start, tail) = tail_of(&mut File::open(path)?)?;
+    last_sound(&tail, start == 0).map(|_| ())
+}
+
+/// The length of the file, where its tail begins, and the tail.
+fn tail_of(file: &mut File) -> io::Result<(u64, u64, Vec<u8>)> {
+    let length = file.metadata()?.len();
+    let start = length.saturating_sub(TAIL);
+    let mut tail = Vec::new();
+    file.seek(SeekFrom::Start(start))?;
+    file.take(length - start).read_to_end(&mut tail)?;
+    Ok((length, start, tail))
 }
 
 /// The end of the last line that is whole and fits its hash, its number and its hash. Of the lines

@@ -387,15 +387,15 @@ impl SessionHandle {
         // Without a logon there is no worker's turn to wait for: refused, or stored, at once,
         // unless somebody else has the lock at this moment.
         let mut queues = false;
-        if shared.send_mode == SendMode::Direct || !self.is_logged_on() {
-            if let Some(mut link) = shared.link_to_send()? {
-                let now = shared.io.now();
-                queues = link.core.must_queue(now);
-                if !queues {
-                    let sent = link.send(now, &shared.queue, msg_type, fill);
-                    self.note_sent(&mut link);
-                    return sent;
-                }
+        if (shared.send_mode == SendMode::Direct || !self.is_logged_on())
+            && let Some(mut link) = shared.link_to_send()?
+        {
+            let now = shared.io.now();
+            queues = link.core.must_queue(now);
+            if !queues {
+                let sent = link.send(now, &shared.queue, msg_type, fill);
+                self.note_sent(&mut link);
+                return sent;
             }
         }
         if !queues && shared.offline == Offline::Refuse {

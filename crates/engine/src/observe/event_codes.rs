@@ -349,7 +349,7 @@ events! {
         "Find out what changed the lock file, which the engine has written anew. Compare the \
         numbers with the counterparty's, since segments at the end may be missing too.";
     StoreOlder = 2215, Error,
-        "an older copy of a store is in its place",
+        "an older copy of a store is in its place, or the store was missing and is new",
         "Stop the engine and put the newer copy back: the store ends at `next_in` and \
         `next_out`, and was closed with `had_next_in` and `had_next_out`. If the newer copy is \
         lost, compare the numbers with the counterparty's before you trade.";

@@ -4,17 +4,17 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::net::{IpAddr, TcpListener, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::path::Path;
 
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
-use transfix_session::Role;
+use transfix_session::{BeginString, Role, SessionId};
 
+use crate::admin::audit;
 use crate::drive::listening::{check_address, check_same_door};
-use crate::drive::{descriptors, routes};
-use crate::settings::template::is_template;
-use crate::settings::{AdminSettings, Durability, Mode, SessionSettings, Settings};
+use crate::drive::{descriptors, routes, tls};
+use crate::settings::{AdminSettings, Durability, Mode, SessionSettings, Settings, TlsSettings};
 
 use super::Findings;
 
@@ -43,7 +43,7 @@ pub(super) fn of_session<'s>(
     if let Err(error) = checked {
         errors.add(session, error.to_string());
     }
-    if session.store.durability != Durability::Memory && !is_template(session) {
+    if session.store.durability != Durability::Memory {
         folder(session, "store_dir", &session.store_path(), errors);
     }
     if let Some(log) = &session.log {
@@ -68,26 +68,71 @@ pub(super) fn of_program(settings: &Settings) -> Vec<String> {
     };
     let files = descriptors::reserve(settings, false);
     add("[engine]", files.err().map(|error| error.to_string()));
-    let audit = &settings.engine.audit_file;
-    add("[engine] audit_file", cannot_write_file(audit));
+    let audit_file = &settings.engine.audit_file;
+    let unsound =
+        || audit::check(audit_file).err().map(|error| format!("{}: {error}", audit_file.display()));
+    add("[engine] audit_file", cannot_write_file(audit_file).or_else(unsound));
     if let Some(events) = &settings.events {
         add("[events] file", cannot_write_file(&events.file));
     }
-    if let Some(AdminSettings { address, certificate, key, .. }) = &settings.admin {
-        for (name, file) in [("certificate", certificate), ("key", key)] {
-            let shown = file.display();
-            let why = fs::File::open(file).err().map(|error| format!("{shown}: {error}"));
-            add(&format!("[admin] {name}"), why.filter(|_| !file.as_os_str().is_empty()));
-        }
+    wrong
+}
+
+/// What stands in the way of the administration.
+pub(super) fn of_admin(settings: &Settings) -> Vec<String> {
+    let Some(admin) = &settings.admin else { return Vec::new() };
+    let mut wrong = of_certificate(admin);
+    let mut taken: Vec<(String, SocketAddr)> = Vec::new();
+    for session in settings.sessions.iter().filter(|one| one.role == Role::Acceptor) {
+        let found = session.address.to_socket_addrs().into_iter().flatten();
+        taken.extend(found.map(|at| (session.id().to_string(), at)));
+    }
+    let fix = admin.fix.as_ref().map(|fix| ("[admin.fix] address", &fix.address));
+    for (key, address) in [("[admin] address", &admin.address)].into_iter().chain(fix) {
         let found = address.to_socket_addrs().map(|mut found| found.next());
         let why = match found {
-            Ok(Some(at)) => cannot_listen(at.ip(), at.port()),
+            Ok(Some(at)) => {
+                let other = taken.iter().find(|(_, other)| is_same_door(*other, at));
+                let why = other.map(|(who, _)| format!("{who} listens there; choose another port"));
+                taken.push((key.to_owned(), at));
+                why.or_else(|| cannot_listen(at.ip(), at.port()))
+            }
             Ok(None) => Some("no such address".to_owned()),
             Err(error) => Some(error.to_string()),
         };
-        add("[admin] address", why.map(|why| format!("{address}: {why}")));
+        wrong.extend(why.map(|why| format!("{key}: {address}: {why}")));
     }
     wrong
+}
+
+/// What is wrong with the files of the certificate of `[admin]`.
+fn of_certificate(admin: &AdminSettings) -> Vec<String> {
+    let AdminSettings { certificate, key, .. } = admin;
+    let mut wrong = Vec::new();
+    for (name, file) in [("certificate", certificate), ("key", key)] {
+        let error = fs::File::open(file).err().filter(|_| !file.as_os_str().is_empty());
+        wrong.extend(error.map(|error| format!("[admin] {name}: {}: {error}", file.display())));
+    }
+    if !wrong.is_empty() || certificate.as_os_str().is_empty() || key.as_os_str().is_empty() {
+        return wrong;
+    }
+    // A session that shows this certificate loads the same files in the same way.
+    let id = SessionId::new(BeginString::Fix44, "ADMIN", "*");
+    let mut session = SessionSettings::new(Role::Acceptor, &id, &admin.address);
+    let (certificate, key) = (Some(certificate.clone()), Some(key.clone()));
+    session.tls = Some(TlsSettings { certificate, key, ..TlsSettings::default() });
+    let error = tls::review(&session).err().map(|error| error.to_string());
+    wrong.extend(error.map(|error| {
+        let why = error.split_once(": tls: ").map_or(&*error, |(_, why)| why);
+        format!("[admin] certificate: {why}")
+    }));
+    wrong
+}
+
+/// Whether only one of two listeners can have its address.
+fn is_same_door(one: SocketAddr, other: SocketAddr) -> bool {
+    let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() == other.port() && one.port() > 0 && (is_any || one.ip() == other.ip())
 }
 
 /// What only a program of one's own can do, session by session.

@@ -37,7 +37,9 @@ pub(crate) fn find(name: &str) -> Option<Foreign> {
         // `sessions.default.heartbeatInterval` is `heartbeatInterval` of all sessions.
         let (head, rest) = name.split_once('.')?;
         let (_, key) = rest.split_once('.')?;
-        let is_path = ["sessions", "session"].iter().any(|known| known.eq_ignore_ascii_case(head));
+        let is_path = ["sessions", "session", "schedules"]
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(head));
         return if is_path { find(key) } else { None };
     };
     let engines: Vec<_> = found.iter().map(|(_, engine)| *engine).collect();

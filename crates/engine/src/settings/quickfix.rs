@@ -243,6 +243,12 @@ pub struct Overlay {
     of: (PathBuf, &'static str),
 }
 
+/// What is said of the other keys of a session that cannot be carried over.
+const OF_LOST_SESSION: &str = "its session is not carried over";
+
+/// The begin of what is said of a session that cannot be carried over.
+const THE_SESSION: &str = "the session: ";
+
 /// What is said of a file that needs no migration.
 const OURS: &str = "these are settings of Transfix already; `transfix settings check FILE` says \
                     what is wrong with them";
@@ -459,7 +465,10 @@ impl Migration {
     }
 
     fn no_session(&self) -> SettingsError {
-        let worst = self.findings.iter().find(|finding| finding.fate == Fate::NotCarriedOver);
+        let lost = self.findings.iter().filter(|finding| finding.fate == Fate::NotCarriedOver);
+        // Keys of a session that was given up are a consequence, and may stand before its cause.
+        let causes = lost.filter(|finding| finding.says != OF_LOST_SESSION);
+        let worst = causes.min_by_key(|finding| !finding.says.starts_with(THE_SESSION));
         let (line, why) = match worst {
             Some(finding) => (finding.line, format!("; {finding}")),
             None => (0, String::new()),

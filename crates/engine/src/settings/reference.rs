@@ -11,7 +11,6 @@ use crate::schedule::{ScheduleSettings, WindowSettings};
 use crate::settings::foreign::{self, Foreign};
 use crate::settings::form::{self, Form};
 use crate::settings::retention::RetentionSettings;
-use crate::settings::words::nearest;
 use crate::settings::{
     AdminSettings, ApplicationSettings, EngineSettings, EventSettings, FailoverSettings,
     FixAdminSettings, ProxySettings, QueueSettings, SessionSettings, SocketSettings, StoreSettings,
@@ -89,9 +88,8 @@ const INCLUDE: &str = "Before the first heading
 
 /// The facts about one key, or about all keys of a table, or about all tables.
 pub(crate) fn text(of: Option<&str>) -> Result<String, String> {
-    let mut text = String::new();
     let Some(of) = of else {
-        text.push_str(INCLUDE);
+        let mut text = INCLUDE.to_owned();
         for table in TABLES {
             heading(&mut text, table);
             table.keys.iter().for_each(|key| one(&mut text, table, key));
@@ -101,12 +99,38 @@ pub(crate) fn text(of: Option<&str>) -> Result<String, String> {
     if of == "include" {
         return Ok(INCLUDE.to_owned());
     }
-    let bare = |name: &str| name.trim_matches(['[', ']']).to_owned();
-    for table in TABLES {
+    let text = of_tables(of, TABLES.iter());
+    if !text.is_empty() {
+        return Ok(text);
+    }
+    if let Some(foreign) = foreign::find(of) {
+        return of_another(&foreign);
+    }
+    let keys = TABLES.iter().flat_map(|table| table.keys).map(|key| key.name);
+    let names = TABLES.iter().map(|table| bare(table.name));
+    // Of equally near ones ours. A name of two letters is near to everything short.
+    let all = keys.chain(names).chain(foreign::names()).filter(|name| name.len() > 2);
+    let near = transfix_dictionary::nearest(of, all);
+    let near = near.map_or_else(
+        || "`transfix settings reference` lists all".to_owned(),
+        |near| format!("did you mean `{near}`?"),
+    );
+    Err(format!("no key or table `{}`; {near}", of.escape_debug()))
+}
+
+/// A name of a table without its brackets.
+fn bare(name: &str) -> &str {
+    name.trim_matches(['[', ']'])
+}
+
+/// The facts about the key or the table of this name in these tables; empty if none has it.
+fn of_tables(of: &str, tables: impl Iterator<Item = &'static Table>) -> String {
+    let mut text = String::new();
+    for table in tables {
         let is_table = bare(table.name) == bare(of);
         let is_key = |key: &Key| {
             key.name == of
-                || of.split_once('.') == Some((&bare(table.name), key.name))
+                || of.split_once('.') == Some((bare(table.name), key.name))
                 || of.split_once('.').is_some_and(|(key_name, inner)| {
                     key.name == key_name && has_inner(&(table.form)(key.name), inner)
                 })
@@ -117,22 +141,7 @@ pub(crate) fn text(of: Option<&str>) -> Result<String, String> {
         }
         keys.iter().for_each(|key| one(&mut text, table, key));
     }
-    if text.is_empty() {
-        if let Some(foreign) = foreign::find(of) {
-            return of_another(&foreign);
-        }
-        let keys = TABLES.iter().flat_map(|table| table.keys).map(|key| key.name);
-        let names: Vec<_> = TABLES.iter().map(|table| bare(table.name)).collect();
-        let ours: Vec<&str> = keys.chain(names.iter().map(String::as_str)).collect();
-        let mut all = ours.clone();
-        foreign::names().for_each(|name| all.push(name));
-        // Of equally near ones ours.
-        let near = transfix_dictionary::nearest(of, all);
-        let near = near.map(|near| format!("; did you mean `{near}`?"));
-        let near = near.unwrap_or_else(|| nearest(of, ours.into_iter()));
-        return Err(format!("no key or table `{of}`{near}"));
-    }
-    Ok(text)
+    text
 }
 
 /// Whether a value of this form is a table with this key.
@@ -153,7 +162,10 @@ fn of_another(foreign: &Foreign) -> Result<String, String> {
     let intro = format!("`{name}` is a key of {engines}; here it is {}{more}", quoted.join(", "));
     let mut text = wrapped(&intro, LINE_CHARS).join("\n") + "\n";
     for key in ours {
-        text += &format!("\n{}", self::text(Some(key))?);
+        // Keys of other engines are those of a session, unless `ours` names another table.
+        let of_program = |table: &&Table| table.name.starts_with('[') && table.name != SESSION;
+        let (of_program, of_session): (Vec<_>, Vec<_>) = TABLES.iter().partition(of_program);
+        text += &format!("\n{}", of_tables(key, of_session.into_iter().chain(of_program)));
     }
     Ok(text)
 }

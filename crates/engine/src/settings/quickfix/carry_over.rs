@@ -11,8 +11,8 @@ use super::session::{Parts, Session, Told, is_credential};
 use super::table::{Rule, find, find_in_any_case};
 use super::values::written;
 use super::{
-    Dialect, Fate, Finding, ForeignStore, Migration, data_dictionary, destinations, schedule, tls,
-    zones,
+    Dialect, Fate, Finding, ForeignStore, Migration, THE_SESSION, data_dictionary, destinations,
+    schedule, tls, zones,
 };
 use crate::settings::{SessionSettings, Settings};
 
@@ -104,7 +104,7 @@ impl Session<'_> {
         let wrong = self.identity().and_then(|()| self.address()).err();
         self.simple_keys();
         if let Some(says) = wrong {
-            self.tell_of_session(Fate::NotCarriedOver, "", &format!("the session: {says}"));
+            self.tell_of_session(Fate::NotCarriedOver, "", &format!("{THE_SESSION}{says}"));
             return None;
         }
         self.allow_from();
@@ -146,7 +146,7 @@ impl Session<'_> {
             let place = optional.into_iter().find(is_it);
             let key = place.map(|place| (place, self.toml[place].clone()));
             let Some((place, Line::Key(key, value))) = key else {
-                let says = format!("the session: our settings do not take it: {error}");
+                let says = format!("{THE_SESSION}our settings do not take it: {error}");
                 self.tell_of_session(Fate::NotCarriedOver, "", &says);
                 return None;
             };

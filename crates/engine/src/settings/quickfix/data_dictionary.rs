@@ -175,7 +175,7 @@ fn one(
             (0, ..) => (Fate::Honoured, quoted(base), "the same as the standard's".to_owned()),
             (_, Some(text), Some(dir)) => {
                 let of = (fs::canonicalize(&path).unwrap_or(path), base);
-                let path = overlay_path(session, dir, &of);
+                let path = overlay_path(session, dir, &of, &text);
                 let overlay = quoted(&path.display().to_string());
                 let value = format!("{{ base = {}, overlays = [{overlay}] }}", quoted(base));
                 session.overlays.push(Overlay { path, text, of });
@@ -193,7 +193,13 @@ fn one(
 
 /// Where the overlay for this dictionary is written: each dictionary has one of its own. Those that
 /// are called alike are told apart by their folders, `b2-FIX44.overlay.xml`.
-fn overlay_path(session: &Session<'_>, dir: &Path, of: &(PathBuf, &'static str)) -> PathBuf {
+/// A file that is there with another text may be the overlay of other settings: it stays.
+fn overlay_path(
+    session: &Session<'_>,
+    dir: &Path,
+    of: &(PathBuf, &'static str),
+    text: &str,
+) -> PathBuf {
     let known = || session.overlays_known.iter().chain(&session.overlays);
     if let Some(overlay) = known().find(|overlay| overlay.of == *of) {
         return overlay.path.clone();
@@ -203,7 +209,8 @@ fn overlay_path(session: &Session<'_>, dir: &Path, of: &(PathBuf, &'static str))
     let mut folders = folders.map(|folder| folder.to_string_lossy());
     loop {
         let path = dir.join(format!("{name}.overlay.xml"));
-        if known().all(|overlay| overlay.path != path) {
+        let is_free = !path.exists() || fs::read(&path).is_ok_and(|there| there == text.as_bytes());
+        if is_free && known().all(|overlay| overlay.path != path) {
             return path;
         }
         let folder = folders.next().unwrap_or_else(|| of.1.into());

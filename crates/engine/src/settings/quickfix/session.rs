@@ -10,7 +10,7 @@ use transfix_dictionary::nearest;
 use super::keys::{Line, Section as Written};
 use super::read::{Cfg, Entry, Section};
 use super::table::{find, find_in_any_case, rows};
-use super::{Dialect, Fate, Finding, Migration, Overlay};
+use super::{Dialect, Fate, Finding, Migration, OF_LOST_SESSION, Overlay};
 
 /// A session with what it inherits.
 pub(super) struct Session<'c> {
@@ -323,8 +323,7 @@ impl<'c> Session<'c> {
         told.add(self.findings);
         for entry in self.entries.clone() {
             if !told.has(entry) {
-                let says = "its session is not carried over";
-                self.note(Finding::of(entry, Fate::NotCarriedOver, "", says));
+                self.note(Finding::of(entry, Fate::NotCarriedOver, "", OF_LOST_SESSION));
             }
         }
     }
