@@ -61,7 +61,7 @@ impl Places {
         to: Option<SocketAddr>,
     ) -> (Seat, oneshot::Receiver<()>, Option<IpAddr>) {
         let source = network(from.ip());
-        let is_local = to.is_some_and(|to| network(to.ip()) == source);
+        let is_local = to.is_some_and(|to| is_same_machine(from.ip(), to.ip()));
         let mut table = self.table();
         let gone = table.victim(source, is_local).and_then(|number| table.open.remove(&number));
         let (cut, is_cut) = oneshot::channel();
@@ -76,6 +76,13 @@ impl Places {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a connection from the one address to the other one begins on this machine. Neighbours
+/// of one network of IPv6 are other machines.
+fn is_same_machine(from: IpAddr, to: IpAddr) -> bool {
+    let (from, to) = (from.to_canonical(), to.to_canonical());
+    from == to || from.is_loopback()
 }
 
 impl Table {
@@ -159,6 +166,22 @@ mod tests {
         assert!(room.is_open(other));
         let open: Vec<_> = all.iter().filter(|n| room.is_open(**n)).copied().collect();
         assert_eq!(open, all[1_000 - PER_SOURCE_MAX..]);
+    }
+
+    #[test]
+    fn a_neighbour_is_another_machine() {
+        for (from, to, is_same) in [
+            ("10.0.0.1", "10.0.0.1", true),
+            ("10.0.0.2", "10.0.0.1", false),
+            ("127.0.0.1", "127.0.0.2", true),
+            ("::1", "::1", true),
+            ("::ffff:10.0.0.1", "10.0.0.1", true),
+            ("2001:db8::1", "2001:db8::1", true),
+            ("2001:db8::2", "2001:db8::1", false),
+        ] {
+            let [one, other] = [from, to].map(|text| text.parse::<IpAddr>().unwrap());
+            assert_eq!(is_same_machine(one, other), is_same, "{from} to {to}");
+        }
     }
 
     #[test]

@@ -201,7 +201,10 @@ fn the_queue_is_shown_at_any_time_and_cleared_while_nobody_uses_it() {
 fn set_next_writes_who_and_why_unless_the_store_is_open() {
     let (_dir, path, store) = with_session(5);
     let set = ["set-next", &store, "--in", "40", "--out", "3", "--reason", "agreed by phone"];
-    let held = FileStore::open(&path, SMALL, 0).unwrap();
+    let mut held = FileStore::open(&path, SMALL, 0).unwrap().0;
+    let mut kept = path.clone().into_os_string();
+    kept.push(".numbers");
+    assert_eq!(held.keep_numbers_in(kept.clone().into()).unwrap(), None);
     let before = files(&path);
     assert!(expect(1, &set).err.contains("close the other process"));
     assert!(files(&path) == before);
@@ -226,6 +229,7 @@ fn set_next_writes_who_and_why_unless_the_store_is_open() {
     );
     let (mut opened, _) = FileStore::open(&path, SMALL, 0).unwrap();
     assert_eq!((opened.numbers().next_in, opened.numbers().next_out), (40, 3));
+    assert_eq!(opened.keep_numbers_in(kept.into()).unwrap(), None, "it is no older copy");
     assert!(opened.outbound(2).unwrap().is_some() && opened.outbound(3).unwrap().is_none());
     drop(opened);
     expect(2, &["set-next", &store, "--in", "40"]);

@@ -485,6 +485,8 @@ impl<D: Disk> FileStore<D> {
         if let Some(framed) = self.gathered(place) {
             return Ok(message(seq, framed));
         }
+        // If it is in the last batch, the next opening takes that for one that a crash has torn.
+        self.keep_beside();
         let path = segment::path(&self.dir, place.segment.into());
         let (offset, reason) = (place.offset.into(), Damage::Changed);
         Err(StoreError::Damaged { path, offset, reason })
@@ -723,6 +725,7 @@ impl<D: Disk> Store for FileStore<D> {
             Committed::Now
         };
         let resets = self.ledger.staged.iter().any(|change| matches!(change, Change::Reset { .. }));
+        let before = self.ledger.numbers;
         self.ledger.commit();
         let segment = self.segments.last_number() as u32;
         let place = Place { segment, offset: last as u32 };
@@ -733,6 +736,11 @@ impl<D: Disk> Store for FileStore<D> {
             // What lies before is no longer found; the files stay, as a journal.
             self.border = self.segments.last_number();
             self.segments.drop_before(first_needed(&self.ledger, self.border));
+        }
+        let numbers = self.ledger.numbers;
+        if numbers.next_in < before.next_in || numbers.next_out < before.next_out {
+            cold_path();
+            self.keep_beside();
         }
         self.prepare_next();
         Ok(committed)

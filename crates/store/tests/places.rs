@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
-use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -416,6 +416,54 @@ fn an_older_copy_is_told_from_what_was_closed() {
     assert_eq!(open(1).1, None);
     fs::remove_dir_all(&place).unwrap();
     assert_eq!(open(8).1, None);
+}
+
+#[test]
+fn numbers_that_were_set_back_are_no_older_copy() {
+    let dir = TempDir::new();
+    let (place, kept) = (dir.path().join("store"), dir.path().join("store.numbers"));
+    let open = || {
+        let (mut store, _) = FileStore::open(&place, Options::default(), 1).unwrap();
+        let had = store.keep_numbers_in(kept.clone()).unwrap();
+        (store, had)
+    };
+    for (next_in, next_out) in [(9, 9), (3, 9), (9, 9), (9, 3)] {
+        let (mut store, had) = open();
+        assert_eq!(had, None, "before {next_in}/{next_out}");
+        store.put(1, Record::NextIn(next_in)).unwrap();
+        store.put(1, Record::NextOut(next_out)).unwrap();
+        store.commit().unwrap();
+        // Orderly ends alone write the higher ones; the lower ones must outlive a kill.
+        let is_lower = next_in < 9 || next_out < 9;
+        let text = fs::read_to_string(&kept).unwrap();
+        let is_kept = text.contains(&format!("next_in = {next_in}\nnext_out = {next_out}\n"));
+        assert_eq!(is_kept, is_lower, "{text}");
+    }
+}
+
+/// The next opening takes damage in the last batch for what a crash has torn, and cuts it.
+#[test]
+fn a_batch_that_was_damaged_and_cut_shows_in_the_numbers() {
+    let dir = TempDir::new();
+    let (place, kept) = (dir.path().join("store"), dir.path().join("store.numbers"));
+    let open = || FileStore::open(&place, Options::default(), 1).unwrap().0;
+    let mut store = open();
+    store.keep_numbers_in(kept.clone()).unwrap();
+    send(&mut store).unwrap();
+    let segment = place.join("00000000.seg");
+    let bytes = fs::read(&segment).unwrap();
+    let at = bytes.windows(9).position(|part| part == b"mmmmmmmmm").unwrap();
+    let file = OpenOptions::new().write(true).open(&segment).unwrap();
+    file.write_all_at(b"x", at as u64).unwrap();
+    assert!(store.outbound(1).is_err());
+    let noted = fs::read(&kept).unwrap();
+    drop(store);
+    // As if the process had been killed after the failed read.
+    fs::write(&kept, noted).unwrap();
+    let mut store = open();
+    assert_eq!(store.numbers().next_out, 1);
+    let had = store.keep_numbers_in(kept).unwrap();
+    assert_eq!(had.map(|had| had.next_out), Some(2));
 }
 
 #[test]

@@ -73,6 +73,13 @@ fn set(dir: &Path, args: &Args) -> Result<Result<String, String>, StoreError> {
     // What an operator was told must not be undone by a power cut.
     let options = Options { durability: Durability::Power, ..Options::default() };
     let (mut store, _) = FileStore::open(dir, options, now_ns)?;
+    // An operator's lower numbers are no older copy of the store.
+    let mut beside = dir.as_os_str().to_owned();
+    beside.push(".numbers");
+    if Path::new(&beside).exists() {
+        let kept = store.keep_numbers_in(beside.into());
+        kept.map_err(|source| StoreError::Io { path: dir.to_owned(), source })?;
+    }
     let Numbers { next_in, next_out, .. } = store.numbers();
     let lower = [("--in", args.next_in, next_in), ("--out", args.next_out, next_out)];
     let lower = lower.into_iter().find(|(_, next, present)| next.is_some_and(|n| n < *present));

@@ -175,6 +175,13 @@ fn session(node: Node<'_, '_>) -> Value {
     let (ours, theirs) = (find("SenderCompID"), find("TargetCompID"));
     let (status, group) = (find("Status"), find("StatusGroup"));
     let is_out = !["ESTABLISHED", "PLANNED"].contains(&group) && status != "STOPPED";
+    let place = of("ParamsData", "RemoteHost").zip(of("ParamsData", "RemotePort"));
+    let place = place.map(|(host, port)| match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
+    });
+    let is_acceptor = of("ParamsData", "Role").as_deref() == Some("ACCEPTOR");
+    let (peer, destination) = if is_acceptor { (place, None) } else { (None, place) };
     let number = |part: &str, name: &str| of(part, name).and_then(|text| text.parse::<u64>().ok());
     json!({
         "id": format!("{version}:{ours}->{theirs}{qualifier}"),
@@ -182,6 +189,8 @@ fn session(node: Node<'_, '_>) -> Value {
         "problem": if is_out { Value::from("not logged on") } else { Value::Null },
         "enabled": status != "STOPPED",
         "since": of("StatData", "Established"),
+        "peer": peer,
+        "destination": destination,
         "next_num_in": number("ParamsData", "InSeqNum"),
         "next_num_out": number("ParamsData", "OutSeqNum"),
         "counters": {
@@ -247,4 +256,25 @@ fn command(args: &Do) -> Answer {
     });
     let wrong = || Failure::Usage(format!("write VERSION:OURS->THEIRS, not `{}`", args.id));
     Ok(format!("<{name}>{}{more}</{name}>", id.ok_or_else(wrong)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_end_of_a_session_is_shown() {
+        let of = |role: &str, host: &str| {
+            let answer = format!(
+                "<Response><Session><ParamsData><Version>FIX44</Version><Role>{role}</Role>\
+                 <RemoteHost>{host}</RemoteHost><RemotePort>7</RemotePort></ParamsData></Session>\
+                 </Response>"
+            );
+            let shown = sessions(&answer).ok().unwrap().remove(0);
+            ["peer", "destination"].map(|member| shown[member].as_str().map(str::to_owned))
+        };
+        assert_eq!(of("ACCEPTOR", "10.0.0.1"), [Some("10.0.0.1:7".to_owned()), None]);
+        assert_eq!(of("ACCEPTOR", "2001:db8::1"), [Some("[2001:db8::1]:7".to_owned()), None]);
+        assert_eq!(of("INITIATOR", "venue"), [None, Some("venue:7".to_owned())]);
+    }
 }
