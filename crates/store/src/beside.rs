@@ -93,7 +93,9 @@ impl State<'_> {
 
 fn write(path: &Path, state: &State<'_>) -> io::Result<()> {
     let unfinished = compress::with(path, "new");
-    let mut file = for_owner().write(true).create(true).truncate(true).open(&unfinished)?;
+    // What lies there may be a pipe, which nobody reads.
+    let _ = fs::remove_file(&unfinished);
+    let mut file = for_owner().write(true).create_new(true).open(&unfinished)?;
     file.write_all(state.text().as_bytes())?;
     fs::rename(unfinished, path)
 }

@@ -5,6 +5,8 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use crate::owner_only::open_regular_with;
+
 /// Opens a file to append to, and locks it; one that is made has these rights. A line that a crash
 /// has torn is ended. Returns how many bytes are there.
 ///
@@ -12,7 +14,8 @@ use std::path::Path;
 /// If the operating system refuses; [`io::ErrorKind::ResourceBusy`] if another process has it.
 pub fn open(path: &Path, mode: u32) -> io::Result<(File, u64)> {
     let mut options = OpenOptions::new();
-    let mut file = options.read(true).append(true).create(true).mode(mode).open(path)?;
+    options.read(true).append(true).create(true).mode(mode);
+    let mut file = open_regular_with(&mut options, path)?;
     file.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => {
             io::Error::new(io::ErrorKind::ResourceBusy, "another process has it open")

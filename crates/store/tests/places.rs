@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use transfix_store::{
     Damage, Durability, FileStore, Kind, LOGGED_ON, Options, Record, Retention, Store, StoreError,
-    journal, survey,
+    journal, lines, survey,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -350,10 +350,7 @@ fn a_pipe_in_the_place_of_a_file_is_an_error_and_nobody_waits_for_it() {
         store.put(1, Record::NextIn(2)).unwrap();
         store.commit().unwrap();
         drop(store);
-        let path = dir.path().join(name);
-        drop(fs::remove_file(&path));
-        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        make_pipe(&dir.path().join(name));
         let opened = FileStore::open(dir.path(), Options::default(), 0).map(|_| ());
         opened.unwrap_err();
         let _ = FileStore::is_open(dir.path());
@@ -361,6 +358,24 @@ fn a_pipe_in_the_place_of_a_file_is_an_error_and_nobody_waits_for_it() {
         assert!(read.is_err() || name == "lock" || name == "00000001.seg", "{name}");
         let _ = survey(dir.path());
     }
+    // The file beside a store, and files of lines.
+    let dir = TempDir::new();
+    let (place, kept) = (dir.path().join("store"), dir.path().join("store.numbers"));
+    make_pipe(&dir.path().join("store.numbers.new"));
+    let (mut store, _) = FileStore::open(&place, Options::default(), 0).unwrap();
+    assert_eq!(store.keep_numbers_in(kept.clone()).unwrap(), None);
+    make_pipe(&kept);
+    store.keep_numbers_in(kept).unwrap_err();
+    let log = dir.path().join("log");
+    make_pipe(&log);
+    lines::open(&log, 0o600).unwrap_err();
+}
+
+/// Puts a pipe in this place.
+fn make_pipe(path: &Path) {
+    drop(fs::remove_file(path));
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use transfix_testkit::certificates::{Authority, Valid};
 use transfix_testkit::temp::TempDir;
 
@@ -126,6 +127,8 @@ fn what_keeps_the_program_from_its_start_is_an_error_with_its_key() {
     let dir = TempDir::new();
     fs::write(dir.path().join("file"), "x").unwrap();
     fs::create_dir(dir.path().join("folder")).unwrap();
+    let (pipe, mode) = (dir.path().join("pipe"), Mode::RUSR | Mode::WUSR);
+    mknodat(CWD, &pipe, FileType::Fifo, mode, 0).unwrap();
     for (text, expected) in [
         (
             format!("[events]\nfile = 'file/events.log'\n{ACCEPTOR}"),
@@ -142,6 +145,14 @@ fn what_keeps_the_program_from_its_start_is_an_error_with_its_key() {
         (
             format!("[engine]\naudit_file = 'folder'\n{ACCEPTOR}"),
             "[engine] audit_file: folder is a folder, and no file",
+        ),
+        (
+            format!("[events]\nfile = 'pipe'\n{ACCEPTOR}"),
+            "[events] file: pipe is a pipe or a device, and no file",
+        ),
+        (
+            format!("[engine]\naudit_file = 'pipe'\n{ACCEPTOR}"),
+            "[engine] audit_file: pipe is a pipe or a device, and no file",
         ),
         (format!("[admin]\n{ACCEPTOR}"), "[admin]: users_file users.toml: "),
         (

@@ -187,6 +187,9 @@ fn cannot_write_file(file: &Path) -> Option<String> {
     }
     if file.exists() {
         let shown = file.display();
+        if !file.is_file() {
+            return Some(format!("{shown} is a pipe or a device, and no file"));
+        }
         let denied = access(file, Access::WRITE_OK).err();
         return denied.map(|error| format!("{shown} cannot be written by this user: {error}"));
     }
