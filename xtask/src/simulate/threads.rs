@@ -109,7 +109,10 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "stored-before-what-is-held-back",
-        changes: &[(ENGINE, "waits && (active || self.stores(state))", "waits && active")],
+        changes: &[
+            (ENGINE, "Way::Written | Way::Stored => self", "Way::Written => self"),
+            (ENGINE, "Way::Queued | Way::Refused => false", "_ => false"),
+        ],
         kind: KIND,
         worlds: 500,
     },
