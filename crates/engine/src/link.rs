@@ -428,7 +428,7 @@ impl Link {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        if !self.core.must_queue(now) {
+        if !self.core.must_queue() {
             return self.send(now, queue, msg_type, fill);
         }
         self.core.queue(now, queue, msg_type, fill).map(|bytes| Sent::Queued { bytes })

@@ -56,18 +56,6 @@ impl Session {
         }
     }
 
-    /// Whether the next logon starts both numbers again, as far as this side knows: a number that
-    /// is given now, without a logon, means nothing after it.
-    #[must_use]
-    pub fn restarts_at_logon(&self) -> bool {
-        let (policy, resets) = (&self.config.protocol.reset_on, &self.resets);
-        let has_flag = self.config.id.begin_string.has_reset_flag();
-        let at_end = self.state == State::LogoutSent && (policy.logout || policy.disconnect);
-        let is_open = matches!(resets.state(), Reset::Asked | Reset::Unproven);
-        let asks = has_flag && (resets.is_wanted || is_open);
-        policy.logon || resets.is_due || asks || at_end
-    }
-
     /// Whether a Logon(A) with ResetSeqNumFlag(141)=Y that comes now answers a reset of ours.
     pub(crate) fn is_reset_answered(&self) -> bool {
         self.resets.state() == Reset::Asked || self.awaits_reset()

@@ -372,8 +372,8 @@ impl Session {
 
     /// Gives a new application message its number while nothing of it can be written: no link is
     /// up, or the logon is under way, or Logout(5) was sent. It must be journalled, and goes out
-    /// when the counterparty asks for it after the next logon, unless both numbers
-    /// [start again there](Self::restarts_at_logon).
+    /// when the counterparty asks for it after the next logon. A Logon(A) that asks for a reset
+    /// must be answered first: the number would mean nothing after it.
     ///
     /// # Errors
     /// [`SendError`]; nothing was written then.
@@ -385,6 +385,7 @@ impl Session {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         match self.state {
+            State::LogonSent if self.awaits_reset() => Err(SendError::NotLoggedOn),
             State::Active => Err(SendError::NotLoggedOn),
             State::Disconnected | State::LogonAwaited | State::LogonSent | State::LogoutSent => {
                 self.write_application(now, msg_type.as_ref(), out, fill)

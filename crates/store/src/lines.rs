@@ -2,10 +2,8 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
-
-use crate::owner_only::open_regular_with;
 
 /// Opens a file to append to, and locks it; one that is made has these rights. A line that a crash
 /// has torn is ended. Returns how many bytes are there.
@@ -15,7 +13,12 @@ use crate::owner_only::open_regular_with;
 pub fn open(path: &Path, mode: u32) -> io::Result<(File, u64)> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(mode);
-    let mut file = open_regular_with(&mut options, path)?;
+    let mut file = options.open(path)?;
+    if file.metadata()?.file_type().is_fifo() {
+        // When it is full, a write would wait for ever.
+        let what = "it is a pipe, and no file; remove it";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
     file.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => {
             io::Error::new(io::ErrorKind::ResourceBusy, "another process has it open")

@@ -529,7 +529,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "stored-overtakes-queued",
         changes: &[(
             ENGINE,
-            "let stores = way == Way::Stored && !self.is_held_back;",
+            "let stores = self.stores(state) && !self.is_held_back;",
             "let stores = false;",
         )],
         kind: "applications",

@@ -109,10 +109,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "stored-before-what-is-held-back",
-        changes: &[
-            (ENGINE, "Way::Written | Way::Stored => self", "Way::Written => self"),
-            (ENGINE, "Way::Queued | Way::Refused => false", "_ => false"),
-        ],
+        changes: &[(ENGINE, "waits && (active || self.stores(state))", "waits && active")],
         kind: KIND,
         worlds: 500,
     },

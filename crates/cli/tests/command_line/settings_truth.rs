@@ -148,11 +148,11 @@ fn what_keeps_the_program_from_its_start_is_an_error_with_its_key() {
         ),
         (
             format!("[events]\nfile = 'pipe'\n{ACCEPTOR}"),
-            "[events] file: pipe is a pipe or a device, and no file",
+            "[events] file: pipe is a pipe, and no file",
         ),
         (
             format!("[engine]\naudit_file = 'pipe'\n{ACCEPTOR}"),
-            "[engine] audit_file: pipe is a pipe or a device, and no file",
+            "[engine] audit_file: pipe is a pipe, and no file",
         ),
         (format!("[admin]\n{ACCEPTOR}"), "[admin]: users_file users.toml: "),
         (

@@ -285,10 +285,10 @@ impl SessionHandle {
         let shared = &*self.shared;
         let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
         // Others that wait in memory go first.
-        let now = shared.io.now();
-        if link.core.waits_behind(now) {
+        if link.core.waits_behind() {
             return Err(SendError::WouldBlock { queued_bytes: shared.queue.waiting() });
         }
+        let now = shared.io.now();
         let sent = match shared.offline {
             Offline::Queue => link.send_or_queue(now, &shared.queue, msg_type, fill),
             Offline::Refuse | Offline::Store => link.send(now, &shared.queue, msg_type, fill),
@@ -325,10 +325,9 @@ impl SessionHandle {
         if shared.send_mode == SendMode::Direct
             && self.is_logged_on()
             && let Ok(Some(mut link)) = shared.link_to_send()
-            && let now = shared.io.now()
-            && !link.core.must_queue(now)
+            && !link.core.must_queue()
         {
-            let all = link.send_batch(now, &shared.queue, batch.messages(), sent);
+            let all = link.send_batch(shared.io.now(), &shared.queue, batch.messages(), sent);
             self.note_sent(&mut link);
             drop(link);
             match all {
@@ -387,15 +386,15 @@ impl SessionHandle {
         // Without a logon there is no worker's turn to wait for: refused, or stored, at once,
         // unless somebody else has the lock at this moment.
         let mut queues = false;
-        if (shared.send_mode == SendMode::Direct || !self.is_logged_on())
-            && let Some(mut link) = shared.link_to_send()?
-        {
-            let now = shared.io.now();
-            queues = link.core.must_queue(now);
-            if !queues {
-                let sent = link.send(now, &shared.queue, msg_type, fill);
-                self.note_sent(&mut link);
-                return sent;
+        if shared.send_mode == SendMode::Direct || !self.is_logged_on() {
+            match shared.link_to_send()? {
+                Some(link) if link.core.must_queue() => queues = true,
+                Some(mut link) => {
+                    let sent = link.send(shared.io.now(), &shared.queue, msg_type, fill);
+                    self.note_sent(&mut link);
+                    return sent;
+                }
+                None => {}
             }
         }
         if !queues && shared.offline == Offline::Refuse {

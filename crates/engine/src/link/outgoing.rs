@@ -37,20 +37,6 @@ struct Untold {
     if_lost: IfLost,
 }
 
-/// What becomes of a new message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// The session is logged on.
-    Written,
-    /// It gets its number, and the counterparty asks for it after the next logon.
-    Stored,
-    /// It waits in memory, as the next logon starts both numbers again.
-    Waits,
-    /// It waits in the store, without a number.
-    Queued,
-    Refused,
-}
-
 /// Messages that wait to be sent.
 pub(crate) struct Outgoing {
     options: QueueSettings,
@@ -91,16 +77,9 @@ impl Outgoing {
         &self.options
     }
 
-    /// What a session in this state does with a new message. `is_lost` tells whether a number
-    /// that it gets now means nothing after the next logon.
-    pub(super) fn way(&self, state: State, is_lost: impl FnOnce() -> bool) -> Way {
-        match (state, self.options.offline) {
-            (State::Active, _) => Way::Written,
-            (_, Offline::Store) if is_lost() => Way::Waits,
-            (_, Offline::Store) => Way::Stored,
-            (_, Offline::Queue) => Way::Queued,
-            (_, Offline::Refuse) => Way::Refused,
-        }
+    /// Whether messages get their numbers without a logon.
+    pub(super) fn stores(&self, state: State) -> bool {
+        self.options.offline == Offline::Store && state != State::Active
     }
 
     /// Whether what waits for a logon is kept in the store.
@@ -110,29 +89,25 @@ impl Outgoing {
 
     /// Whether a new message must take its place behind others: it is kept for the next logon, or
     /// those that wait since before the logon go first.
-    pub(super) fn must_queue(&self, way: Way) -> bool {
-        self.waits_behind(way) || way == Way::Queued
+    pub(super) fn must_queue(&self, state: State) -> bool {
+        self.waits_behind(state) || (state != State::Active && self.keeps_in_store())
     }
 
-    /// Whether it waits in memory: others that are held back go first, or it gets its number after
-    /// the logon.
-    pub(super) fn waits_behind(&self, way: Way) -> bool {
-        match way {
-            Way::Written | Way::Stored => self.is_held_back || self.pause_until_ns.is_some(),
-            Way::Waits => true,
-            Way::Queued | Way::Refused => false,
-        }
+    /// Whether others that are held back go first.
+    pub(super) fn waits_behind(&self, state: State) -> bool {
+        let active = state == State::Active;
+        let waits = self.is_held_back || self.pause_until_ns.is_some();
+        waits && (active || self.stores(state))
     }
 
     /// Whether what waits goes on waiting.
-    fn must_wait(&self, is_active: bool) -> bool {
-        !is_active || self.is_held_back || self.pause_until_ns.is_some()
+    fn must_wait(&self, state: State) -> bool {
+        state != State::Active || self.is_held_back || self.pause_until_ns.is_some()
     }
 
     /// Whether something has found no room before, and would find it now.
     pub(super) fn sends_more(&self, state: State, outbox_bytes: usize) -> bool {
-        let is_active = state == State::Active;
-        !self.backlog.is_empty() && !self.is_full(outbox_bytes) && !self.must_wait(is_active)
+        !self.backlog.is_empty() && !self.is_full(outbox_bytes) && !self.must_wait(state)
     }
 
     /// Whether [`Outgoing::begin`] has something to decide. Most turns find nothing, and pay for no
@@ -153,11 +128,11 @@ impl Outgoing {
     }
 
     /// Begins to send. Returns whether there is something, and it may be sent or stored now.
-    pub(super) fn begin(&mut self, now: Now, way: Way, queue: &SendQueue) -> bool {
+    pub(super) fn begin(&mut self, now: Now, state: State, queue: &SendQueue) -> bool {
         // The pause after a logon ends at its time, even if nothing can be sent then.
         self.pause_until_ns = self.pause_until_ns.filter(|until| now.monotonic_ns < *until);
-        let stores = way == Way::Stored && !self.is_held_back;
-        if !stores && self.must_wait(way == Way::Written) {
+        let stores = self.stores(state) && !self.is_held_back;
+        if !stores && self.must_wait(state) {
             return false;
         }
         !self.backlog.is_empty() || queue.is_pending()

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use rustix::fs::{Access, access};
@@ -187,8 +188,8 @@ fn cannot_write_file(file: &Path) -> Option<String> {
     }
     if file.exists() {
         let shown = file.display();
-        if !file.is_file() {
-            return Some(format!("{shown} is a pipe or a device, and no file"));
+        if fs::metadata(file).is_ok_and(|found| found.file_type().is_fifo()) {
+            return Some(format!("{shown} is a pipe, and no file"));
         }
         let denied = access(file, Access::WRITE_OK).err();
         return denied.map(|error| format!("{shown} cannot be written by this user: {error}"));

@@ -64,13 +64,6 @@ impl Hours {
             && self.at(now).is_some_and(|window| since < window.open)
     }
 
-    /// Whether they begin again when the session is connected next: a window opens first, or has
-    /// opened since.
-    pub(crate) fn restarts_next(&mut self, now: Timestamp, since_ns: u64) -> bool {
-        let restarts = self.schedule.numbers() == NumbersAtOpening::Restart;
-        restarts && (self.at(now).is_none() || self.restarts(now, since_ns))
-    }
-
     /// When to look again at the latest, on the monotonic clock in nanoseconds.
     pub(crate) fn look_again(&mut self, now: Now) -> u64 {
         self.at(now.utc);

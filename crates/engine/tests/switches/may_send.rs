@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::{fs, thread};
 
-use transfix::schedule::{NumbersAtOpening, ScheduleSettings};
+use transfix::schedule::ScheduleSettings;
 use transfix::store::MemoryStore;
 use transfix::{
     Application, BeginString, BusinessReject, Engine, LogonAnswer, LogonAttempt, LogonRefusal,
@@ -38,10 +38,6 @@ decides. The table was made by running each case.
 | later | `WouldBlock`: try again. |
 | refused | An error names the reason. Nothing was sent, and no number was used. |
 
-With `store` a message gets no number while the next logon starts both numbers again, because \
-the number would be lost: it waits in memory. A session whose schedule starts its numbers again \
-does better with `queue`, which keeps the message in the store.
-
 A callback of the session itself always sends: its message is sent, or stored where nothing can \
 be written. The other ways are `SessionHandle::send` (also `send_batch`, `send_encoded`, \
 `send_copy`), `SessionHandle::send_stored`, and `SessionHandle::send` in a callback of another \
@@ -52,14 +48,9 @@ session.
 type Prepare = fn(&mut Case);
 
 /// The states, and what brings a session there.
-const STATES: [(&str, Prepare); 13] = [
+const STATES: [(&str, Prepare); 11] = [
     ("not connected, connecting, or failing over", |_| ()),
-    (
-        "not connected, and the next logon resets: the last reset was not answered",
-        Case::reset_later,
-    ),
-    ("outside of its schedule, with `numbers = \"keep\"`", Case::close_window),
-    ("outside of its schedule, with `numbers = \"restart\"`", Case::restart_later),
+    ("outside of its schedule", Case::close_window),
     ("logging on: our Logon(A) is not answered", Case::connect_out),
     ("being judged: the application answers later", Case::let_judge),
     ("logged on", Case::log_on),
@@ -209,20 +200,7 @@ impl Case {
         let hour = (transfix::clock::now().utc.0 / 3_600_000_000_000 + 12) % 24;
         schedule.from = Some(format!("{hour:02}:00"));
         schedule.to = Some(format!("{hour:02}:30"));
-        schedule.numbers = NumbersAtOpening::Keep;
         self.settings.schedule = Some(schedule);
-    }
-
-    fn reset_later(&mut self) {
-        self.reset();
-        self.wires.clear();
-        self.until(State::Disconnected);
-    }
-
-    fn restart_later(&mut self) {
-        self.close_window();
-        let schedule = self.settings.schedule.as_mut();
-        schedule.unwrap().numbers = NumbersAtOpening::Restart;
     }
 
     fn connect_out(&mut self) {

@@ -9,11 +9,10 @@ use transfix_store::StoreError;
 
 use super::Core;
 use crate::link::callbacks::{Access, Acts};
-use crate::link::outgoing::{GivenBack, IfLost, Way};
+use crate::link::outgoing::{GivenBack, IfLost};
 use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
 use crate::link::told::Unsendable;
-use crate::schedule::Hours;
 
 impl Core {
     pub(crate) fn send(
@@ -29,7 +28,7 @@ impl Core {
         if self.outgoing.is_full(queued_bytes) {
             return Err(SendError::WouldBlock { queued_bytes });
         }
-        if self.way(now) == Way::Stored {
+        if self.outgoing.stores(self.session.state()) {
             return self.store_late(now, msg_type, fill).map(Sent::Stored);
         }
         self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
@@ -106,26 +105,13 @@ impl Core {
 
     /// Whether a message must take its place in the queue: it is kept for the next logon, or others
     /// that wait since before the logon go first.
-    pub(crate) fn must_queue(&mut self, now: Now) -> bool {
-        let way = self.way(now);
-        self.outgoing.must_queue(way)
+    pub(crate) fn must_queue(&self) -> bool {
+        self.outgoing.must_queue(self.session.state())
     }
 
-    /// Whether a message that is to be stored at once has to wait: others that are held back go
-    /// before it, or its number would be lost at the next logon.
-    pub(crate) fn waits_behind(&mut self, now: Now) -> bool {
-        let way = self.way(now);
-        self.outgoing.waits_behind(way)
-    }
-
-    /// What becomes of a new message.
-    fn way(&mut self, now: Now) -> Way {
-        let (session, hours, journal) = (&self.session, &mut self.options.hours, &self.journal);
-        self.outgoing.way(session.state(), || {
-            let since_ns = journal.numbers().created_ns;
-            let opens = |hours: &mut Hours| hours.restarts_next(now.utc, since_ns);
-            session.restarts_at_logon() || hours.as_mut().is_some_and(opens)
-        })
+    /// Whether others that are held back go before a message that is to be stored at once.
+    pub(crate) fn waits_behind(&self) -> bool {
+        self.outgoing.waits_behind(self.session.state())
     }
 
     /// Whether something of the queue has found no room before, and would find it now.
@@ -200,12 +186,16 @@ impl Core {
 
     #[inline(never)]
     fn send_waiting(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
-        let way = self.way(now);
-        if !self.outgoing.begin(now, way, queue) || self.journal.has_failed() {
+        let state = self.session.state();
+        if !self.outgoing.begin(now, state, queue) || self.journal.has_failed() {
+            return;
+        }
+        // Numbers would mean nothing after the reset that is asked for.
+        if state == State::LogonSent && self.session.awaits_reset() {
             return;
         }
         self.expire_queued(now, left);
-        let stores = way == Way::Stored;
+        let stores = self.outgoing.stores(state);
         let mut refused = Vec::new();
         let mut taken = self.points.source().at(now);
         while let Some(message) = self.outgoing.next(queue, self.out.bytes().len(), left) {
