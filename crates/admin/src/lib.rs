@@ -51,6 +51,7 @@ mod server;
 mod shown;
 mod throttle;
 mod tls;
+mod turns;
 pub mod users;
 
 pub use events::{EventLayer, EventRing, ShownEvent};
