@@ -12,6 +12,7 @@ use crate::answer::Refusal;
 use crate::events::EventRing;
 use crate::filter::EventFilter;
 use crate::logins::Logins;
+use crate::refusals::Refusals;
 use crate::throttle::Throttle;
 use crate::turns::{Turn, Turns};
 use crate::users::UsersFile;
@@ -126,6 +127,7 @@ pub(crate) struct App {
     pub(crate) users: Arc<UsersFile>,
     pub(crate) logins: Logins,
     pub(crate) throttle: Arc<Throttle>,
+    pub(crate) refusals: Arc<Refusals>,
     pub(crate) events: EventRing,
     pub(crate) filter: Option<EventFilter>,
     pub(crate) audit_file: Option<PathBuf>,

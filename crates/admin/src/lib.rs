@@ -43,6 +43,7 @@ mod metrics;
 mod order;
 mod page;
 mod places;
+mod refusals;
 #[cfg(feature = "rig")]
 pub mod rig;
 mod routes;
