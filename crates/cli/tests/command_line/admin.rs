@@ -180,6 +180,35 @@ fn nobody_is_asked_where_nobody_listens() {
 }
 
 #[test]
+fn whoever_brings_no_known_token_is_told_how_to_name_one() {
+    let desk = Desk::new();
+    let remedy = "send a token that is known: name its file with --token-file FILE, or set \
+                  TRANSFIX_ADMIN_TOKEN to it; `transfix admin token add NAME --role ROLE` makes one";
+    fs::write(desk.dir.path().join("old"), "tfx_0\n").unwrap();
+    for verb in [
+        &["sessions"][..],
+        &["session", ID],
+        &["do", ID, "log_out"],
+        &["messages", ID],
+        &["events"],
+        &["events", "--follow"],
+        &["audit"],
+        &["certificates"],
+        &["reload"],
+        &["stop", "--confirm", "stop"],
+    ] {
+        desk.refused("old", verb, remedy);
+        let url = ["--url", &desk.url];
+        let run = run_in(desk.dir.path(), &[&["admin"][..], verb, &url].concat(), b"");
+        assert!(run.code == 1 && run.err.contains(remedy), "{verb:?}: {run:?}");
+    }
+    let top = run_in(desk.dir.path(), &["top", "--url", &desk.url], b"");
+    assert!(top.code == 1 && top.err.contains(remedy), "{top:?}");
+    let nobody = run_in(desk.dir.path(), &["admin", "--fix", &desk.fix, "sessions"], b"");
+    assert!(nobody.code == 2 && nobody.err.contains("TRANSFIX_ADMIN_USER"), "{nobody:?}");
+}
+
+#[test]
 fn events_are_written_with_their_codes_as_lines_or_json() {
     let dir = TempDir::new();
     fs::write(dir.path().join("client.toml"), session("initiator", "127.0.0.1:1")).unwrap();

@@ -118,7 +118,9 @@ struct Asked(FixClient);
 impl Asked {
     fn log_on(address: &str, fix: &FixTo, to: &To) -> Result<Self, Failure> {
         let user = fix.user.clone();
-        let user = user.ok_or_else(|| Failure::Usage("--user NAME: who logs on".to_owned()))?;
+        let user = user.ok_or_else(|| {
+            Failure::Usage("--user NAME, or TRANSFIX_ADMIN_USER: who logs on".to_owned())
+        })?;
         let mut login = FixLogin::new(address, user, password(fix)?);
         let version = BeginString::parse(fix.begin_string.as_bytes());
         let wrong = || Failure::Usage(format!("--begin-string {}: no version", fix.begin_string));
