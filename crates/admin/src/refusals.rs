@@ -39,7 +39,7 @@ impl Refusals {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a refusal. Returns the reason for a line of the audit, if the line may be written now.
+    /// Counts a refusal. Returns the reason for its line of the audit, if one may be written now.
     pub(crate) fn count(&self, actor: &Actor, why: &str) -> Option<String> {
         let mut users = self.users();
         if !users.contains_key(&actor.who) {

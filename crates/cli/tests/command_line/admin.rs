@@ -183,7 +183,8 @@ fn nobody_is_asked_where_nobody_listens() {
 fn whoever_brings_no_known_token_is_told_how_to_name_one() {
     let desk = Desk::new();
     let remedy = "send a token that is known: name its file with --token-file FILE, or set \
-                  TRANSFIX_ADMIN_TOKEN to it; `transfix admin token add NAME --role ROLE` makes one";
+                  TRANSFIX_ADMIN_TOKEN to it; `transfix admin token add NAME --role ROLE` makes \
+                  one";
     fs::write(desk.dir.path().join("old"), "tfx_0\n").unwrap();
     for verb in [
         &["sessions"][..],

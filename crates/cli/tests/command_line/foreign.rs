@@ -259,6 +259,17 @@ fn settings_of_others_are_shown_harmlessly() {
         &run_in(dir.path(), &["run", "gate.toml", "--routes", "to.routes", "--check"], b""),
         "run with to",
     );
+    write("audit.jsonl", format!("{EVIL}\n{{\"n\": \"{}\"}}\n", EVIL.escape_debug()));
+    for args in [
+        &["audit", "verify", "audit.jsonl"][..],
+        &["admin", "user", "list", "--file", "audit.jsonl"],
+        &["settings", "show", "gate.toml", "--session", EVIL],
+        &["settings", "reference", EVIL],
+    ] {
+        let run = run_in(dir.path(), args, b"");
+        assert_ne!(run.code, 0, "{args:?}: {run:?}");
+        is_clean(&args.join(" "), &(run.out + &run.err));
+    }
     for file in ["zone.toml", "days.toml", "name.toml", "qualifier.toml"] {
         for verb in [&["schedule"][..], &["settings", "check"], &["settings", "show"]] {
             let run = run_in(dir.path(), &[verb, &[file]].concat(), b"");
