@@ -6,11 +6,12 @@ use std::sync::Arc;
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use transfix::{Actor, Admin, clock};
+use transfix::{Actor, clock};
 
 use crate::answer::Refusal;
 use crate::app::App;
 use crate::places::Seat;
+use crate::refusals::Refusals;
 use crate::users::{Role, sha256_hex};
 
 /// The name of the cookie.
@@ -32,8 +33,7 @@ pub(crate) struct Access {
     brought: Option<String>,
     /// What is asked for, such as `POST /api/engine/reload`.
     asked: String,
-    /// For the audit of what is refused.
-    admin: Admin,
+    refusals: Arc<Refusals>,
 }
 
 impl Access {
@@ -45,10 +45,12 @@ impl Access {
     pub(crate) fn must_be(&self, role: Role) -> Result<(), Refusal> {
         let may = self.check(role);
         if let Err(why) = &may {
-            let (admin, actor, what) = (self.admin.clone(), self.actor(), self.asked.clone());
-            let why = why.clone();
-            // Nobody waits for the disk: nothing is done. The log tells if the audit fails.
-            drop(tokio::task::spawn_blocking(move || admin.note(&actor, &what, Err(&why))));
+            let actor = self.actor();
+            if let Some(why) = self.refusals.count(&actor, why) {
+                let (refusals, what) = (Arc::clone(&self.refusals), self.asked.clone());
+                // Nobody waits for the disk: nothing is done.
+                drop(tokio::task::spawn_blocking(move || refusals.write(&actor, &what, &why)));
+            }
         }
         may.map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))
     }
@@ -84,13 +86,14 @@ pub(crate) fn from(parts: &Parts) -> SocketAddr {
 
 fn find(parts: &Parts, app: &App) -> Option<Access> {
     let (from, users) = (from(parts), app.users.now());
-    let (asked, admin) = (format!("{} {}", parts.method, parts.uri.path()), app.admin.clone());
+    let asked = format!("{} {}", parts.method, parts.uri.path());
+    let refusals = Arc::clone(&app.refusals);
     if let Some(token) = bearer(&parts.headers) {
         let hash = sha256_hex(token);
         let token = users.tokens.iter().find(|one| one.sha256.eq_ignore_ascii_case(&hash))?;
         let (name, role) = (token.name.clone(), token.role);
         let (csrf, cookie, brought) = (None, None, None);
-        return Some(Access { name, role, from, csrf, cookie, brought, asked, admin });
+        return Some(Access { name, role, from, csrf, cookie, brought, asked, refusals });
     }
     let cookie = cookie(&parts.headers)?;
     let login = app.logins.find(cookie, clock::monotonic_ns())?;
@@ -108,7 +111,7 @@ fn find(parts: &Parts, app: &App) -> Option<Access> {
         cookie: Some(cookie.to_owned()),
         brought,
         asked,
-        admin,
+        refusals,
     })
 }
 

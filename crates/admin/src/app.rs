@@ -1,9 +1,8 @@
 //! What all requests share.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -13,7 +12,9 @@ use crate::answer::Refusal;
 use crate::events::EventRing;
 use crate::filter::EventFilter;
 use crate::logins::Logins;
+use crate::refusals::Refusals;
 use crate::throttle::Throttle;
+use crate::turns::{Turn, Turns};
 use crate::users::UsersFile;
 
 /// Passwords that are checked at once: each takes memory and time.
@@ -45,7 +46,7 @@ pub(crate) struct Limits {
     checks: Arc<Semaphore>,
     searches: Arc<Semaphore>,
     /// Who searches, or waits for it: one search of each user or token at a time.
-    searching: Mutex<HashMap<String, Arc<Semaphore>>>,
+    searching: Turns<String>,
     actions: Arc<Semaphore>,
     requests: Arc<Semaphore>,
     stops: Arc<Semaphore>,
@@ -57,7 +58,7 @@ impl Default for Limits {
         Self {
             checks: of(CHECKS_AT_ONCE),
             searches: of(SEARCHES_AT_ONCE),
-            searching: Mutex::default(),
+            searching: Turns::default(),
             actions: of(ACTIONS_AT_ONCE),
             requests: of(REQUESTS_AT_ONCE),
             stops: of(STOPS_AT_ONCE),
@@ -73,15 +74,8 @@ impl Limits {
 
     /// A place for a search; waits for one, and before for the other searches of the same name:
     /// many searches of one hold up that one alone.
-    pub(crate) async fn search(&self, name: &str) -> Result<(Place, Place), Refusal> {
-        let own = {
-            let mut searching = self.searching.lock().unwrap_or_else(PoisonError::into_inner);
-            // Nobody has a place there, or waits for one.
-            searching.retain(|_, own| Arc::strong_count(own) > 1);
-            let own = searching.entry(name.to_owned());
-            Arc::clone(own.or_insert_with(|| Arc::new(Semaphore::new(1))))
-        };
-        let own = Self::wait(&own).await?;
+    pub(crate) async fn search(&self, name: &str) -> Result<(Turn, Place), Refusal> {
+        let own = self.searching.wait(name.to_owned()).await;
         Ok((own, Self::wait(&self.searches).await?))
     }
 
@@ -133,6 +127,7 @@ pub(crate) struct App {
     pub(crate) users: Arc<UsersFile>,
     pub(crate) logins: Logins,
     pub(crate) throttle: Arc<Throttle>,
+    pub(crate) refusals: Arc<Refusals>,
     pub(crate) events: EventRing,
     pub(crate) filter: Option<EventFilter>,
     pub(crate) audit_file: Option<PathBuf>,
@@ -195,7 +190,7 @@ mod tests {
             one.await.unwrap().unwrap();
         }
         let last = limits.search("bert").await.unwrap();
-        assert_eq!(limits.searching.lock().unwrap().len(), 1, "who has ended is forgotten");
+        assert_eq!(limits.searching.count(), 1, "who has ended is forgotten");
         drop(last);
     }
 }

@@ -43,6 +43,7 @@ mod metrics;
 mod order;
 mod page;
 mod places;
+mod refusals;
 #[cfg(feature = "rig")]
 pub mod rig;
 mod routes;
@@ -51,6 +52,7 @@ mod server;
 mod shown;
 mod throttle;
 mod tls;
+mod turns;
 pub mod users;
 
 pub use events::{EventLayer, EventRing, ShownEvent};

@@ -185,6 +185,17 @@ mod tests {
     }
 
     #[test]
+    fn silent_neighbours_close_no_connection_of_the_machine_itself() {
+        let (places, at) = (Arc::<Places>::default(), "[2001:db8::1]:5".parse().unwrap());
+        let enter = |from: &str| places.enter(from.parse().unwrap(), Some(at));
+        let (_seat, mut is_cut, _) = enter("[2001:db8::1]:6");
+        let neighbours: Vec<_> = (0..1_000).map(|_| enter("[2001:db8::2]:6")).collect();
+        assert_eq!(is_cut.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+        assert_eq!(places.table().open.len(), 1 + PER_SOURCE_MAX);
+        drop(neighbours);
+    }
+
+    #[test]
     fn many_sources_leave_room_for_a_new_one_and_for_the_machine_itself() {
         let mut room = Room::new();
         let local = room.enter(1);

@@ -8,6 +8,7 @@ use transfix::{Actor, Admin, BeginString, SessionId};
 use crate::app::Limits;
 use crate::fix::Desk;
 use crate::fix::own::OwnCommands;
+use crate::refusals::Refusals;
 use crate::throttle::Throttle;
 use crate::users::{Role, UsersFile};
 
@@ -29,6 +30,7 @@ impl Commands {
     pub fn new(admin: &Admin) -> Self {
         let desk = Desk {
             admin: admin.clone(),
+            refusals: Arc::new(Refusals::new(admin)),
             users: Arc::new(UsersFile::of_nobody()),
             throttle: Arc::<Throttle>::default(),
             own: OwnCommands::default(),

@@ -27,7 +27,6 @@ use crate::app::{App, blocking, in_place};
 use crate::connection::whole;
 use crate::filter::EventFilter;
 use crate::shown::{details, moment, session};
-use crate::throttle::Wait;
 use crate::users::{NOBODY, Role};
 use crate::{health, journals, metrics, page};
 
@@ -127,20 +126,13 @@ async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusa
     let request = Request::from_parts(parts, body);
     let input = <Input<Credentials> as axum::extract::FromRequest<_>>::from_request(request, &app);
     let Input(Credentials { name, password }) = input.await?;
-    let may = |wait: Wait| match wait {
-        Wait::No => Ok(Duration::ZERO),
-        Wait::Here(time) => Ok(time),
-        Wait::Refused(left) => {
-            let seconds = left.as_secs() + 1;
-            let why = format!("too many wrong passwords; try again in {seconds} s");
-            Err(Refusal::later(why, seconds))
-        }
+    let later = |left: Duration| {
+        let seconds = left.as_secs() + 1;
+        let why = format!("too many wrong passwords; try again in {seconds} s");
+        Refusal::later(why, seconds)
     };
-    let time = may(app.throttle.wait(source, &name, clock::monotonic_ns()))?;
-    tokio::time::sleep(time).await;
+    let _turn = app.throttle.enter(source, &name).await.map_err(later)?;
     let place = app.limits.check().await?;
-    // Others of this source may have failed meanwhile.
-    may(app.throttle.wait(source, &name, clock::monotonic_ns()))?;
     let users = app.users.now();
     let user = users.users.iter().find(|user| user.name == name).cloned();
     let hash = user.as_ref().map_or(NOBODY, |user| &*user.password_hash).to_owned();

@@ -1,15 +1,17 @@
-//! Bounds the lines of the log that strangers can make come again and again.
+//! Bounds the lines that others can make come again and again.
 //!
-//! Invariant: their number grows with time, not with what strangers do.
+//! Invariant: their number grows with time, not with what others do.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use transfix::clock;
 
 /// Lines that are written at once.
 const AT_ONCE: u64 = 10;
-/// Time after which one more may be, in nanoseconds.
-const ONE_MORE_NS: u64 = 1_000_000_000;
+/// Time after which one more may be.
+pub(crate) const ONE_MORE: Duration = Duration::from_secs(1);
+const ONE_MORE_NS: u64 = ONE_MORE.as_nanos() as u64;
 
 /// When lines of one kind may be written, and how many were left out.
 #[derive(Debug, Default)]
@@ -22,21 +24,54 @@ struct State {
     left_out: u64,
 }
 
+impl State {
+    /// Whether a line may be written now; if so, how many were left out before.
+    fn take(&mut self, now_ns: u64) -> Option<u64> {
+        let full_at_ns = self.full_at_ns.max(now_ns) + ONE_MORE_NS;
+        if full_at_ns > now_ns + AT_ONCE * ONE_MORE_NS {
+            return None;
+        }
+        self.full_at_ns = full_at_ns;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
 impl Seldom {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether a line may be written now; if so, how many were left out before.
     pub(crate) fn tell(&self) -> Option<u64> {
         self.tell_at(clock::monotonic_ns())
     }
 
     fn tell_at(&self, now_ns: u64) -> Option<u64> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let full_at_ns = state.full_at_ns.max(now_ns) + ONE_MORE_NS;
-        if full_at_ns > now_ns + AT_ONCE * ONE_MORE_NS {
-            state.left_out += 1;
-            return None;
-        }
-        state.full_at_ns = full_at_ns;
-        Some(std::mem::take(&mut state.left_out))
+        let mut state = self.state();
+        let left_out = state.take(now_ns);
+        state.left_out += u64::from(left_out.is_none());
+        left_out
+    }
+
+    /// How many lines were left out, if some were and a line that says so may be written now.
+    pub(crate) fn tell_left_out(&self) -> Option<u64> {
+        let mut state = self.state();
+        (state.left_out > 0).then(|| state.take(clock::monotonic_ns())).flatten()
+    }
+
+    /// How many lines were left out, if some were, whether a line may be written now or not.
+    pub(crate) fn take_left_out(&self) -> Option<u64> {
+        Some(std::mem::take(&mut self.state().left_out)).filter(|left_out| *left_out > 0)
+    }
+
+    pub(crate) fn has_left_out(&self) -> bool {
+        self.state().left_out > 0
+    }
+
+    /// Whether it would answer as a new one does.
+    pub(crate) fn is_as_new(&self) -> bool {
+        let state = self.state();
+        state.left_out == 0 && state.full_at_ns <= clock::monotonic_ns()
     }
 }
 

@@ -24,6 +24,7 @@ use crate::fix::own::OwnCommands;
 use crate::fix::{Desk, FixServer};
 use crate::logins::Logins;
 use crate::places::Places;
+use crate::refusals::Refusals;
 use crate::routes::router;
 use crate::seldom::Seldom;
 use crate::throttle::Throttle;
@@ -118,8 +119,10 @@ impl AdminServer {
         let users = Arc::new(UsersFile::open(&settings.users_file, admin)?);
         let throttle = Arc::new(Throttle::default());
         let limits = Arc::<Limits>::default();
+        let refusals = Arc::new(Refusals::new(admin));
         let desk = Desk {
             admin: admin.clone(),
+            refusals: Arc::clone(&refusals),
             users: Arc::clone(&users),
             throttle: Arc::clone(&throttle),
             own: extras.own_commands,
@@ -133,6 +136,7 @@ impl AdminServer {
             users,
             logins: Logins::new(settings.login_idle_min),
             throttle,
+            refusals: Arc::clone(&refusals),
             events: extras.events,
             filter: extras.filter,
             audit_file: extras.audit_file,
@@ -154,6 +158,7 @@ impl AdminServer {
                         let open = GracefulShutdown::new();
                         tokio::select! {
                             () = serve(&listener, shown.as_deref(), &router, &open) => {}
+                            () = Arc::clone(&refusals).write_counts() => {}
                             _ = stopped => {}
                         }
                         // Who has asked gets its answer.
@@ -163,6 +168,7 @@ impl AdminServer {
                 }
             });
             runtime.shutdown_timeout(LAST_ANSWERS);
+            refusals.write_rest();
         });
         let thread = Some(thread.map_err(wrong)?);
         Ok(Self { address, certificate, stop: Some(stop), thread, fix })

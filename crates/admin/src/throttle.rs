@@ -2,7 +2,8 @@
 //!
 //! Counted are the failures of one source at one name. Invariants: failures at one name hold up no
 //! other name; where a user has logged in before, the user waits for a bounded time and is never
-//! refused, whatever others of that source guess; names that no user has are counted alike; the
+//! refused, whatever others of that source guess; of one source at one name one password is checked
+//! at a time, and the others wait in line; names that no user has are counted alike; the
 //! memory is bounded.
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use transfix::clock;
 
 use crate::seldom::Seldom;
+use crate::turns::{Turn, Turns};
 
 /// Failures that cost nothing.
 const FREE: u32 = 3;
@@ -36,6 +38,7 @@ type Pair = (IpAddr, u64);
 pub(crate) struct Throttle {
     pairs: Mutex<HashMap<Pair, Failures>>,
     lines: Seldom,
+    turns: Turns<Pair>,
 }
 
 #[derive(Clone, Copy)]
@@ -60,6 +63,24 @@ pub(crate) enum Wait {
 impl Throttle {
     fn pairs(&self) -> MutexGuard<'_, HashMap<Pair, Failures>> {
         self.pairs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a password of this name may be checked for this source. The next one waits until
+    /// the turn is dropped: hold it until the outcome is counted.
+    ///
+    /// # Errors
+    /// The source has to come again after so long.
+    pub(crate) async fn enter(&self, source: IpAddr, name: &str) -> Result<Turn, Duration> {
+        let wait = || match self.wait(source, name, clock::monotonic_ns()) {
+            Wait::No => Ok(Duration::ZERO),
+            Wait::Here(time) => Ok(time),
+            Wait::Refused(left) => Err(left),
+        };
+        wait()?;
+        let turn = self.turns.wait(pair(source, name)).await;
+        // Those before it may have failed meanwhile.
+        tokio::time::sleep(wait()?).await;
+        Ok(turn)
     }
 
     /// What this source has to do before a password of this name is checked.
@@ -137,6 +158,7 @@ pub(crate) fn network(source: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
+    use std::sync::Arc;
 
     use super::*;
 
@@ -183,6 +205,56 @@ mod tests {
         assert_eq!(throttle.wait(elsewhere, "anna", SECOND_NS), Wait::No);
         throttle.succeeded(HERE, "anna", SECOND_NS);
         assert_eq!(throttle.wait(HERE, "anna", SECOND_NS), Wait::No);
+    }
+
+    /// 32 connections guess at once where the user has logged in before.
+    #[tokio::test(start_paused = true)]
+    async fn guesses_of_one_source_at_one_name_come_one_by_one() {
+        let throttle = Arc::<Throttle>::default();
+        throttle.succeeded(HERE, "anna", clock::monotonic_ns());
+        (0..10).for_each(|_| throttle.failed(HERE, "anna", true));
+        let begin = tokio::time::Instant::now();
+        let guesses: Vec<_> = (0..32)
+            .map(|_| {
+                let throttle = Arc::clone(&throttle);
+                tokio::spawn(async move {
+                    let _turn = throttle.enter(HERE, "anna").await.expect("it is never refused");
+                    throttle.failed(HERE, "anna", true);
+                    begin.elapsed().as_secs()
+                })
+            })
+            .collect();
+        // Another name does not wait for them.
+        drop(throttle.enter(HERE, "bert").await.unwrap());
+        assert!(begin.elapsed().is_zero());
+        for (n, guess) in guesses.into_iter().enumerate() {
+            assert_eq!(guess.await.unwrap(), (n as u64 + 1) * KNOWN_WAIT_MAX_S);
+        }
+        drop(throttle.enter(HERE, "bert").await.unwrap());
+        assert_eq!(throttle.turns.count(), 1, "names that nobody guesses are forgotten");
+    }
+
+    /// Where the user is not known, those in line are refused as soon as the first has failed.
+    #[tokio::test(start_paused = true)]
+    async fn strangers_in_line_are_refused_when_it_is_too_much() {
+        let throttle = Arc::<Throttle>::default();
+        let guesses: Vec<_> = (0..32)
+            .map(|_| {
+                let throttle = Arc::clone(&throttle);
+                tokio::spawn(async move {
+                    let Ok(_turn) = throttle.enter(HERE, "anna").await else { return false };
+                    // The check takes its time.
+                    tokio::task::yield_now().await;
+                    throttle.failed(HERE, "anna", true);
+                    true
+                })
+            })
+            .collect();
+        let mut checked = 0;
+        for guess in guesses {
+            checked += u32::from(guess.await.unwrap());
+        }
+        assert_eq!(checked, FREE);
     }
 
     #[test]

@@ -5,12 +5,13 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::Value;
 use transfix::AdminSettings;
 use transfix_admin::users::{Role, Users};
 use transfix_admin::{AdminServer, Extras};
 
 use crate::http::LONG;
-use crate::market::{ID, Market, PASSWORD, PATH};
+use crate::market::{ID, Market, PASSWORD, PATH, until};
 
 /// All that needs somebody who is known.
 const CLOSED: &[&str] = &[
@@ -85,6 +86,47 @@ fn each_role_may_what_it_may() {
             assert_eq!(stop.status, if n == 2 { 501 } else { 403 }, "this program takes none");
         }
     }
+}
+
+/// The lines of the audit about what a name was refused, and how many refusals they stand for.
+pub(crate) fn refusals_of(name: &str, audit: &str) -> (usize, u64) {
+    let lines = audit.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let own = lines.filter(|line| line["who"] == name && line["step"] == "refused");
+    let stands_for = |line: Value| {
+        let counted = line["why"].as_str().unwrap().split_once(" refusals before");
+        let counted =
+            counted.map_or(0, |(text, _)| text.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
+        counted + u64::from(line["what"] != "refused requests")
+    };
+    let counts: Vec<_> = own.map(stands_for).collect();
+    (counts.len(), counts.iter().sum())
+}
+
+#[test]
+fn a_flood_of_refusals_makes_few_lines_and_all_are_counted() {
+    const FLOOD: u64 = 400;
+    let market = Market::new();
+    let (viewer, action) = (market.viewer(), format!("{PATH}/actions"));
+    let harmless = "{\"action\":\"heartbeat\"}";
+    for n in 0..FLOOD {
+        match n % 2 {
+            0 => viewer.post(&action, harmless).refused(403),
+            _ => viewer.post("/api/engine/reload", "").refused(403),
+        };
+    }
+    let audit = || fs::read_to_string(market.dir.path().join("audit.jsonl")).unwrap();
+    market.administrator().post(&action, harmless).good();
+    let done = audit();
+    let is_done = |line: &str| {
+        line.contains("\"who\":\"administrator-program\"") && line.contains("\"step\":\"done\"")
+    };
+    assert!(done.lines().any(is_done), "an action is written at once: {done}");
+    // Another user has lines of its own.
+    market.operator().post("/api/engine/reload", "").refused(403);
+    until(|| refusals_of("operator-program", &audit()) == (1, 1));
+    until(|| refusals_of("viewer-program", &audit()).1 == FLOOD);
+    let (lines, _) = refusals_of("viewer-program", &audit());
+    assert!(lines < FLOOD as usize / 2, "{lines} lines");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use transfix::{
 use transfix_admin::client::{FixClient, FixLogin};
 use transfix_admin::{AdminServer, Extras, OwnCommands};
 
+use crate::access::refusals_of;
 use crate::http::LONG;
 use crate::market::{Market, PASSWORD, until, users};
 
@@ -535,4 +536,20 @@ fn the_client_among_the_examples_lists_the_sessions() {
     assert!(out.status.success(), "{out:?}");
     assert!(said.contains("FIX.4.4:MONITOR->FIXADMIN is logged on"), "{said}");
     assert!(said.contains("list-1: <Response ResultCode=\"0\" RequestID=\"1\">"), "{said}");
+}
+
+/// What HTTP counts for a user counts here too, and the end of the server writes what is counted.
+#[test]
+fn a_flood_of_refused_commands_makes_few_lines_and_all_are_counted() {
+    const FLOOD: u64 = 200;
+    let market = market();
+    let mut viewer = Who::of(&market, "viewer");
+    (0..FLOOD).for_each(|_| _ = viewer.gets("<ReloadConfig/>", 7, "needs the role administrator"));
+    drop(viewer);
+    let Market { dir, server, .. } = market;
+    drop(server);
+    let audit = std::fs::read_to_string(dir.path().join("audit.jsonl")).unwrap();
+    let (lines, refusals) = refusals_of("viewer-person", &audit);
+    assert_eq!(refusals, FLOOD, "{audit}");
+    assert!(lines < FLOOD as usize / 2, "{lines} lines");
 }

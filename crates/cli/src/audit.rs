@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use transfix::{AuditError, verify_audit};
 
+use crate::foreign;
 use crate::input::failed;
 
 /// Prove that the file of operators' actions was not changed.
@@ -61,11 +62,11 @@ fn verify(args: &Verify) -> ExitCode {
     let verified = match verify_audit(BufReader::new(file), args.has.as_deref()) {
         Ok(verified) => verified,
         Err(AuditError::Line { line, why }) => {
-            eprintln!("transfix audit verify: {path}:{line}: {why}");
+            refused(&format!("{path}:{line}: {why}"));
             return ExitCode::FAILURE;
         }
         Err(cut @ AuditError::Cut(_)) => {
-            eprintln!("transfix audit verify: {path}: {cut}");
+            refused(&format!("{path}: {cut}"));
             return ExitCode::FAILURE;
         }
         Err(error) => return failed(&format!("{path}: {error}")),
@@ -80,4 +81,9 @@ fn verify(args: &Verify) -> ExitCode {
         println!("{} bytes at the end are no whole line", verified.torn_bytes);
     }
     ExitCode::SUCCESS
+}
+
+/// Says what does not hold.
+fn refused(why: &str) {
+    eprintln!("transfix audit verify: {}", foreign::lines(why));
 }

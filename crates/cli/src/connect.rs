@@ -30,6 +30,7 @@ use transfix::{
 };
 
 use crate::events::{connection_failure, forget_connection_failure, take_connection_break};
+use crate::foreign;
 use crate::input::failed;
 use crate::not_started::NotStarted;
 use crate::show::{Show, say};
@@ -291,7 +292,7 @@ fn connect(
 fn ended_by_itself(ending: &Ending, failed: Option<Fault>) -> ExitCode {
     ending.in_script.store(false, Ordering::Relaxed);
     if let Some(fault) = &failed {
-        eprintln!("transfix connect: {fault}");
+        eprintln!("transfix connect: {}", foreign::lines(&fault.to_string()));
     }
     let code = ending.log_out().unwrap_or_else(|| {
         loop {
@@ -361,7 +362,7 @@ impl Ending {
             }
             (outcome, _) => format!("not logged out in order: {outcome}"),
         };
-        eprintln!("transfix connect: {why}");
+        eprintln!("transfix connect: {}", foreign::lines(&why.to_string()));
         Some(ExitCode::FAILURE)
     }
 

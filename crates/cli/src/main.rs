@@ -140,7 +140,7 @@ fn main() -> ExitCode {
         }
         Ok(()) => run(cli.verb, cli.verbose),
         Err(why) => {
-            eprintln!("transfix: {why}");
+            eprintln!("transfix: {}", foreign::lines(&why.to_string()));
             ExitCode::FAILURE
         }
     };

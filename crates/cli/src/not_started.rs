@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use transfix::EngineError;
 
+use crate::foreign;
 use crate::input::failed;
 
 /// Why a session did not start.
@@ -20,7 +21,7 @@ impl NotStarted {
         match self {
             Self::Settings(error) => failed(&error),
             Self::Other(error) => {
-                eprintln!("transfix {verb}: {error}");
+                eprintln!("transfix {verb}: {}", foreign::lines(&error));
                 ExitCode::FAILURE
             }
         }

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use transfix::{Settings, clock};
 
 use crate::administered;
+use crate::foreign;
 use crate::input::{answered, failed};
 use crate::schedule;
 use crate::suits::suited;
@@ -97,7 +98,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Verb::Reference(args) => match Settings::reference(args.of.as_deref()) {
             Ok(text) => answered(&text),
             Err(why) => {
-                eprintln!("transfix: {why}");
+                eprintln!("transfix: {}", foreign::lines(&why.to_string()));
                 ExitCode::FAILURE
             }
         },

@@ -9,6 +9,7 @@ use clap::builder::RangedU64ValueParser;
 use transfix::tls::{Certificate, Inspection, inspect};
 use transfix::{Timestamp, TlsSettings, TlsVersion, clock};
 
+use crate::foreign::Foreign;
 use crate::input::{answered, failed};
 
 const EXAMPLES: &str = "\
@@ -135,8 +136,9 @@ fn describe(text: &mut String, n: usize, certificate: &Certificate) {
     let now_s = clock::now().utc.0 / 1_000_000_000;
     let days = (certificate.not_after_s - now_s).div_euclid(24 * 60 * 60);
     let left = if days < 0 { "expired".to_owned() } else { format!("{days} days left") };
-    let _ = writeln!(text, "{n}. {subject}");
-    let _ = writeln!(text, "   signed by    {issuer}");
+    let names: Vec<_> = names.iter().map(|name| Foreign(name).to_string()).collect();
+    let _ = writeln!(text, "{n}. {}", Foreign(subject));
+    let _ = writeln!(text, "   signed by    {}", Foreign(issuer));
     let _ = writeln!(text, "   names        {}", names.join(", "));
     let _ = writeln!(text, "   valid        {from} to {to} ({left})");
     let _ = writeln!(text, "   fingerprint  sha256:{sha256}");

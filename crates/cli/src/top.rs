@@ -182,6 +182,11 @@ fn text(value: &Value) -> String {
     }
 }
 
+/// The same in one line that no terminal obeys.
+fn shown(value: &Value) -> String {
+    Foreign(&text(value)).to_string()
+}
+
 impl Screen {
     /// Takes over what was seen.
     fn see(&mut self, sessions: &[Value], now_ns: u64) {
@@ -274,8 +279,8 @@ impl Screen {
             let is_unusual = unusual.is_some_and(|all| all.contains(&one["stage"]));
             let note = if is_unusual { "unusual" } else { "" };
             Row::new([
-                text(&one["stage"]),
-                text(&one["count"]),
+                shown(&one["stage"]),
+                shown(&one["count"]),
                 us("p50_ns"),
                 us("p99_ns"),
                 us("p999_ns"),
@@ -326,7 +331,7 @@ impl Screen {
             .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
         let last = match (&self.error, self.is_typing) {
             (Some(error), _) => format!("not seen: {}", Foreign(error)),
-            (None, true) => format!("/{}_", self.filter),
+            (None, true) => format!("/{}_", Foreign(&self.filter)),
             (None, false) => match chosen.filter(|end| !end.is_empty()) {
                 Some(end) => end,
                 None => "q end  / filter  p problems  s sort  up, down choose".to_owned(),
@@ -388,9 +393,8 @@ impl Seen {
         let end = match end.is_null() {
             true => String::new(),
             false => {
-                let said = Foreign(end["text"].as_str().unwrap_or_default());
-                let reason = text(&end["reason"]);
-                format!("last end at {}: {reason} {said}", text(&end["at"]))
+                let [at, reason, said] = ["at", "reason", "text"].map(|name| shown(&end[name]));
+                format!("last end at {at}: {reason} {said}")
             }
         };
         Self { cells, keys, has_problem: !problem.is_empty(), end }
@@ -402,6 +406,7 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use serde_json::json;
+    use transfix::codec::shown::is_hidden;
 
     use super::*;
 
@@ -461,6 +466,34 @@ mod tests {
         assert!(line("found").contains("0.3") && !line("found").contains("unusual"));
         screen.key(KeyCode::Down);
         assert!(!drawn(&mut screen).contains("81.2"), "those of another");
+    }
+
+    #[test]
+    fn nothing_of_others_is_obeyed() {
+        let evil = "x\u{1b}[2J\u{9b}31m\u{202e}\u{200b}\r\nLINE\u{2028}";
+        let mut one = session(evil, Some(evil), 1);
+        one["state"] = evil.into();
+        one["last_end"] = json!({ "at": evil, "reason": evil, "text": evil });
+        let mut screen = Screen::default();
+        screen.see(&[one], 1);
+        let latency = json!([{ "stage": evil, "count": evil, "p50_ns": 1 }]);
+        screen.more = json!({ "id": evil, "unusual_latency": [], "latency": latency });
+        screen.key(KeyCode::Down);
+        let seen = |screen: &mut Screen| {
+            let mut terminal = Terminal::new(TestBackend::new(240, 14)).unwrap();
+            terminal.draw(|frame| screen.draw(frame)).unwrap();
+            let text = terminal.backend().to_string();
+            assert!(!text.contains(|c| is_hidden(c) && c != '\n'), "{}", text.escape_debug());
+            text
+        };
+        let text = seen(&mut screen);
+        assert!(text.contains(r"last end at x\x1B[2J"), "{text}");
+        assert!(text.matches(r"x\x1B[2J").count() >= 6, "{text}");
+        screen.key(KeyCode::Char('/'));
+        evil.chars().for_each(|c| _ = screen.key(KeyCode::Char(c)));
+        assert!(seen(&mut screen).contains(r"/x\x1B[2J"));
+        screen.error = Some(evil.to_owned());
+        assert!(seen(&mut screen).contains(r"not seen: x\x1B[2J"));
     }
 
     #[test]

@@ -92,8 +92,7 @@ pub(super) fn carry_out(
         false => {
             let who = &actor.who;
             let why = format!("{who} may not do that: {name} needs the role {needed}");
-            // Nothing is done. The log tells if the audit fails.
-            let _ = desk.admin.note(&actor, name, Err(&why));
+            desk.refusals.note(&actor, name, &why);
             Err(Refused::rejected(why))
         }
     });

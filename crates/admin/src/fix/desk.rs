@@ -8,12 +8,14 @@ use transfix::{Actor, Admin, clock};
 use crate::app::Limits;
 use crate::fix::attendance::SharedAttendance;
 use crate::fix::own::OwnCommands;
+use crate::refusals::Refusals;
 use crate::throttle::{Throttle, Wait};
 use crate::users::{NOBODY, Role, User, UsersFile};
 
 /// What all administrators share.
 pub(crate) struct Desk {
     pub(crate) admin: Admin,
+    pub(crate) refusals: Arc<Refusals>,
     pub(crate) users: Arc<UsersFile>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) own: OwnCommands,

@@ -67,7 +67,10 @@ pub(super) fn session(one: &Value) -> String {
         }
     }
     for (name, value) in one["counters"].as_object().into_iter().flatten() {
-        shown.add_row([name.clone(), text(value)]);
+        // The administration over FIX has some of them alone.
+        if !value.is_null() {
+            shown.add_row([name.clone(), text(value)]);
+        }
     }
     let store = &one["store"];
     if !store.is_null() {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use comfy_table::{Table, presets};
 use transfix_admin::users::{Role, Users};
 
+use crate::foreign;
 use crate::input::{answered, failed};
 use crate::password;
 
@@ -156,7 +157,7 @@ fn changed(
     match users.save(path) {
         Ok(()) => answered(&said),
         Err(error) => {
-            eprintln!("transfix: {error}");
+            eprintln!("transfix: {}", foreign::lines(&error.to_string()));
             ExitCode::FAILURE
         }
     }

@@ -9,6 +9,7 @@ use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::store::journal::{self, Event};
 use transfix::{Mask, Message, Tag, tag};
 
+use crate::foreign;
 use crate::input::{failed, tag as tag_number};
 
 /// Compare the journals of both sides of a session.
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     match audit.check(&Mask::of(args.mask.iter().copied())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("transfix audit journals: {error}");
+            eprintln!("transfix audit journals: {}", foreign::lines(&error.to_string()));
             ExitCode::FAILURE
         }
     }

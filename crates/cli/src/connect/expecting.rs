@@ -9,6 +9,7 @@ use super::fault::Fault;
 use super::heard::{Fields, Missed, value};
 use super::message::Typed;
 use super::values::has_id;
+use crate::foreign::Foreign;
 
 /// How long `expect` waits by default.
 const EXPECT_S: f64 = 10.0;
@@ -54,7 +55,7 @@ impl Console {
         }
         let came = if came.is_empty() { "nothing".to_owned() } else { came.join(", ") };
         let when = match &missed.end {
-            Some(words) => format!("the connection ended ({words}) before"),
+            Some(words) => format!("the connection ended ({}) before", Foreign(words)),
             None => format!("not within {} s:", within.as_secs_f64()),
         };
         let mut text = format!("{when} {}; {came} came", wanted.brief(&self.words));
@@ -75,7 +76,7 @@ impl Console {
         tags.dedup();
         let shown = tags.iter().filter_map(|tag| {
             let seen = self.words.seen(msg_type, *tag, value(heard, *tag)?);
-            Some(format!(" {}={seen}", self.words.name(*tag)))
+            Some(format!(" {}={}", self.words.name(*tag), Foreign(&seen)))
         });
         self.words.message_name(msg_type) + &shown.collect::<String>()
     }

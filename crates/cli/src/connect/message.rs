@@ -2,6 +2,7 @@
 
 use super::values::MISSING;
 use super::vocabulary::Vocabulary;
+use crate::foreign::Foreign;
 
 /// A message that is made by hand, or was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +72,8 @@ impl Typed {
     pub(super) fn brief(&self, words: &Vocabulary) -> String {
         let fields = self.fields.iter();
         let fields = fields.map(|(tag, value)| {
-            format!(" {}={}", words.name(*tag), words.seen(&self.msg_type, *tag, value))
+            let seen = words.seen(&self.msg_type, *tag, value);
+            format!(" {}={}", words.name(*tag), Foreign(&seen))
         });
         words.message_name(&self.msg_type) + &fields.collect::<String>()
     }
@@ -81,7 +83,7 @@ impl Typed {
         let mut text = words.message_name(&self.msg_type);
         for (tag, value) in &self.fields {
             let seen = words.seen(&self.msg_type, *tag, value);
-            text += &format!("\n  {}={seen}", words.name(*tag));
+            text += &format!("\n  {}={}", words.name(*tag), Foreign(&seen));
             if value == MISSING {
                 text += &format!("   {}", words.choice(*tag));
             } else if let Some(code) = words.code(*tag, value) {

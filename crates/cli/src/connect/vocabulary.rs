@@ -8,6 +8,7 @@ use transfix::dictionary::{DataType, Dictionary, Field, Flat, Member, Message, n
 use transfix::{BeginString, Mask, SessionDictionaries, SessionSettings, Tag, clock, tag};
 
 use crate::check::explain::Explain;
+use crate::foreign::Foreign;
 use crate::input::Pair;
 
 /// What is longer is a name, and no MsgType(35).
@@ -72,7 +73,7 @@ impl Vocabulary {
     pub(super) fn message_name(&self, msg_type: &str) -> String {
         match self.message(msg_type) {
             Ok(message) => format!("{}({msg_type})", message.name),
-            Err(_) => format!("({msg_type})"),
+            Err(_) => format!("({})", Foreign(msg_type)),
         }
     }
 

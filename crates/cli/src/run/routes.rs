@@ -12,6 +12,7 @@ use transfix::{Message, SessionId, SessionSettings, Tag};
 use super::copy::{Change, OnBehalf};
 use super::mark::mark;
 use super::written::keeps;
+use crate::foreign::Foreign;
 
 /// Which of several targets get a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -240,19 +241,20 @@ impl fmt::Display for Routes {
             writeln!(f, "no routes: messages of the application are refused; {file}")?;
         }
         let all = |what: Vec<String>| what.join(", ");
+        let shown = |text: &str| Foreign(text).to_string();
         for route in &self.routes {
             let from = match &route.from {
                 None => "all sessions".to_owned(),
-                Some(from) => all(from.iter().map(ToString::to_string).collect()),
+                Some(from) => all(from.iter().map(|one| shown(&one.to_string())).collect()),
             };
             let types = match route.msg_types.is_empty() {
                 true => "all messages".to_owned(),
-                false => route.msg_types.join(", "),
+                false => all(route.msg_types.iter().map(|name| shown(name)).collect()),
             };
-            let to = all(route.to.iter().map(ToString::to_string).collect());
+            let to = all(route.to.iter().map(|one| shown(&one.to_string())).collect());
             write!(f, "route: {types} of {from}")?;
             for (tag, value) in &route.when {
-                write!(f, ", with {} = {value}", tag.0)?;
+                write!(f, ", with {} = {}", tag.0, shown(&value.to_string()))?;
             }
             write!(f, " to {to}")?;
             match (route.pick, route.hash, route.to.len()) {
@@ -263,7 +265,7 @@ impl fmt::Display for Routes {
             }
             let Change { on_behalf, set, remove } = &route.change;
             for (tag, value) in set {
-                write!(f, "; {} is set to {value}", tag.0)?;
+                write!(f, "; {} is set to {}", tag.0, Foreign(value))?;
             }
             for tag in remove {
                 write!(f, "; without {}", tag.0)?;
@@ -276,11 +278,13 @@ impl fmt::Display for Routes {
             writeln!(f)?;
         }
         for Socket { name, path, .. } in &self.sockets {
-            writeln!(f, "socket: {name} at {}", path.display())?;
+            let path = path.display().to_string();
+            writeln!(f, "socket: {} at {}", Foreign(name), Foreign(&path))?;
         }
         for MessageFile { name, path, mode } in &self.files {
             let does = if *mode == FileMode::Read { "is sent" } else { "is written" };
-            writeln!(f, "file: {name} {does}: {}", path.display())?;
+            let path = path.display().to_string();
+            writeln!(f, "file: {} {does}: {}", Foreign(name), Foreign(&path))?;
         }
         f.write_str("all other messages are refused")
     }

@@ -13,6 +13,7 @@ use super::copy::{Change, OnBehalf};
 use super::routes::{
     FILE, FileMode, MessageFile, Pattern, Pick, Route, Routes, SOCKET, Socket, THIRD_PARTY, Target,
 };
+use crate::foreign::Foreign;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,8 +55,10 @@ pub(super) fn read(path: &Path, settings: &Settings) -> Result<Routes, Vec<Strin
     let shown = path.display();
     let text = fs::read_to_string(path).map_err(|error| vec![format!("{shown}: {error}")])?;
     let file: File = toml::from_str(&text).map_err(|error| {
-        // It shows the line with a mark below what is wrong.
-        vec![format!("{shown}: {}", error.to_string().trim_end())]
+        // It shows the line with a mark below what is wrong. The reason may have a key of the file
+        // without its escapes.
+        let (text, why) = (error.to_string(), error.message());
+        vec![format!("{shown}: {}", text.replace(why, &Foreign(why).to_string()).trim_end())]
     })?;
     let dictionary = standard("FIXLatest").map_err(|error| vec![error.to_string()])?;
     let mut reader = Reader { settings, dictionary, file: &file, errors: Vec::new() };
@@ -70,7 +73,7 @@ pub(super) fn read(path: &Path, settings: &Settings) -> Result<Routes, Vec<Strin
             let File { socket: sockets, file: files, .. } = file;
             Ok(Routes { routes, sockets, files })
         }
-        errors => Err(errors.iter().map(|error| format!("{shown}: {error}")).collect()),
+        errors => Err(errors.iter().map(|error| format!("{shown}: {}", Foreign(error))).collect()),
     }
 }
 

@@ -46,7 +46,9 @@ pub(super) fn run(args: &Args) -> ExitCode {
             {
                 return failed(&error.to_string());
             }
-            errors.iter().for_each(|error| eprintln!("error: {error}"));
+            for error in &errors {
+                eprintln!("error: {}", foreign::lines(&error.to_string()));
+            }
             return ExitCode::FAILURE;
         }
     };
@@ -58,7 +60,8 @@ pub(super) fn run(args: &Args) -> ExitCode {
     let wanted: Vec<_> = all.iter().filter(is_wanted).collect();
     if wanted.is_empty() {
         let wanted = args.session.as_deref().unwrap_or_default();
-        eprintln!("transfix: {}: no session has `{wanted}`", args.settings.display());
+        let why = format!("{}: no session has `{wanted}`", args.settings.display());
+        eprintln!("transfix: {}", foreign::lines(&why));
         return ExitCode::FAILURE;
     }
     if args.json {

@@ -18,6 +18,7 @@ use transfix::{MsgType, Timestamp, clock, tag};
 use self::quickfix::{Foreign, Origin};
 use super::select::value;
 use super::{count, ended, refused, say, set_next};
+use crate::foreign;
 use crate::input::{failed, holds_store};
 
 /// Make a store of one that another engine has left.
@@ -63,51 +64,51 @@ pub(crate) struct Args {
 const DIFFERENCES_MAX: usize = 10;
 
 pub(super) fn run(args: &Args) -> ExitCode {
-    let (session, mut foreign) = match read(args) {
+    let (session, mut store) = match read(args) {
         Ok(read) => read,
         Err(error) => return failed(&error),
     };
+    let shown = foreign::Foreign(&session);
     if let Some(log) = &args.log
-        && let Err(error) = logged::compare(log, &session, &mut foreign)
+        && let Err(error) = logged::compare(log, &session, &mut store)
     {
         return failed(&error);
     }
-    for difference in foreign.differences.iter().take(DIFFERENCES_MAX) {
-        eprintln!("{session}: {difference}");
+    for difference in store.differences.iter().take(DIFFERENCES_MAX) {
+        eprintln!("{shown}: {}", foreign::lines(difference));
     }
-    let more = foreign.differences.len().saturating_sub(DIFFERENCES_MAX);
+    let more = store.differences.len().saturating_sub(DIFFERENCES_MAX);
     if more > 0 {
-        eprintln!("{session}: and {more} more");
+        eprintln!("{shown}: and {more} more");
     }
-    let (next_in, next_out) = match (
-        args.next_in.zip(args.next_out),
-        foreign.next_in.zip(foreign.next_out),
-    ) {
-        (Some(said), _) => said,
-        (None, Some(found)) if foreign.differences.is_empty() => found,
-        _ => {
-            let text = |number: Option<u64>| number.map_or("unknown".to_owned(), |n| n.to_string());
-            return refused(format!(
-                "{session}: next_in {}, next_out {}, and this does not fit together; nothing was \
+    let (next_in, next_out) =
+        match (args.next_in.zip(args.next_out), store.next_in.zip(store.next_out)) {
+            (Some(said), _) => said,
+            (None, Some(found)) if store.differences.is_empty() => found,
+            _ => {
+                let text =
+                    |number: Option<u64>| number.map_or("unknown".to_owned(), |n| n.to_string());
+                return refused(format!(
+                    "{shown}: next_in {}, next_out {}, and this does not fit together; nothing was \
                  written. Agree with the counterparty, then say --in N --out M",
-                text(foreign.next_in),
-                text(foreign.next_out),
-            ));
-        }
-    };
+                    text(store.next_in),
+                    text(store.next_out),
+                ));
+            }
+        };
     let note = format!(
         "imported by {} from {} {}/{session}, {}",
         set_next::author(),
         args.from.name(),
         args.dir.display(),
-        count(foreign.differences.len() as u64, "difference"),
+        count(store.differences.len() as u64, "difference"),
     );
-    match write(&args.to, &foreign, (next_in, next_out), &note) {
+    match write(&args.to, &store, (next_in, next_out), &note) {
         Ok(()) => ended(
             say(format!(
                 "{}: {}, next_in {next_in}, next_out {next_out}",
                 args.to.display(),
-                count(foreign.messages.len() as u64, "message"),
+                count(store.messages.len() as u64, "message"),
             ))
             .map(|()| ExitCode::SUCCESS),
         ),
@@ -151,10 +152,13 @@ fn read(args: &Args) -> Result<(String, Foreign), String> {
         (Some(named), all) if all.contains(named) => named.clone(),
         (None, [only]) => only.clone(),
         (_, []) => return Err(format!("{dir}: no .body file here")),
-        (_, all) => return Err(format!("{dir}: say one of --session {}", all.join(", "))),
+        (_, all) => {
+            let all: Vec<_> = all.iter().map(|one| foreign::Foreign(one).to_string()).collect();
+            return Err(format!("{dir}: say one of --session {}", all.join(", ")));
+        }
     };
-    let foreign = quickfix::read(args.from, &args.dir, &session).map_err(unreadable)?;
-    Ok((session, foreign))
+    let store = quickfix::read(args.from, &args.dir, &session).map_err(unreadable)?;
+    Ok((session, store))
 }
 
 /// Messages of a commit.

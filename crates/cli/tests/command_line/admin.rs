@@ -1,5 +1,6 @@
 //! `transfix admin` against `transfix serve`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,7 +10,7 @@ use serde_json::Value;
 use transfix_testkit::certificates::{Authority, Valid};
 use transfix_testkit::temp::TempDir;
 
-use crate::command_line::running::Program;
+use crate::command_line::running::{Program, write_client};
 use crate::command_line::{Run, run_in, session};
 
 const ID: &str = "FIX.4.4:VENUE->CLIENT";
@@ -19,6 +20,8 @@ pub(crate) struct Desk {
     pub(crate) dir: TempDir,
     pub(crate) venue: Program,
     url: String,
+    /// Where the venue is administered over FIX.
+    fix: String,
     /// Where the venue waits for its counterparties.
     pub(crate) listening: String,
 }
@@ -40,7 +43,8 @@ impl Desk {
 
     fn of_both(keys: &str, of_session: &str) -> Self {
         let dir = TempDir::new();
-        let admin = "[engine]\naudit_file = 'audit.jsonl'\n[admin]\naddress = '127.0.0.1:0'\n";
+        let admin = "[engine]\naudit_file = 'audit.jsonl'\n[admin]\naddress = '127.0.0.1:0'\n\
+                     [admin.fix]\naddress = '127.0.0.1:0'\n";
         let text =
             format!("{keys}{admin}{}store_dir = 'venue'\n", session("acceptor", "127.0.0.1:0"));
         fs::write(dir.path().join("venue.toml"), text + of_session).unwrap();
@@ -57,7 +61,18 @@ impl Desk {
         let listening = line.rsplit(' ').next().unwrap().to_owned();
         let line = venue.wait_for("administration at http");
         let url = line.rsplit(' ').next().unwrap().to_owned();
-        Self { dir, venue, url, listening }
+        let line = venue.wait_for("administration over FIX at ");
+        let fix = line.rsplit(' ').next().unwrap().to_owned();
+        Self { dir, venue, url, fix, listening }
+    }
+
+    /// Asks over FIX as a user with this role.
+    pub(crate) fn ask_over_fix(&self, role: &str, args: &[&str]) -> Run {
+        let (dir, name) = (self.dir.path(), format!("{role}-person"));
+        let add = ["admin", "user", "add", &name, "--role", role];
+        assert_eq!(run_in(dir, &add, b"correct horse battery\n").code, 0);
+        let who = ["admin", "--fix", &self.fix, "--user", &name];
+        run_in(dir, &[&who[..], args].concat(), b"correct horse battery\n")
     }
 
     pub(crate) fn ask(&self, role: &str, args: &[&str]) -> Run {
@@ -165,6 +180,36 @@ fn nobody_is_asked_where_nobody_listens() {
 }
 
 #[test]
+fn whoever_brings_no_known_token_is_told_how_to_name_one() {
+    let desk = Desk::new();
+    let remedy = "send a token that is known: name its file with --token-file FILE, or set \
+                  TRANSFIX_ADMIN_TOKEN to it; `transfix admin token add NAME --role ROLE` makes \
+                  one";
+    fs::write(desk.dir.path().join("old"), "tfx_0\n").unwrap();
+    for verb in [
+        &["sessions"][..],
+        &["session", ID],
+        &["do", ID, "log_out"],
+        &["messages", ID],
+        &["events"],
+        &["events", "--follow"],
+        &["audit"],
+        &["certificates"],
+        &["reload"],
+        &["stop", "--confirm", "stop"],
+    ] {
+        desk.refused("old", verb, remedy);
+        let url = ["--url", &desk.url];
+        let run = run_in(desk.dir.path(), &[&["admin"][..], verb, &url].concat(), b"");
+        assert!(run.code == 1 && run.err.contains(remedy), "{verb:?}: {run:?}");
+    }
+    let top = run_in(desk.dir.path(), &["top", "--url", &desk.url], b"");
+    assert!(top.code == 1 && top.err.contains(remedy), "{top:?}");
+    let nobody = run_in(desk.dir.path(), &["admin", "--fix", &desk.fix, "sessions"], b"");
+    assert!(nobody.code == 2 && nobody.err.contains("TRANSFIX_ADMIN_USER"), "{nobody:?}");
+}
+
+#[test]
 fn events_are_written_with_their_codes_as_lines_or_json() {
     let dir = TempDir::new();
     fs::write(dir.path().join("client.toml"), session("initiator", "127.0.0.1:1")).unwrap();
@@ -244,6 +289,94 @@ fn an_operator_asks_over_fix() {
     assert_eq!(venue.ended().0, Some(0));
     let audit = fs::read_to_string(dir.path().join("audit.jsonl")).unwrap();
     assert!(audit.contains("\"from\":\"fix 127.0.0.1:"), "{audit}");
+}
+
+/// Members of a session that the administration over FIX does not show.
+const NOT_OVER_FIX: &[&str] = &[
+    "address",
+    "counters.business_rejects_in",
+    "counters.business_rejects_out",
+    "counters.disconnects",
+    "counters.garbled",
+    "counters.logons",
+    "counters.logons_refused",
+    "counters.not_logged",
+    "counters.not_stored",
+    "counters.passed_over",
+    "counters.refused",
+    "counters.rejects_in",
+    "counters.rejects_out",
+    "counters.resend_requests_in",
+    "counters.resend_requests_out",
+    "counters.resent",
+    "heart_bt_int_s",
+    "held_up_by",
+    "last_end",
+    "queued_bytes",
+    "silent_ms",
+    "slow_consumer",
+    "unusual_latency",
+    "waiting_for_application",
+];
+
+/// The members of a session by name, and those of its counters.
+fn members(session: &Value) -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    for (name, value) in session.as_object().unwrap() {
+        match (&**name, value) {
+            ("counters", Value::Object(counters)) => {
+                let of =
+                    |(name, value): (&String, &Value)| (format!("counters.{name}"), value.clone());
+                all.extend(counters.iter().map(of));
+            }
+            _ => _ = all.insert(name.clone(), value.clone()),
+        }
+    }
+    all
+}
+
+#[test]
+fn the_list_over_fix_has_each_member_of_the_list_over_http() {
+    let desk = Desk::new();
+    let parsed = |run: Run| {
+        assert_eq!((run.code, &*run.err), (0, ""), "{run:?}");
+        members(&serde_json::from_str::<Value>(&run.out).unwrap()[0])
+    };
+    let over_http = || {
+        let mut all = parsed(desk.ask("viewer", &["sessions", "--json"]));
+        all.insert("silent_ms".to_owned(), 0.into());
+        all
+    };
+    let compare = |state: (&str, &str)| {
+        // Until nothing has come between the questions.
+        let (http, fix) = loop {
+            let before = over_http();
+            let fix = parsed(desk.ask_over_fix("viewer", &["sessions", "--json"]));
+            if before == over_http() {
+                break (before, fix);
+            }
+        };
+        let names = |all: &BTreeMap<String, Value>| all.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&http), names(&fix));
+        for (name, value) in &fix {
+            match &**name {
+                // Each has words of its own.
+                "state" => assert_eq!((&http[name], value), (&state.0.into(), &state.1.into())),
+                _ if NOT_OVER_FIX.contains(&&**name) => assert_eq!(*value, Value::Null, "{name}"),
+                _ => assert_eq!(*value, http[name], "{name}"),
+            }
+        }
+        fix
+    };
+    compare(("Disconnected", "WAITING_FOR_CONNECT"));
+    write_client(&desk.dir, &desk.listening, "");
+    let client = Program::start(&desk.dir, &["connect", "client.toml", "--quiet"]);
+    client.wait_for("logged on");
+    let shown = compare(("Active", "CONNECTED"));
+    let peer = shown["peer"].as_str().unwrap();
+    assert!(peer.starts_with("127.0.0.1:"), "{peer}");
+    let table = desk.ask_over_fix("viewer", &["sessions"]).out;
+    assert!(table.contains(peer), "{table}");
 }
 
 #[test]

@@ -7,7 +7,11 @@ use std::path::Path;
 
 use transfix::clock;
 use transfix::codec::shown::is_hidden;
+#[cfg(feature = "tls")]
+use transfix_testkit::certificates::{Authority, Valid};
 use transfix_testkit::temp::TempDir;
+#[cfg(feature = "tls")]
+use transfix_testkit::tls::{self, TLS12_AND_13};
 
 use crate::command_line::admin::Desk;
 use crate::command_line::running::{PATIENCE, Program};
@@ -54,13 +58,20 @@ fn is_clean(verb: &str, text: &str) {
     assert!(!text.contains(is_bad), "{verb}: {}", text.escape_debug());
 }
 
+/// Nothing of it looks like a line of the program, and no terminal obeys it.
 #[track_caller]
-fn shows(run: &Run, verb: &str) {
+fn is_harmless(run: &Run, verb: &str) {
     let all = format!("{}{}", run.out, run.err);
     is_clean(verb, &all);
-    assert!(all.contains("FOUND"), "{verb} shows nothing of it: {run:?}");
-    let lines: Vec<_> = all.lines().filter(|line| line.starts_with("LINE")).collect();
+    let lines: Vec<_> = all.lines().filter(|line| line.trim_start().starts_with("LINE")).collect();
     assert_eq!(lines, [""; 0], "{verb}: lines that look like those of the program");
+}
+
+#[track_caller]
+fn shows(run: &Run, verb: &str) {
+    is_harmless(run, verb);
+    let is_shown = run.out.contains("FOUND") || run.err.contains("FOUND");
+    assert!(is_shown, "{verb} shows nothing of it: {run:?}");
 }
 
 /// Tries as stranger and as counterparty.
@@ -108,6 +119,20 @@ fn an_operator_is_shown_it_harmlessly() {
         let run = desk.ask("viewer", args);
         is_clean(args[0], &(run.out + &run.err));
     }
+    for args in [
+        &["sessions"][..],
+        &["sessions", "--json"],
+        &["session", ID],
+        &["xml", "<SessionsSnapshot><View>STATUS_PARAMS_STAT</View></SessionsSnapshot>"],
+        &["session", EVIL],
+        &["do", EVIL, "log_out"],
+        &["do", ID, EVIL],
+        &["xml", EVIL],
+        &["xml", &format!("<{EVIL}/>")],
+    ] {
+        let run = desk.ask_over_fix("operator", args);
+        is_clean(&format!("admin --fix {}", args[0]), &(run.out + &run.err));
+    }
     desk.venue.signal();
     let rest = desk.venue.rest();
     is_clean("serve --quiet", &rest);
@@ -143,6 +168,8 @@ fn verbs_that_read_stores_show_it_harmlessly() {
         &["logs", at, "--json"],
         &["logs", at, "--csv", "time,MsgType,Text,ClOrdID"],
         &["logs", at, "--order", EVIL],
+        &["logs", at, "--latency"],
+        &["logs", at, "--latency", "--csv", "ClOrdID,answer,latency_ns"],
         &["check", at],
         &["convert", at, "--to", "json"],
         &["store", "print", at],
@@ -170,6 +197,11 @@ fn verbs_that_read_stores_show_it_harmlessly() {
         &["settings", "show", EVIL],
         &["serve", EVIL],
         &["connect", EVIL],
+        &["play", EVIL, EVIL],
+        &["schedule", EVIL],
+        &["schedule", "venue.toml", "--session", EVIL],
+        &["store", "import", EVIL, "--from", "quickfixj", "--to", "new"],
+        &["logs", at, "--latency", "--where", &format!("ClOrdID={EVIL}")],
         &["audit", "verify", EVIL],
     ] {
         let run = run_in(dir.path(), args, b"");
@@ -185,18 +217,161 @@ fn a_client_shows_it_harmlessly() {
     let keys = "store_dir = 'client'\nvalidate = false\n";
     fs::write(dir.path().join("client.toml"), session("initiator", &address) + keys).unwrap();
     let mut client = Program::start(&dir, &["connect", "client.toml", "--verbose"]);
+    lie(&listener);
+    drop(listener);
+    let mut out = client.wait_for("ended");
+    client.signal();
+    out += &client.rest();
+    let (_, err) = client.ended();
+    shows(&Run { code: 0, out, err }, "connect");
+}
+
+/// Values of settings that somebody else has written.
+#[test]
+fn settings_of_others_are_shown_harmlessly() {
+    let dir = TempDir::new();
+    let write = |name: &str, text: String| fs::write(dir.path().join(name), text).unwrap();
+    // As a string of TOML writes it.
+    let evil =
+        EVIL.chars().fold(String::new(), |toml, c| toml + &format!("\\U{:08x}", u32::from(c)));
+    let venue = session("acceptor", "127.0.0.1:0");
+    write("zone.toml", format!("{venue}schedule.zone = \"{evil}\"\n"));
+    write("days.toml", format!("{venue}schedule = {{ zone = 'UTC', days = \"{evil}\" }}\n"));
+    write("name.toml", venue.replace("'CLIENT'", &format!("\"{evil}\"")));
+    write("qualifier.toml", format!("{venue}qualifier = \"{evil}\"\n"));
+    let gate = session("initiator", "127.0.0.1:1").replace("'CLIENT'", "'OTHER'");
+    write("gate.toml", format!("{venue}{gate}"));
+    let route =
+        |more: &str| format!("[[route]]\nfrom = ['{ID}']\nto = ['FIX.4.4:VENUE->OTHER']\n{more}\n");
+    for (name, more) in [
+        ("when", format!("when = {{ 55 = \"{evil}\" }}")),
+        ("types", format!("msg_type = [\"{evil}\"]")),
+        ("set", format!("set = {{ 58 = \"{evil}\" }}")),
+        ("key", format!("\"{evil}\" = 1")),
+    ] {
+        write(&format!("{name}.routes"), route(&more));
+        let routes = format!("{name}.routes");
+        let run = run_in(dir.path(), &["run", "gate.toml", "--routes", &routes, "--check"], b"");
+        is_harmless(&run, &format!("run with {name}"));
+    }
+    write("to.routes", route("").replace("VENUE->OTHER'", &format!("VENUE->OTHER', \"{evil}\"")));
+    is_harmless(
+        &run_in(dir.path(), &["run", "gate.toml", "--routes", "to.routes", "--check"], b""),
+        "run with to",
+    );
+    write("audit.jsonl", format!("{EVIL}\n{{\"n\": \"{}\"}}\n", EVIL.escape_debug()));
+    for args in [
+        &["audit", "verify", "audit.jsonl"][..],
+        &["admin", "user", "list", "--file", "audit.jsonl"],
+        &["settings", "show", "gate.toml", "--session", EVIL],
+        &["settings", "reference", EVIL],
+    ] {
+        let run = run_in(dir.path(), args, b"");
+        assert_ne!(run.code, 0, "{args:?}: {run:?}");
+        is_clean(&args.join(" "), &(run.out + &run.err));
+    }
+    for file in ["zone.toml", "days.toml", "name.toml", "qualifier.toml"] {
+        for verb in [&["schedule"][..], &["settings", "check"], &["settings", "show"]] {
+            let run = run_in(dir.path(), &[verb, &[file]].concat(), b"");
+            is_clean(&format!("{verb:?} {file}"), &(run.out + &run.err));
+        }
+    }
+}
+
+#[test]
+fn stores_of_others_are_imported_harmlessly() {
+    for (what, header, numbers) in [
+        ("entry", EVIL, "00000000000000000001 : 00000000000000000001"),
+        ("numbers", "", EVIL),
+        ("one number", "", &*format!("{EVIL}:1")),
+    ] {
+        for from in ["quickfix-cpp", "quickfixj", "quickfixn", "quickfixgo"] {
+            let dir = TempDir::new();
+            // A name of a file has no '/'; the evil has none either.
+            for session in ["FIX.4.4-VENUE-CLIENT", EVIL] {
+                let write = |end: &str, text: &str| {
+                    fs::write(dir.path().join(format!("{session}.{end}")), text).unwrap();
+                };
+                write("body", EVIL);
+                write("header", header);
+                for end in ["seqnums", "senderseqnums", "targetseqnums"] {
+                    write(end, numbers);
+                }
+                write("session", EVIL);
+            }
+            let to = ["--to", "new"];
+            let both = [&["store", "import", ".", "--from", from][..], &to].concat();
+            shows(&run_in(dir.path(), &both, b""), &format!("{what}: {both:?}"));
+            for session in ["FIX.4.4-VENUE-CLIENT", EVIL] {
+                let import = [&both[..], &["--session", session]].concat();
+                let run = run_in(dir.path(), &import, b"");
+                assert_eq!(run.code, 1, "{run:?}");
+                is_harmless(&run, &format!("{what}: {import:?}"));
+            }
+        }
+    }
+}
+
+/// An authority whose name is not one, and a server that shows its certificate.
+#[cfg(feature = "tls")]
+#[test]
+fn a_certificate_is_shown_harmlessly() {
+    let dir = TempDir::new();
+    let own = Authority::new(dir.path(), EVIL);
+    for (n, own) in [own.itself(), own.sign(&["localhost"], 1, Valid::Before)].iter().enumerate() {
+        let config = tls::server(own, None, TLS12_AND_13);
+        for more in [&[][..], &["--peer", EVIL], &["--server-name", "fix.broker.example"]] {
+            let (config, listener) = (config.clone(), TcpListener::bind("127.0.0.1:0").unwrap());
+            let address = listener.local_addr().unwrap().to_string();
+            let server = std::thread::spawn(move || {
+                let mut stream = tls::accept(&config, listener.accept().unwrap().0);
+                // The client may refuse what it is shown.
+                let _ = stream.read_to_end(&mut Vec::new());
+            });
+            let check = [&["tls", "check", &address][..], more].concat();
+            shows(&run_in(dir.path(), &check, b""), &format!("certificate {n}, {more:?}"));
+            server.join().unwrap();
+        }
+    }
+}
+
+/// Logs on with the client of a test, and says all that is evil.
+fn lie(listener: &TcpListener) {
     let (mut socket, _) = listener.accept().unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     // Its Logon(A).
     socket.read_exact(&mut [0; 60]).unwrap();
     socket.write_all(&evil(("CLIENT", "VENUE"))).unwrap();
     let _ = socket.read_to_end(&mut Vec::new());
-    drop((socket, listener));
-    let mut out = client.wait_for("ended");
-    client.signal();
-    out += &client.rest();
-    let (_, err) = client.ended();
-    shows(&Run { code: 0, out, err }, "connect");
+}
+
+#[test]
+fn a_script_is_played_harmlessly() {
+    let dir = TempDir::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let keys = "store_dir = 'client'\nvalidate = false\n";
+    fs::write(dir.path().join("client.toml"), session("initiator", &address) + keys).unwrap();
+    fs::write(dir.path().join("script.txt"), "wait\nexpect 8 ClOrdID=never\n").unwrap();
+    let server = std::thread::spawn(move || lie(&listener));
+    let run = run_in(dir.path(), &["play", "client.toml", "script.txt"], b"");
+    assert_eq!(run.code, 1, "{run:?}");
+    shows(&run, "play");
+    server.join().unwrap();
+}
+
+#[test]
+fn a_gateway_shows_it_harmlessly() {
+    let dir = TempDir::new();
+    let gate = session("acceptor", "127.0.0.1:0") + "store_dir = 'gate'\nvalidate = false\n";
+    fs::write(dir.path().join("gate.toml"), gate).unwrap();
+    let mut gate = Program::start(&dir, &["run", "gate.toml", "--verbose"]);
+    let line = gate.wait_for("listening at ");
+    attack(line.rsplit(' ').next().unwrap());
+    gate.signal();
+    let out = gate.rest();
+    let (_, err) = gate.ended();
+    shows(&Run { code: 0, out, err }, "run");
 }
 
 #[test]

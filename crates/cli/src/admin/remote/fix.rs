@@ -82,13 +82,45 @@ pub(super) fn run(verb: &Verb, fix: &FixTo) -> Answer {
 
 const SNAPSHOT: &str = "<SessionsSnapshot><View>STATUS_PARAMS_STAT</View></SessionsSnapshot>";
 
+/// Members of a session that no command over FIX shows.
+const HTTP_ALONE: &[&str] = &[
+    "silent_ms",
+    "heart_bt_int_s",
+    "queued_bytes",
+    "slow_consumer",
+    "held_up_by",
+    "unusual_latency",
+    "waiting_for_application",
+    "address",
+    "last_end",
+];
+const COUNTERS_OF_HTTP_ALONE: &[&str] = &[
+    "garbled",
+    "logons",
+    "not_stored",
+    "refused",
+    "passed_over",
+    "not_logged",
+    "logons_refused",
+    "rejects_in",
+    "rejects_out",
+    "business_rejects_in",
+    "business_rejects_out",
+    "resend_requests_in",
+    "resend_requests_out",
+    "resent",
+    "disconnects",
+];
+
 /// A session with the administration.
 struct Asked(FixClient);
 
 impl Asked {
     fn log_on(address: &str, fix: &FixTo, to: &To) -> Result<Self, Failure> {
         let user = fix.user.clone();
-        let user = user.ok_or_else(|| Failure::Usage("--user NAME: who logs on".to_owned()))?;
+        let user = user.ok_or_else(|| {
+            Failure::Usage("--user NAME, or TRANSFIX_ADMIN_USER: who logs on".to_owned())
+        })?;
         let mut login = FixLogin::new(address, user, password(fix)?);
         let version = BeginString::parse(fix.begin_string.as_bytes());
         let wrong = || Failure::Usage(format!("--begin-string {}: no version", fix.begin_string));
@@ -146,51 +178,69 @@ fn said(answer: &str) -> Answer {
     Ok(format!("{}\n", text(document.root_element(), "Description").unwrap_or("done")))
 }
 
-/// Sessions of a snapshot, as they come over HTTP.
+/// Sessions of a snapshot, with the members that they have over HTTP.
 fn sessions(answer: &str) -> Result<Vec<Value>, Failure> {
     let document = read(answer)?;
     let all = document.descendants().filter(|node| node.has_tag_name("Session"));
     Ok(all.map(session).collect())
 }
 
-fn session(node: Node<'_, '_>) -> Value {
-    let find = |name: &str| {
-        let found = node.descendants().find(|one| one.has_tag_name(name));
-        found.and_then(|one| one.text()).unwrap_or_default()
-    };
-    let of = |part: &str, name: &str| {
-        let part = node.children().find(|one| one.has_tag_name(part));
-        let found = part.and_then(|part| part.descendants().find(|one| one.has_tag_name(name)));
-        found.and_then(|one| one.text()).map(str::to_owned)
-    };
-    let version = match find("Version").strip_prefix("FIX") {
+fn version(node: Node<'_, '_>) -> String {
+    let found = find(node, "Version").unwrap_or_default();
+    match found.strip_prefix("FIX") {
         Some("T11" | "50" | "50SP1" | "50SP2") => "FIXT.1.1".to_owned(),
         Some(digits) if digits.len() == 2 => format!("FIX.{}.{}", &digits[..1], &digits[1..]),
-        _ => find("Version").to_owned(),
-    };
-    let qualifier = match find("SessionQualifier") {
-        "" => String::new(),
-        qualifier => format!("/{qualifier}"),
-    };
-    let (ours, theirs) = (find("SenderCompID"), find("TargetCompID"));
-    let (status, group) = (find("Status"), find("StatusGroup"));
-    let is_out = !["ESTABLISHED", "PLANNED"].contains(&group) && status != "STOPPED";
-    let place = of("ParamsData", "RemoteHost").zip(of("ParamsData", "RemotePort"));
-    let place = place.map(|(host, port)| match host.contains(':') {
+        _ => found.to_owned(),
+    }
+}
+
+/// The text of the first element of this name, at any depth.
+fn find<'a>(node: Node<'a, 'a>, name: &str) -> Option<&'a str> {
+    node.descendants().find(|one| one.has_tag_name(name))?.text()
+}
+
+/// `host:port` of the other end.
+fn other_end(params: Node<'_, '_>) -> Option<String> {
+    let (host, port) = (text(params, "RemoteHost")?, text(params, "RemotePort")?);
+    Some(match host.contains(':') {
         true => format!("[{host}]:{port}"),
         false => format!("{host}:{port}"),
-    });
-    let is_acceptor = of("ParamsData", "Role").as_deref() == Some("ACCEPTOR");
-    let (peer, destination) = if is_acceptor { (place, None) } else { (None, place) };
-    let number = |part: &str, name: &str| of(part, name).and_then(|text| text.parse::<u64>().ok());
-    json!({
-        "id": format!("{version}:{ours}->{theirs}{qualifier}"),
+    })
+}
+
+/// One session. Members that the answer does not have are null, so that a program reads the same
+/// members over HTTP and over FIX.
+fn session(node: Node<'_, '_>) -> Value {
+    let of = |part: &str, name: &str| find(child(node, part)?, name);
+    let number = |part: &str, name: &str| of(part, name)?.parse::<u64>().ok();
+    let (version, qualifier) = (version(node), find(node, "SessionQualifier").unwrap_or_default());
+    let named = |name: &str| find(node, name).unwrap_or_default();
+    let (ours, theirs) = (named("SenderCompID"), named("TargetCompID"));
+    let slash = if qualifier.is_empty() { "" } else { "/" };
+    let (status, group) = (named("Status"), named("StatusGroup"));
+    let problem = match status {
+        "STORE_FAILED" => Some("store"),
+        "STOPPED" => None,
+        _ => (!["ESTABLISHED", "PLANNED"].contains(&group)).then_some("not logged on"),
+    };
+    let is_acceptor = of("ParamsData", "Role") == Some("ACCEPTOR");
+    let end = child(node, "ParamsData").and_then(other_end);
+    let (peer, destination) = if is_acceptor { (end, None) } else { (None, end) };
+    let mut shown = json!({
+        "id": format!("{version}:{ours}->{theirs}{slash}{qualifier}"),
+        "begin_string": version,
+        "sender_comp_id": ours,
+        "target_comp_id": theirs,
+        "qualifier": qualifier,
+        "role": of("ParamsData", "Role").map(str::to_lowercase),
         "state": status,
-        "problem": if is_out { Value::from("not logged on") } else { Value::Null },
+        "problem": problem,
         "enabled": status != "STOPPED",
         "since": of("StatData", "Established"),
         "peer": peer,
         "destination": destination,
+        "last_received": of("StatData", "LastReceivedMessage"),
+        "last_sent": of("StatData", "LastSentMessage"),
         "next_num_in": number("ParamsData", "InSeqNum"),
         "next_num_out": number("ParamsData", "OutSeqNum"),
         "counters": {
@@ -199,7 +249,10 @@ fn session(node: Node<'_, '_>) -> Value {
             "bytes_in": number("StatData", "ReceivedBytes"),
             "bytes_out": number("StatData", "SentBytes"),
         },
-    })
+    });
+    HTTP_ALONE.iter().for_each(|name| shown[name] = Value::Null);
+    COUNTERS_OF_HTTP_ALONE.iter().for_each(|name| shown["counters"][name] = Value::Null);
+    shown
 }
 
 fn escaped(text: &str) -> String {

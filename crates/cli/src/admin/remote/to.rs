@@ -7,7 +7,7 @@ use std::time::Duration;
 use std::{fmt, fs};
 
 use serde_json::Value;
-use ureq::http::Response;
+use ureq::http::{Response, StatusCode};
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::{Agent, Body};
 
@@ -16,6 +16,10 @@ use crate::input::failed;
 
 /// How long the engine may take to answer.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(90);
+
+/// What to do without a token that the engine knows.
+const TOKEN: &str = "name its file with --token-file FILE, or set TRANSFIX_ADMIN_TOKEN to it; \
+                     `transfix admin token add NAME --role ROLE` makes one";
 
 /// Where the engine is, and who asks.
 #[derive(Clone, Debug, clap::Args)]
@@ -142,7 +146,11 @@ impl To {
         }
         let status = answer.status();
         let text = answer.body_mut().read_to_string().unwrap_or_default();
-        Err(Failure::Other(refusal(&text).unwrap_or_else(|| format!("{}: {status}", self.url))))
+        let why = refusal(&text).unwrap_or_else(|| format!("{}: {status}", self.url));
+        Err(Failure::Other(match status {
+            StatusCode::UNAUTHORIZED => format!("{why}: {TOKEN}"),
+            _ => why,
+        }))
     }
 
     fn unreached(&self, error: &ureq::Error) -> Failure {

@@ -97,8 +97,7 @@ impl Foreign {
         for (n, entry) in entries.by_ref().enumerate() {
             let whole = entry.strip_suffix(char::from(terminator));
             let Some(line) = whole.and_then(|entry| line(entry.trim_end_matches('\r'))) else {
-                let entry: String = entry.chars().take(40).collect();
-                let entry = entry.escape_debug();
+                let entry = begin_of(entry);
                 self.differences.push(format!("header: entry {} is not whole: '{entry}'", n + 1));
                 break;
             };
@@ -181,13 +180,13 @@ impl Foreign {
                 let is_cut = out.starts_with('0') && out.len() != next_in.len();
                 sequence(out).zip(sequence(next_in)).filter(|_| !is_cut)
             });
-            numbers.ok_or_else(|| format!("'{text}' is not two numbers"))
+            numbers.ok_or_else(|| format!("'{}' is not two numbers", begin_of(&text)))
         });
         match numbers {
             Ok((next_out, next_in)) => {
                 (self.next_out, self.next_in) = (Some(next_out), Some(next_in));
             }
-            Err(error) => self.differences.push(format!("{}: {error}", both.display())),
+            Err(error) => self.differences.push(format!("{}: {error}", shown(&both))),
         }
     }
 
@@ -199,14 +198,11 @@ impl Foreign {
         }
         let created = contents(path).and_then(|bytes| {
             let text = text_of(origin, &bytes).map(String::from_utf8_lossy).unwrap_or_default();
-            creation(&text).ok_or_else(|| {
-                let text: String = text.chars().take(40).collect();
-                format!("'{}' is not a time", text.escape_debug())
-            })
+            creation(&text).ok_or_else(|| format!("'{}' is not a time", begin_of(&text)))
         });
         match created {
             Ok(created) => self.created = Some(created),
-            Err(error) => self.differences.push(format!("{}: {error}", path.display())),
+            Err(error) => self.differences.push(format!("{}: {error}", shown(path))),
         }
     }
 
@@ -215,12 +211,12 @@ impl Foreign {
             let text = String::from_utf8_lossy(text_of(origin, &bytes).unwrap_or_default());
             let is_cut = text.starts_with('0') && text.trim().len() != DIGITS_GO;
             let number = sequence(&text).filter(|_| !is_cut);
-            number.ok_or_else(|| format!("'{text}' is not a number"))
+            number.ok_or_else(|| format!("'{}' is not a number", begin_of(&text)))
         });
         match number {
             Ok(number) => Some(number),
             Err(error) => {
-                self.differences.push(format!("{}: {error}", path.display()));
+                self.differences.push(format!("{}: {error}", shown(path)));
                 None
             }
         }
@@ -243,6 +239,17 @@ impl Foreign {
             self.differences.push(format!("{missing} messages below {last} are missing"));
         }
     }
+}
+
+/// The begin of a file's text, in one line.
+fn begin_of(text: &str) -> String {
+    let begin: String = text.chars().take(40).collect();
+    crate::foreign::Foreign(&begin).to_string()
+}
+
+/// A path in one line: whoever wrote the files has named them too.
+fn shown(path: &Path) -> String {
+    crate::foreign::Foreign(&path.to_string_lossy()).to_string()
 }
 
 fn contents(path: &Path) -> Result<Vec<u8>, String> {
