@@ -59,6 +59,8 @@ fn engine(
     for session in &mut settings.sessions {
         address.clone_into(&mut session.address);
         session.store.store_dir.clone_from(&dir.0);
+        // An acceptor on another host may have numbers of the run before.
+        session.protocol.reset_on.logon = role == Role::Initiator;
         session.log = work.log.then(|| LogSettings::in_dir(dir.0.join("log")));
         // The page's report lacks fields that FIX 4.2 requires.
         if work.report == ReportForm::Page && role == Role::Initiator {
@@ -166,8 +168,6 @@ impl Trader {
         let (engine, dir) = engine(column, (Role::Initiator, address), work, Box::new(sender))?;
         let handle = engine.session(&column.session(Role::Initiator).id()).ok_or("no session")?;
         let order = Order::new(column.beside.prepared, page.client_id);
-        // An acceptor on another host may have numbers of the run before.
-        handle.reset_at_next_logon().map_err(|error| error.to_string())?;
         let (rate, sent, has_begun) = (work.rate, 0, false);
         Ok(Self { engine, handle, arrivals, order, rate, sent, has_begun, _dir: dir })
     }
