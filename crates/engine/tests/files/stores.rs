@@ -149,7 +149,8 @@ fn child_with_a_limit() {
     let engine = start(&settings, &told).unwrap();
     let session = engine.sessions().next().unwrap();
     let text = "x".repeat(60_000);
-    let sent = (0..60).find(|_| session.send("B", |news| _ = news.str(tag::TEXT, &text)).is_err());
+    let send = || session.send_stored("B", |news| _ = news.str(tag::TEXT, &text));
+    let sent = (0..60).find(|_| send().is_err());
     assert!(sent.is_some_and(|sent| sent > 0), "{sent:?}");
     println!("refused: {}", session.store_failure().unwrap());
 }
