@@ -9,10 +9,10 @@ use transfix_fuzz::{check_spans, parse, take_apart};
 const CUT_BYTES_MAX: usize = 160;
 
 fuzz_target!(|bytes: &[u8]| {
-    // The last bytes of the input choose the chunks.
+    // The last bytes of the input choose the chunks and a limit.
     let (stream, choice) = bytes.split_at(bytes.len() - bytes.len().min(3));
     let chunks: Vec<usize> = choice.iter().map(|&b| usize::from(b)).chain([1]).collect();
-    for message_bytes_max in [80, 1 << 20] {
+    for message_bytes_max in [20 + 2 * chunks[0], 1 << 20] {
         let limits = Limits { message_bytes_max };
         let whole = take_apart(stream, &[stream.len()], limits);
         assert_eq!(whole, take_apart(stream, &chunks, limits));

@@ -5,7 +5,7 @@
 
 use transfix_codec::{
     CheckSumPolicy, Field, FieldIndex, Frame, FrameWriter, Garbled, Limits, Message, Precision,
-    SOH, Tag, frame, tag,
+    SOH, Tag, frame, frame::TooLong, tag,
 };
 
 /// What a stream holds: frames, and how many bytes were skipped in all.
@@ -17,19 +17,22 @@ pub struct Found {
     pub skipped: usize,
     /// Bytes that wait for more.
     pub left: Vec<u8>,
-    /// A message that is too long and has not come whole: its declared length and bytes to come.
-    pub too_long: Option<(usize, usize)>,
+    /// Of each message that is too long and has come whole: its first fields and what was wrong.
+    pub too_long: Vec<(Vec<u8>, Result<(), Garbled>)>,
+    /// The declared length of one that has not come whole.
+    pub end: Option<usize>,
 }
 
 /// Takes `stream` apart as a link does that reads `chunks` bytes at a time, in turn.
 pub fn take_apart(stream: &[u8], chunks: &[usize], limits: Limits) -> Found {
-    let mut found = Found::default();
+    let (mut found, mut too_long) = (Found::default(), None);
     let mut rest = stream;
     for chunk in chunks.iter().cycle() {
         let (read, later) = rest.split_at((*chunk).clamp(1, rest.len().max(1)).min(rest.len()));
         found.left.extend_from_slice(read);
         rest = later;
-        split_all(&mut found, limits);
+        split_all(&mut found, &mut too_long, limits);
+        found.end = too_long.as_ref().map(TooLong::end);
         if rest.is_empty() {
             return found;
         }
@@ -37,22 +40,24 @@ pub fn take_apart(stream: &[u8], chunks: &[usize], limits: Limits) -> Found {
     found
 }
 
-fn split_all(found: &mut Found, limits: Limits) {
+fn split_all(found: &mut Found, too_long: &mut Option<TooLong>, limits: Limits) {
     loop {
         // No byte inside a declared body ever starts a message.
-        if let Some((end, to_come)) = found.too_long.take() {
-            let taken = to_come.min(found.left.len());
+        if let Some(message) = too_long {
+            let taken = message.take(&found.left);
             found.left.drain(..taken);
             found.skipped += taken;
-            if taken < to_come {
-                found.too_long = Some((end, to_come - taken));
+            let Some(outcome) = message.outcome() else {
+                assert!(found.left.is_empty(), "it takes all until it is over");
                 return;
-            }
+            };
+            found.too_long.push((message.head().to_vec(), outcome));
+            *too_long = None;
         }
         match frame::split(&found.left, limits) {
             Frame::TooLong { end } => {
                 assert!(end > limits.message_bytes_max, "within the limit");
-                found.too_long = Some((end, end));
+                *too_long = Some(TooLong::new(end));
             }
             Frame::Whole(end) => {
                 assert!(end > 0 && end <= found.left.len() && end <= limits.message_bytes_max);

@@ -1,5 +1,5 @@
 //! Whole engines in a simulated world: their threads, their acceptor and connectors, sessions of
-//! templates, handles of other threads, stops, kills and restarts, from a seed.
+//! templates, handles of other threads, stops, kills, restarts and reloads, from a seed.
 //!
 //! Two engines speak to each other over a simulated network; side 0 connects, side 1 accepts.
 //! Laws: those about messages (`ledger`); the threads never stand while something is to be done,
@@ -17,12 +17,12 @@ mod records;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transfix::simulated::io::Io;
 use transfix::{
-    BeginString, Durability, Engine, Mode, Offline, Outcome, QueueWhenFull, Role, SendMode,
-    SessionHandle, SessionId, SessionSettings, Settings, SlowConsumer, State, Unsent,
+    Application, BeginString, Durability, Engine, Mode, Offline, Outcome, QueueWhenFull, Role,
+    SendMode, SessionHandle, SessionId, SessionSettings, Settings, SlowConsumer, State, Unsent,
 };
 use transfix_session::Disconnect;
 use transfix_store::{FileStore, Options, Store, StoreError};
@@ -38,6 +38,8 @@ use machine::{MS, Machine, SECOND};
 use net::Weather;
 
 const ADDRESS: &str = "10.0.0.1:5001";
+/// Where no store can be opened.
+const NO_DISK: &str = "/nowhere";
 /// Threads that send, for each side.
 const SENDERS: u64 = 2;
 /// Messages of a thread that sends without a pause.
@@ -77,10 +79,17 @@ pub(crate) fn run(seed: u64, trace: &Trace) -> Summary {
 /// A running engine and what belongs to it.
 struct Running {
     engine: Engine,
-    handles: Vec<SessionHandle>,
+    handles: Arc<Mutex<Vec<SessionHandle>>>,
     senders: Vec<usize>,
     is_over: Arc<AtomicBool>,
     process: usize,
+}
+
+impl Running {
+    /// Nobody waits for the lock while another thread of the world goes on.
+    fn handles(&self) -> Vec<SessionHandle> {
+        lock(&self.handles).clone()
+    }
 }
 
 /// Two engines and what lies between them.
@@ -106,7 +115,7 @@ struct Disks(Arc<Mutex<BTreeMap<(usize, String), SimDisk>>>);
 
 impl Disks {
     fn of(&self, side: usize, id: &SessionId) -> SimDisk {
-        let mut disks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut disks = lock(&self.0);
         let number = disks.len() as u64;
         let made = || SimDisk::new(Random::new(number), Box::new(|| ()));
         disks.entry((side, id.to_string())).or_insert_with(made).clone()
@@ -193,35 +202,36 @@ impl World {
         self.processes += 1;
         let process = Process { machine: Arc::clone(&self.machine), number: self.processes };
         self.machine.say(|| format!("side {side} starts as process {}", process.number));
-        let (board, disks, ids) = (&self.board, &self.disks, &self.ids[side]);
-        let is_pooled = self.settings[side].engine.application_threads > 0;
-        let app = {
-            let (board, others) = (Arc::clone(board), Arc::clone(ids));
-            move |id: &SessionId| {
-                let session = others.iter().position(|other| other == id)?;
-                let (board, others) = (Arc::clone(&board), Arc::clone(&others));
-                Some(Box::new(App {
-                    board,
-                    side,
-                    session,
-                    others,
-                    is_pooled,
-                    state: State::Disconnected,
-                }) as Box<dyn transfix::Application>)
-            }
-        };
-        let (admitted, disks) = (app.clone(), disks.clone());
+        let (disks, application) = (self.disks.clone(), self.application(side));
         let started = Engine::builder(&self.settings[side])
             .io(Arc::new(process.clone()))
-            .stores(move |settings, _| disks.open(side, &settings.id()).map(Some))
-            .admit(admitted)
-            .start(|id| app(id).unwrap_or_else(|| panic!("nobody knows {id}")));
+            .stores(move |settings, _| match settings.store.store_dir == Path::new(NO_DISK) {
+                true => Err(StoreError::Own(std::io::ErrorKind::NotFound.into())),
+                false => disks.open(side, &settings.id()).map(Some),
+            })
+            .admit(self.application(side))
+            .start(|id| application(id).unwrap_or_else(|| panic!("nobody knows {id}")));
         let engine = started.unwrap_or_else(|error| panic!("side {side} does not start: {error}"));
         let is_over = Arc::new(AtomicBool::new(false));
-        let handles: Vec<_> = engine.sessions().collect();
+        let handles = Arc::new(Mutex::new(engine.sessions().collect()));
         let senders = self.start_senders(side, &process, &handles, &is_over);
         let process = process.number;
         self.running[side] = Some(Running { engine, handles, senders, is_over, process });
+    }
+
+    /// Makes the applications of a side.
+    fn application(
+        &self,
+        side: usize,
+    ) -> impl Fn(&SessionId) -> Option<Box<dyn Application>> + Send + Sync + 'static {
+        let (board, others) = (Arc::clone(&self.board), Arc::clone(&self.ids[side]));
+        let is_pooled = self.settings[side].engine.application_threads > 0;
+        move |id| {
+            let session = others.iter().position(|other| other == id)?;
+            let (board, others) = (Arc::clone(&board), Arc::clone(&others));
+            let state = State::Disconnected;
+            Some(Box::new(App { board, side, session, others, is_pooled, state }))
+        }
     }
 
     /// Threads that send through handles, and one that answers Logons which wait for it.
@@ -229,17 +239,18 @@ impl World {
         &mut self,
         side: usize,
         process: &Process,
-        handles: &[SessionHandle],
+        handles: &Arc<Mutex<Vec<SessionHandle>>>,
         is_over: &Arc<AtomicBool>,
     ) -> Vec<usize> {
         let mut senders = Vec::new();
         for source in 1..=SENDERS {
             let (board, ids) = (Arc::clone(&self.board), Arc::clone(&self.ids[side]));
-            let (handles, is_over) = (handles.to_vec(), Arc::clone(is_over));
+            let (handles, is_over) = (Arc::clone(handles), Arc::clone(is_over));
             let machine = Arc::clone(&self.machine);
             senders.push(Box::new(move || {
                 while !is_over.load(Ordering::Acquire) && !machine.is_free() {
                     machine.sleep((1 + machine.below(300) as u64) * MS);
+                    let handles = lock(&handles).clone();
                     let Some(handle) = handles.get(machine.below(handles.len().max(1))) else {
                         return;
                     };
@@ -258,7 +269,7 @@ impl World {
             while !is_over.load(Ordering::Acquire) && !machine.is_free() {
                 machine.sleep((1 + machine.below(200) as u64) * MS);
                 let question = &board.questions[side];
-                let question = question.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                let question = lock(question).pop();
                 if let Some(question) = question {
                     // Some are forgotten, which is a refusal.
                     if machine.below(6) > 0 { question.accept() } else { drop(question) }
@@ -290,6 +301,7 @@ impl World {
             4..=6 => self.operate(side),
             7 => self.ail(side),
             8 => self.send_stranger(),
+            9 => self.reload(side),
             _ => {}
         }
     }
@@ -301,7 +313,7 @@ impl World {
         self.summary.crashes += 1;
         self.machine.kill(running.process);
         self.killed.push(running);
-        self.board.questions[side].lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.board.questions[side]).clear();
         for session in 0..self.ids[side].len() {
             self.disks.of(side, &self.ids[side][session]).restart(Crash::Process);
             self.lose_process(side, session);
@@ -359,11 +371,69 @@ impl World {
         outcomes.into_iter().map(|outcome| outcome.outcome).collect()
     }
 
+    /// Some sessions begin anew with other settings.
+    fn reload(&mut self, side: usize) {
+        let mut to = self.settings[side].clone();
+        for session in &mut to.sessions {
+            if self.random.below(2) == 0 {
+                session.threads.turn_messages_max = 1 + self.random.below(100) as u32;
+                session.threads.send = [SendMode::Direct, SendMode::Queued][self.random.below(2)];
+                if session.target_comp_id != "*" && self.random.below(3) == 0 {
+                    session.store.store_dir = NO_DISK.into();
+                }
+                // What waits in a store by `queue` would stay there.
+                if session.queue.offline != Offline::Queue {
+                    session.queue.offline =
+                        [Offline::Refuse, Offline::Store, Offline::Queue][self.random.below(3)];
+                }
+            }
+        }
+        self.ids[side].iter().for_each(|id| self.disks.of(side, id).ail(None));
+        let deadline_ms = [0, 300, STOP_MS][self.random.below(3)];
+        self.reload_to(side, &to, deadline_ms);
+    }
+
+    fn reload_to(&mut self, side: usize, to: &Settings, deadline_ms: u64) {
+        let application = self.application(side);
+        let Some(running) = &mut self.running[side] else { return };
+        self.machine.say(|| format!("side {side} reloads its settings in {deadline_ms} ms"));
+        let begun_ns = self.machine.now_ns();
+        self.machine.must_be_over_by(begun_ns + REST_MAX);
+        let done = running.engine.reload(&self.settings[side], to, deadline_ms, |id| {
+            // That of a template is never called.
+            let made = application(id).or_else(|| application(&self.ids[side][0]));
+            made.unwrap_or_else(|| panic!("nobody knows {id}"))
+        });
+        self.machine.must_be_over_by(u64::MAX);
+        let took_ms = (self.machine.now_ns() - begun_ns) / MS;
+        match done {
+            Ok(done) => {
+                self.machine.say(|| format!("side {side} in {took_ms} ms: {done:?}"));
+                self.settings[side] = done.settings;
+                let left = self.settings[side].sessions.len();
+                if left != to.sessions.len() {
+                    self.machine.breaks(|| format!("a reload of side {side} leaves {left} only"));
+                }
+            }
+            Err(error) => self.machine.breaks(|| format!("side {side} does not reload: {error}")),
+        }
+        let is_old = |session: &SessionSettings| session.store.store_dir != Path::new(NO_DISK);
+        if !self.settings[side].sessions.iter().all(is_old) {
+            self.machine.breaks(|| format!("side {side} runs without a store"));
+        }
+        if took_ms > deadline_ms + 1_000 {
+            self.machine.breaks(|| format!("the reload of side {side} took {took_ms} ms"));
+        }
+        *lock(&running.handles) = running.engine.sessions().collect();
+        self.check();
+    }
+
     /// Does by hand what operators do.
     fn operate(&mut self, side: usize) {
         let what = self.random.below(8);
         let Some(running) = &self.running[side] else { return };
-        let handle = &running.handles[self.random.below(running.handles.len())];
+        let handles = running.handles();
+        let handle = &handles[self.random.below(handles.len())];
         self.machine.say(|| format!("side {side}: operator {what} at {}", handle.id()));
         // Whether it is done depends on the state.
         let _ = match what {
@@ -407,7 +477,7 @@ impl World {
     /// The faults cease: all is well within a bound.
     fn rest(&mut self) {
         self.machine.say(|| "the faults cease".to_owned());
-        *self.board.odds.lock().unwrap_or_else(PoisonError::into_inner) = Odds::default();
+        *lock(&self.board.odds) = Odds::default();
         self.machine.state().net.weather =
             Weather { delay_ms_max: 1, capacity: 1 << 20, short_one_in: 0 };
         for side in [0, 1] {
@@ -415,7 +485,7 @@ impl World {
                 self.disks.of(side, id).ail(None);
             }
             let Some(running) = &self.running[side] else { continue };
-            for handle in &running.handles {
+            for handle in running.handles() {
                 let _ = handle.release_sending();
                 let _ = handle.log_on();
             }
@@ -465,11 +535,11 @@ impl World {
     fn stand_idle(&mut self) {
         // What the applications were told while the last sessions came up.
         self.machine.sleep(2 * SECOND);
-        let ends = *self.board.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let ends = *lock(&self.board.ends);
         let passes = self.machine.passes();
         self.machine.sleep(60 * SECOND);
         self.check();
-        let ended = *self.board.ends.lock().unwrap_or_else(PoisonError::into_inner) - ends;
+        let ended = *lock(&self.board.ends) - ends;
         if ended > 0 {
             self.machine.breaks(|| format!("{ended} connections end though nothing happens"));
         }
@@ -501,9 +571,10 @@ impl World {
     /// first.
     fn send_at_rest(&mut self) {
         for (side, running) in self.running.iter().enumerate() {
-            for handle in running.iter().flat_map(|running| &running.handles) {
+            let Some(running) = running else { continue };
+            for handle in running.handles() {
                 let session = self.ids[side].iter().position(|id| id == handle.id());
-                app::send(&self.board, (side, session.unwrap_or(0)), handle, 1);
+                app::send(&self.board, (side, session.unwrap_or(0)), &handle, 1);
             }
         }
         self.machine.sleep(AT_ONCE);
@@ -534,11 +605,15 @@ impl World {
         self.check();
         self.summary.delivered = self.board.delivered();
         self.summary.ended_ns = self.machine.now_ns();
-        self.summary.verdicts = *self.board.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        self.summary.verdicts = *lock(&self.board.ends);
         self.summary.connections = self.machine.state().net.connections();
         self.tear_down();
         self.summary
     }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The settings of both engines; sessions beyond `fixed` come by a template.

@@ -218,4 +218,14 @@ pub(super) const FAULTS: &[Fault] = &[
         kind: KIND,
         worlds: 1_000,
     },
+    Fault {
+        name: "session-lost-at-a-reload",
+        changes: &[(
+            ENGINE,
+            "let old = self.begin_again((from, to), id, &mut application);",
+            "let old = None::<SessionSettings>;",
+        )],
+        kind: KIND,
+        worlds: 400,
+    },
 ];

@@ -163,8 +163,10 @@ impl Engine {
         let changed = changes.changed.iter().map(|(id, _)| id);
         // All at once: one counterparty that does not answer is waited for as long as many.
         let text = "the settings have changed";
-        let gone = changes.removed.iter().chain(changed.clone());
-        let leaving = gone.filter_map(|id| self.begin_to_remove(id, text, deadline_ms));
+        let removed = changes.removed.iter().map(|id| (id, false));
+        let gone = removed.chain(changed.clone().map(|id| (id, true)));
+        let leaving =
+            gone.filter_map(|(id, again)| self.begin_to_remove(id, text, deadline_ms, again));
         for leaving in leaving.collect::<Vec<_>>() {
             ended.extend(self.finish_removing(leaving));
         }
@@ -172,24 +174,28 @@ impl Engine {
             let Some(error) = self.begin(to, id, &mut application) else { continue };
             event!(error, SessionNotBegun, session = %id, %error);
             failed.push((id.clone(), error));
-            let old = self.begin_again(from, id, &mut application);
+            let old = self.begin_again((from, to), id, &mut application);
             settings.sessions.retain(|session| session.id() != *id);
             settings.sessions.extend(old);
         }
+        self.settle();
         Ok(Reloaded { changes, ended, failed, settings })
     }
 
-    /// Adds the session again that these settings have. Returns what it runs with now; `None` if
+    /// Adds the session again as the old settings have it. Returns what it runs with now; `None` if
     /// there was none, or it cannot run.
     fn begin_again(
         &mut self,
-        settings: &Settings,
+        (from, to): (&Settings, &Settings),
         id: &SessionId,
         application: &mut dyn FnMut(&SessionId) -> Box<dyn Application>,
     ) -> Option<SessionSettings> {
-        let old = settings.sessions.iter().find(|session| session.id() == *id)?;
+        let of = |settings: &Settings| {
+            settings.sessions.iter().find(|session| session.id() == *id).cloned()
+        };
+        let (old, new_tls) = (of(from)?, of(to).and_then(|session| session.tls));
         let owner = Owner::of(application(id), id, self.registry());
-        let begun = self.add_again(old, owner);
+        let begun = self.add_again(&old, new_tls.as_ref(), owner);
         begun.map_err(|error| event!(error, SessionNotBack, session = %id, %error)).ok()
     }
 

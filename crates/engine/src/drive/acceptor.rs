@@ -53,6 +53,11 @@ pub(crate) enum Change {
     Add(Key, Destination),
     /// The session with this bell.
     Remove(Key, Arc<Bell>),
+    /// The same, but it comes again by [`Change::Add`]: until [`Change::Settle`] nobody else takes
+    /// its place.
+    Renew(Key, Arc<Bell>),
+    /// What has not come again is gone.
+    Settle,
     /// The session with this bell, which was made from a template.
     RemoveMade(Arc<Bell>),
     AddTemplate(usize, Box<SessionSettings>),
@@ -258,18 +263,30 @@ impl Acceptor {
             }
             Change::Add(key, to) => self.sessions.entry(key).or_default().push(to),
             Change::Remove(key, bell) => {
-                if let Some(known) = self.sessions.get_mut(&key) {
-                    known.retain(|to| !Arc::ptr_eq(&to.bell, &bell));
-                    if known.is_empty() {
-                        self.sessions.remove(&key);
-                    }
+                self.leave(&key, &bell);
+                if self.sessions.get(&key).is_some_and(Vec::is_empty) {
+                    self.sessions.remove(&key);
                 }
             }
+            Change::Renew(key, bell) => self.leave(&key, &bell),
+            Change::Settle => self.sessions.retain(|_, known| !known.is_empty()),
             Change::RemoveMade(bell) => self.forget_made(&bell),
-            Change::AddTemplate(group, template) => self.creator.templates.push((group, *template)),
+            Change::AddTemplate(group, template) => {
+                for (key, to) in self.creator.made_from(group, &template) {
+                    self.sessions.entry(key).or_insert_with(|| vec![to]);
+                }
+                self.creator.templates.push((group, *template));
+            }
             Change::RemoveTemplate(id) => {
                 self.creator.templates.retain(|(_, template)| template.id() != id);
             }
+        }
+    }
+
+    /// No connection goes to this session any more.
+    fn leave(&mut self, key: &Key, bell: &Arc<Bell>) {
+        if let Some(known) = self.sessions.get_mut(key) {
+            known.retain(|to| !Arc::ptr_eq(&to.bell, bell));
         }
     }
 

@@ -238,6 +238,25 @@ impl Creator {
         Ok(Candidate { settings, logon: logon.to_vec(), password_proof, peer })
     }
 
+    /// Sessions that were made from this template before it came in here.
+    pub(crate) fn made_from(
+        &self,
+        group: usize,
+        template: &SessionSettings,
+    ) -> Vec<(Key, Destination)> {
+        let mut made = self.registry.made();
+        made.retain(|shared| {
+            let SessionId { begin_string, sender_comp_id, .. } = &shared.id;
+            (*begin_string, &**sender_comp_id) == (template.begin_string, &template.sender_comp_id)
+        });
+        let with_key = made.iter().map(|shared| {
+            let (ours, theirs) = (&shared.id.sender_comp_id, &shared.id.target_comp_id);
+            let key = (group, shared.id.begin_string, ours.to_string(), theirs.to_string());
+            (key, Destination::of(shared))
+        });
+        with_key.collect()
+    }
+
     /// The template that fits.
     pub(crate) fn template(
         &self,

@@ -32,6 +32,7 @@ use crate::link::core::ENDING_NS_MAX;
 use crate::observe::event_codes::event;
 use crate::observe::supervised::{pin_to, supervise};
 use crate::settings::template::is_template;
+use crate::settings::tls::TlsSettings;
 use crate::settings::{Mode, SessionSettings, Settings, check};
 
 /// How long the end of a session is waited for at a time.
@@ -55,14 +56,24 @@ impl Engine {
     }
 
     /// A session that ran with these settings before, or a template. A store or a log that cannot
-    /// be opened now is opened later, and others at its address decide on TLS and proxies.
+    /// be opened now is opened later. Others at its address decide on TLS and proxies. Where a file
+    /// of its TLS cannot be read any more, `new_tls` takes its place.
     pub(crate) fn add_again(
         &mut self,
         settings: &SessionSettings,
+        new_tls: Option<&TlsSettings>,
         owner: Box<dyn Callbacks>,
     ) -> Result<SessionSettings, EngineError> {
         let mut settings = settings.clone();
         self.ways.adopt_door(&mut settings);
+        let own = self.registry.certificates.apart();
+        let is_usable = match settings.role {
+            Role::Acceptor => Door::of(&settings, &own).is_ok(),
+            Role::Initiator => connector(&settings, &own).is_ok(),
+        };
+        if !is_usable {
+            settings.tls = new_tls.cloned();
+        }
         self.add_checked(&settings, owner, open_again)?;
         Ok(settings)
     }
@@ -264,17 +275,18 @@ impl Engine {
         text: &str,
         deadline_ms: u64,
     ) -> Option<Option<SessionOutcome>> {
-        let leaving = self.begin_to_remove(id, text, deadline_ms)?;
+        let leaving = self.begin_to_remove(id, text, deadline_ms, false)?;
         Some(self.finish_removing(leaving))
     }
 
-    /// Asks a session to log out and to leave its worker; nobody comes in to it any more. `None`
-    /// if there is none of that identity.
+    /// Asks a session to log out and to leave its worker; nobody comes in to it any more, and if it
+    /// `begins_anew`, no template takes its place. `None` if there is none of that identity.
     pub(crate) fn begin_to_remove(
         &mut self,
         id: &SessionId,
         text: &str,
         deadline_ms: u64,
+        begins_anew: bool,
     ) -> Option<Leaving> {
         let key = self.ways.key(id);
         let closed = self.ways.remove(id);
@@ -282,7 +294,10 @@ impl Engine {
         let mut changes = Vec::new();
         match (&found, key) {
             (Some(shared), Some(key)) => {
-                changes.push(Change::Remove(key, Arc::clone(&shared.bell)));
+                // A closed listener comes again under another key.
+                let renews = begins_anew && closed.is_none();
+                let change = if renews { Change::Renew } else { Change::Remove };
+                changes.push(change(key, Arc::clone(&shared.bell)));
             }
             (None, Some(_)) => changes.push(Change::RemoveTemplate(id.clone())),
             (Some(shared), None) => changes.push(Change::RemoveMade(Arc::clone(&shared.bell))),
@@ -303,6 +318,13 @@ impl Engine {
         }
         let session = found.map(|shared| self.release(shared, text, deadline_ms));
         Some(Leaving { id: id.clone(), session, closing })
+    }
+
+    /// Sessions that were to begin anew and are not there keep their places no longer.
+    pub(crate) fn settle(&self) {
+        if let Some((door, _)) = &self.acceptor {
+            door.change([Change::Settle]);
+        }
     }
 
     /// Waits until a session, and its listeners if it was the last one there, have gone.

@@ -301,6 +301,9 @@ events! {
     FewFilesForLogons = 2122, Warn,
         "too few open files: fewer connections may wait for their Logon(A) than are set",
         "Raise the limit of open files (`LimitNOFILE`).";
+    ClosedForReload = 2123, Info,
+        "closed: the session begins anew with other settings",
+        "Do nothing: the counterparty connects again, and is taken in a moment.";
     StoreFailed = 2201, Error,
         "store failed",
         "Mend the cause in `error`. The session is disconnected, and the engine opens the store \

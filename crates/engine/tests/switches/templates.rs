@@ -1,9 +1,9 @@
 //! Counterparties that no settings name: sent away, or given a session made from a template.
 
 use std::net::SocketAddr;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, LogonAttempt, LogonRefusal,
@@ -11,6 +11,7 @@ use transfix::{
 };
 use transfix_testkit::temp::TempDir;
 
+use crate::switches::dynamic::until;
 use crate::switches::wire::Wire;
 use crate::switches::{Echo, start, venue};
 
@@ -76,6 +77,68 @@ fn whom_the_settings_name_is_not_of_the_template() {
     let (_engine, address) = open(vec![others, named], 2);
     assert_eq!(log_on(address, "CLIENT", 1).1, "35=A|34=1|98=0|108=7");
     assert_eq!(log_on(address, "OTHER", 1).1, WELCOME);
+}
+
+/// Its session waits for the answer to a Logout(5) and begins anew: the template is not for it.
+#[test]
+fn whom_the_settings_name_is_not_of_the_template_during_a_reload() {
+    let mut named = venue(|settings| settings.protocol.heart_bt_int_s = 7);
+    named.timing.impose_heart_bt_int = true;
+    let mut others = template();
+    others.address.clone_from(&named.address);
+    let from = Settings { sessions: vec![others, named], ..Settings::default() };
+    let builder = Engine::builder(&from).admit(|_| Some(Box::new(Echo)));
+    let mut engine = builder.start(|_| Box::new(Echo)).unwrap();
+    let address = engine.listening()[0];
+    let (mut first, answer) = log_on(address, "CLIENT", 1);
+    assert_eq!(answer, "35=A|34=1|98=0|108=7");
+    let mut to = from.clone();
+    to.sessions[1].queue.queued_bytes_max += 1;
+    thread::scope(|scope| {
+        let reload = scope.spawn(|| engine.reload(&from, &to, 60_000, |_| Box::new(Echo)));
+        assert_eq!(first.next(), "35=5|34=2|58=the settings have changed");
+        for _ in 0..3 {
+            assert_eq!(log_on(address, "CLIENT", 2).1, "", "it is to come again");
+        }
+        assert_eq!(log_on(address, "OTHER", 1).1, WELCOME);
+        first.send("35=5|34=2");
+        let done = reload.join().unwrap().unwrap();
+        assert!(done.failed.is_empty(), "{:?}", done.failed);
+    });
+    // In memory from 1 again. That it is there the acceptor hears a little later.
+    until(|| log_on(address, "CLIENT", 1).1 == "35=A|34=1|98=0|108=7");
+}
+
+/// The template is the only one at its address, and comes back at another port.
+#[test]
+fn sessions_of_a_template_are_found_after_it_has_changed() {
+    let dir = TempDir::new();
+    let mut from = Settings::of(template());
+    from.sessions[0].store.store_dir = dir.path().to_owned();
+    from.sessions[0].store.durability = Durability::Process;
+    let builder = Engine::builder(&from).admit(|_| Some(Box::new(Echo)));
+    let mut engine = builder.start(|_| Box::new(Echo)).unwrap();
+    let (mut wire, answer) = log_on(engine.listening()[0], "CLIENT", 1);
+    assert_eq!(answer, WELCOME);
+    let mut next = 2;
+    for _ in 0..3 {
+        let mut to = from.clone();
+        to.sessions[0].queue.queued_bytes_max += 1;
+        let done = engine.reload(&from, &to, 60_000, |_| Box::new(Echo)).unwrap();
+        assert!(done.failed.is_empty(), "{:?}", done.failed);
+        from = to;
+        wire.send(&format!("35=5|34={next}"));
+        assert_eq!(wire.next(), format!("35=5|34={next}"), "it has heard nothing of it");
+        next += 1;
+        // Its end is noted a little later.
+        until(|| {
+            let answer;
+            (wire, answer) = log_on(engine.listening()[0], "CLIENT", next);
+            answer == format!("35=A|34={next}|98=0|108=30")
+        });
+        next += 1;
+        assert_eq!(engine.sessions().count(), 1);
+    }
 }
 
 #[test]
@@ -164,7 +227,7 @@ fn strangers_are_judged_before_anything_is_made() {
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let session = engine.session(&id).unwrap();
     while session.is_logged_on() {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     let (_wire, said) = log_on_with(address, "CLIENT", "34=2|98=0|108=30|554=open");
     assert_eq!(said, "35=5|34=2|58=who are you?");

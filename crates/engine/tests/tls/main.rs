@@ -415,6 +415,51 @@ fn a_new_certificate_counts_from_the_next_connection_on() {
     told("certificates were read again: a file has changed");
 }
 
+/// The new certificate has another name, and the old one has gone. Something else of the new
+/// settings is of no use.
+#[test]
+fn a_reload_that_fails_loses_no_session_whose_old_certificate_has_gone() {
+    let _alone = alone();
+    let firms = Firms::new();
+    let venue = Side::start(firms.acceptor("CLIENT"));
+    let next = firms.authority.sign(&["client.example"], 6, Valid::Now);
+    let next_venue = firms.authority.sign(&["venue.example", "127.0.0.1"], 7, Valid::Now);
+    let occupied = firms.dir.path().join("file");
+    fs::write(&occupied, "").unwrap();
+    let mut from = Settings::of(firms.initiator(venue.address()));
+    let mut acceptor = firms.acceptor("OTHER");
+    acceptor.address = "127.0.0.1:0".to_owned();
+    acceptor.sender_comp_id = "CLIENT".to_owned();
+    from.sessions.push(acceptor);
+    let mut client = Side::start_all(from.clone());
+    assert_eq!(client.next(), "logon");
+    let mut to = from.clone();
+    for (session, signed) in to.sessions.iter_mut().zip([&next, &next_venue]) {
+        tls(session).certificate = Some(signed.certificate.clone());
+        tls(session).key = Some(signed.key.clone());
+        session.store.store_dir = occupied.clone();
+        session.store.durability = Durability::Process;
+    }
+    for old in [&firms.client, &firms.venue] {
+        fs::rename(&old.certificate, old.certificate.with_extension("away")).unwrap();
+    }
+    let sender = channel().0;
+    let done = client.engine.reload(&from, &to, 10_000, |_| Box::new(Recorder(sender.clone())));
+    let done = done.unwrap();
+    assert_eq!(done.failed.len(), 2, "{done:?}");
+    for (now, (old, new)) in
+        done.settings.sessions.iter().zip(from.sessions.iter().zip(&to.sessions))
+    {
+        assert_eq!((&now.store, &now.tls), (&old.store, &new.tls));
+    }
+    let handle = client.engine.session(&client.id).unwrap();
+    let begin = Instant::now();
+    while !handle.is_logged_on() {
+        assert!(begin.elapsed() < LONG, "it is not there any more");
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn an_old_certificate_is_told_of_at_the_start() {
     let _alone = alone();

@@ -41,6 +41,8 @@ enum Found {
     Held(u64),
     /// That of a session where another one waits.
     Busy,
+    /// That of a session that is about to begin anew, with other settings.
+    Renewed,
     /// That of somebody whose password is to be checked.
     Unproven(Guess),
     /// That of somebody who waits until the password of another one from there is checked.
@@ -215,6 +217,9 @@ impl Acceptor {
             Found::Busy => {
                 tell!(self.lines, at, Refused, warn, ClosedForOther, peer = peer, asked);
             }
+            Found::Renewed => {
+                tell!(self.lines, at, Refused, info, ClosedForReload, peer = peer, asked);
+            }
             Found::Judged => {
                 tell!(self.lines, at, Refused, warn, ClosedBeingJudged, peer = peer, asked);
             }
@@ -301,8 +306,10 @@ impl Acceptor {
         if let Some(best) = best {
             return best;
         }
-        if !is_sound || self.sessions.contains_key(key) {
-            return Found::Nobody;
+        match self.sessions.get(key) {
+            Some(known) if known.is_empty() => return Found::Renewed,
+            None if is_sound => {}
+            _ => return Found::Nobody,
         }
         let Some(template) = self.creator.template(key) else { return Found::Nobody };
         if !is_allowed(&template.allowed(), address) {
