@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use transfix_codec::{Garbled, Reject, RejectReason, raw, tag, value};
 
-use crate::config::{MSG_SEQ_NUM_MAX, Now};
+use crate::config::{MSG_SEQ_NUM_MAX, Now, TooLow};
 use crate::gap::Sign;
 use crate::header::Rejected;
 use crate::outbox::Outbox;
@@ -31,8 +31,8 @@ impl Session {
     }
 
     /// Takes in a sound message that is too long to be read: only its first fields, `head`, are
-    /// known. It is answered as in [`Session::receive_garbled`]. Without a readable MsgSeqNum(34)
-    /// it ends the session.
+    /// known. It is answered as in [`Session::receive_garbled`]. Its number counts as that of any
+    /// other message does: without one, or with one that is too low, it ends the session.
     pub fn receive_too_long(&mut self, now: Now, head: &[u8], out: &mut Outbox) -> Verdict {
         match (self.state, number_of(head)) {
             (State::Active, Some(seq)) => {
@@ -60,14 +60,28 @@ impl Session {
         garbled: Garbled,
         out: &mut Outbox,
     ) -> Verdict {
+        let numbers = self.config.numbers;
+        // That of a damaged message may be damaged too.
+        let has_sure_number = garbled == Garbled::TooLong;
         let verdict = match seq.cmp(&self.next_num_in) {
+            Ordering::Less
+                if has_sure_number
+                    && numbers.too_low == TooLow::Logout
+                    && raw::first(frame, tag::POSS_DUP_FLAG) != Some(b"Y") =>
+            {
+                let expected = self.next_num_in;
+                self.end(now, Disconnect::MsgSeqNumTooLow { expected, received: seq }, out)
+            }
             Ordering::Less => Verdict::Handled,
-            Ordering::Greater => match self.request_gap(now, (seq, Sign::Message), out) {
-                Ok(()) => Verdict::Held,
-                Err(why) => self.end(now, why, out),
-            },
-            Ordering::Equal => {
-                self.next_num_in += 1;
+            Ordering::Greater if numbers.request_missing => {
+                match self.request_gap(now, (seq, Sign::Message), out) {
+                    Ok(()) => Verdict::Held,
+                    Err(why) => self.end(now, why, out),
+                }
+            }
+            Ordering::Greater if !has_sure_number => Verdict::Handled,
+            Ordering::Equal | Ordering::Greater => {
+                self.next_num_in = seq + 1;
                 self.reject_garbled(now, (seq, frame), garbled, out);
                 Verdict::Handled
             }

@@ -315,8 +315,12 @@ fn a_program_of_ones_own_may_do_more() {
     }
 }
 
+const SCHEDULED: &str = "offline = 'store'\n\
+    schedule = { zone = 'UTC', from = '08:00', to = '16:00' }";
+
 /// Version, session, the key, and what is said of it.
 const CHOICES: &[(&str, &str, &str, &str)] = &[
+    ("FIX.4.4", ACCEPTOR, SCHEDULED, "restarts the numbers; `queue` keeps it"),
     ("FIX.4.4", ACCEPTOR, "validate_check_sum = false", "damaged messages are taken"),
     ("FIX.4.4", ACCEPTOR, "check_comp_ids = false", "messages with other CompIDs are taken"),
     ("FIX.4.4", ACCEPTOR, "sending_time_tolerance_s = 0", "a SendingTime(52) of any time"),

@@ -114,6 +114,8 @@ pub(crate) struct Core {
     late: Outbox,
     /// Such messages came behind our Logon(A).
     stored_at_logon: bool,
+    /// The first and the last number of such messages since the last logon.
+    stored: Option<(u64, u64)>,
     pub(crate) options: LinkOptions,
     pub(crate) published: Arc<Published>,
     /// What all sessions count together.
@@ -186,6 +188,7 @@ impl Core {
             out: Outbox::with_capacity(OUTBOX_BYTES_FIRST),
             late: Outbox::default(),
             stored_at_logon: false,
+            stored: None,
             replay: Replay::new(options.index()),
             replay_ticket: 0,
             pending: Pending::default(),

@@ -125,6 +125,11 @@ impl Events {
         line!(self, now, ResendLoop, warn, AskedAgain, times);
     }
 
+    /// Messages with these numbers were stored without a logon.
+    pub(super) fn stored_gone(&mut self, now: Now, first: u64, last: u64) {
+        line!(self, now, Numbers, warn, StoredGone, first, last);
+    }
+
     pub(super) fn not_stored(&mut self, now: Now, missing: u64) {
         line!(self, now, Resend, warn, NotStored, missing);
     }

@@ -233,6 +233,9 @@ events! {
         "a message of the counterparty is not taken",
         "Read `reason` and `text`; `seq` is the number of the message. Our \
         BusinessMessageReject(j), or up to FIX 4.1 our Reject(3), has told the counterparty.";
+    StoredGone = 2040, Warn,
+        "the numbers begin again: messages that were stored without a logon are not sent",
+        "Send them again if they still count: `first` and `last` were their numbers.";
     LogonWaits = 2101, Warn,
         "a Logon(A) waits, as many have failed",
         "Look at `asked`, the session: somebody guesses passwords, or a counterparty has an old \

@@ -11,6 +11,7 @@ use crate::settings::{
 };
 
 use super::Findings;
+use crate::schedule::NumbersAtOpening;
 
 /// A choice of which something is to be said.
 struct Choice {
@@ -94,6 +95,16 @@ const DANGEROUS: &[Choice] = &[
         },
         "after such a reset neither side asks for what was lost before it; `logout` resets where \
          nothing is on its way",
+    ),
+    dangerous(
+        "offline",
+        |s| {
+            let schedule = s.schedule.as_ref();
+            s.queue.offline == Offline::Store
+                && schedule.is_some_and(|schedule| schedule.numbers == NumbersAtOpening::Restart)
+        },
+        "`store`: what is stored while the schedule is closed is not sent, as the next window \
+         restarts the numbers; `queue` keeps it",
     ),
     dangerous(
         "precision",

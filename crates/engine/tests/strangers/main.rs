@@ -519,6 +519,38 @@ fn a_reset_gives_back_the_memory_of_what_was_sent() {
 }
 
 #[test]
+fn a_reset_tells_which_stored_messages_are_not_sent() {
+    let _alone = alone();
+    let mut settings = venue("CLIENT");
+    settings.queue.offline = Offline::Store;
+    let engine = Engine::start(&Settings::of(settings), |_| Box::new(Deaf)).unwrap();
+    let (address, handle) = (engine.listening()[0], engine.sessions().next().unwrap());
+    let send = |count: u64| {
+        for _ in 0..count {
+            let sent = handle.send_stored("B", |news| _ = news.str(tag::TEXT, "x"));
+            assert!(sent.is_ok(), "{sent:?}");
+        }
+    };
+    let mut socket = logs_on(address, "CLIENT");
+    for (sent, stored, told) in [(0, 3, "first=2 last=4"), (2, 1, "first=4 last=4"), (1, 0, "")] {
+        // Those that are sent with a logon are no matter.
+        send(sent);
+        (0..sent).for_each(|_| assert!(socket.next().contains("\x0135=B\x01")));
+        drop(socket);
+        while handle.is_logged_on() {
+            std::thread::yield_now();
+        }
+        send(stored);
+        events::take();
+        socket = logs_on(address, "CLIENT");
+        let lines = events::take();
+        let gone: Vec<_> = lines.iter().filter(|line| line.contains("stored without")).collect();
+        assert_eq!(gone.len(), usize::from(stored > 0), "{lines:#?}");
+        assert!(gone.iter().all(|line| line.contains(told)), "{gone:#?}");
+    }
+}
+
+#[test]
 fn a_logon_that_is_judged_takes_no_place_of_a_session() {
     let _alone = alone();
     let (blocked, waits) = channel::<()>();

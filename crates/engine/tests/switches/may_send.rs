@@ -23,6 +23,12 @@ use crate::switches::{LONG, logged_on, venue};
 
 const PAGE: &str = "book/src/offline.md";
 
+const FOOT: &str = "
+A reset of the numbers forgets messages that are stored and not sent: event 2040 names their \
+numbers. With `offline = \"store\"` the settings refuse `reset_on`, and warn of a schedule whose \
+windows restart the numbers. A queued message gets its number after the reset.
+";
+
 const HEAD: &str = "# Sending without a logon
 
 <!-- Made by `cargo xtask docs`. -->
@@ -301,6 +307,7 @@ fn page() -> String {
             writeln!(page, "| {state} | {way} | {} |", row(n).join(" | ")).unwrap();
         }
     }
+    page.push_str(FOOT);
     page
 }
 

@@ -1,7 +1,7 @@
 //! Garbled messages on a session that rejects them.
 
 use transfix_codec::Garbled;
-use transfix_session::{BeginString, State, Verdict};
+use transfix_session::{BeginString, Config, Disconnect, State, Verdict};
 
 use crate::cases::counterparty::World;
 
@@ -49,4 +49,31 @@ fn a_garbled_message_out_of_turn_is_not_rejected() {
     assert_eq!(receive(&mut w, &frame("34=4|"), Garbled::CheckSum), Verdict::Held);
     assert_eq!(w.sent(), ["35=2|34=2|7=2|16=0"]);
     assert_eq!((w.session.next_num_in(), w.session.state()), (2, State::Active));
+}
+
+#[test]
+fn the_number_of_a_long_message_counts_and_that_of_a_damaged_one_may_be_wrong() {
+    const NEXT: u64 = 5;
+    let low = Verdict::Disconnect(Disconnect::MsgSeqNumTooLow { expected: NEXT, received: 4 });
+    let table = [
+        ("34=4|", false, true, low, NEXT),
+        ("34=4|43=Y|", false, true, Verdict::Handled, NEXT),
+        ("34=4|", true, true, Verdict::Handled, NEXT),
+        ("34=9|", false, true, Verdict::Held, NEXT),
+        ("34=9|", true, true, Verdict::Held, NEXT),
+        ("34=9|", false, false, Verdict::Handled, 10),
+        ("34=9|", true, false, Verdict::Handled, NEXT),
+    ];
+    for (seq, is_damaged, request_missing, expected, next) in table {
+        let change = |config: &mut Config| config.numbers.request_missing = request_missing;
+        let mut w = World::active_with(BeginString::Fix44, change);
+        w.session.set_next_num_in(NEXT);
+        let head = format!("8=FIX.4.4|9=9999|35=D|{seq}").replace('|', "\x01");
+        let verdict = match is_damaged {
+            true => receive(&mut w, &head, Garbled::CheckSum),
+            false => w.session.receive_too_long(w.now, head.as_bytes(), &mut w.out),
+        };
+        assert_eq!(verdict, expected, "{seq} {is_damaged} {request_missing}");
+        assert_eq!(w.session.next_num_in(), next, "{seq} {is_damaged} {request_missing}");
+    }
 }

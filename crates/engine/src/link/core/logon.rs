@@ -130,6 +130,8 @@ impl Core {
         // A reset that came with the Logon(A) stands before it.
         let noted = self.put_entries(now).and_then(|()| self.journal.note_logon(now));
         noted.map_err(Down::Store)?;
+        // The counterparty asks for them from now on.
+        self.stored = None;
         self.published.counters.logons.add(1);
         self.published.note_heart_bt_int(self.session.agreed_heart_bt_int_s());
         if let Some(watch) = self.watch.take() {

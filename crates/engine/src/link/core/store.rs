@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is on the wire was committed before.
 
-use transfix_session::{Config, Now, Session};
+use transfix_session::{Config, Entry, Now, Session};
 use transfix_store::{Committed, StoreError};
 
 use super::{BatchLimits, Core};
@@ -108,10 +108,13 @@ impl Core {
 
     pub(super) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
         self.points.note_requests(&self.out);
-        let Self { journal, out, published, reasons, replay, delivery, .. } = self;
+        let Self { journal, out, published, reasons, replay, delivery, events, stored, .. } = self;
         journal.put_entries(now, out, (published, reasons), || {
             replay.stop();
             delivery.forget_numbers();
+            if let Some((first, last)) = stored.take() {
+                events.stored_gone(now, first, last);
+            }
         })?;
         if self.late.entries().is_empty() { Ok(()) } else { self.put_late(now) }
     }
@@ -119,7 +122,12 @@ impl Core {
     /// Puts messages that are not written: the counterparty asks for them. They were numbered last.
     #[cold]
     fn put_late(&mut self, now: Now) -> Result<(), StoreError> {
-        let Self { journal, late, published, reasons, .. } = self;
+        let Self { journal, late, published, reasons, stored, .. } = self;
+        for entry in late.entries() {
+            if let Entry::Frame { seq, .. } = *entry {
+                *stored = Some((stored.map_or(seq, |(first, _)| first), seq));
+            }
+        }
         let put = journal.put_entries(now, late, (published, reasons), || ());
         self.late.clear();
         put
