@@ -38,6 +38,8 @@ use machine::{MS, Machine, SECOND};
 use net::Weather;
 
 const ADDRESS: &str = "10.0.0.1:5001";
+/// Reloads after which all sessions of the start are there again.
+const RELOADS_MAX: usize = 5;
 /// Where no store can be opened.
 const NO_DISK: &str = "/nowhere";
 /// Threads that send, for each side.
@@ -98,6 +100,8 @@ struct World {
     machine: Arc<Machine>,
     board: Arc<Board>,
     settings: [Settings; 2],
+    /// The sessions of the start: a reload may take some away for a while.
+    all: [Vec<SessionSettings>; 2],
     ids: [Arc<Vec<SessionId>>; 2],
     disks: Disks,
     running: [Option<Running>; 2],
@@ -166,6 +170,7 @@ impl World {
             board: Board::new(&machine, sessions + created, odds),
             random,
             machine,
+            all: settings.each_ref().map(|settings| settings.sessions.clone()),
             settings,
             ids,
             disks: Disks(Arc::default()),
@@ -371,7 +376,8 @@ impl World {
         outcomes.into_iter().map(|outcome| outcome.outcome).collect()
     }
 
-    /// Some sessions begin anew with other settings.
+    /// Some sessions begin anew with other settings, some go, and some come back. Those of an
+    /// acceptor that have gone are made from its template.
     fn reload(&mut self, side: usize) {
         let mut to = self.settings[side].clone();
         for session in &mut to.sessions {
@@ -388,9 +394,22 @@ impl World {
                 }
             }
         }
+        let absent = self.absent(side);
+        to.sessions.retain(|session| {
+            let may_go = session.queue.offline == Offline::Refuse && session.target_comp_id != "*";
+            !may_go || self.random.below(4) > 0
+        });
+        to.sessions.extend(absent.into_iter().filter(|_| self.random.below(2) == 0));
         self.ids[side].iter().for_each(|id| self.disks.of(side, id).ail(None));
         let deadline_ms = [0, 300, STOP_MS][self.random.below(3)];
         self.reload_to(side, &to, deadline_ms);
+    }
+
+    /// Sessions of the start that the engine does not have now.
+    fn absent(&self, side: usize) -> Vec<SessionSettings> {
+        let now = &self.settings[side].sessions;
+        let is_there = |one: &&SessionSettings| now.iter().any(|other| other.id() == one.id());
+        self.all[side].iter().filter(|one| !is_there(one)).cloned().collect()
     }
 
     fn reload_to(&mut self, side: usize, to: &Settings, deadline_ms: u64) {
@@ -410,9 +429,13 @@ impl World {
             Ok(done) => {
                 self.machine.say(|| format!("side {side} in {took_ms} ms: {done:?}"));
                 self.settings[side] = done.settings;
-                let left = self.settings[side].sessions.len();
-                if left != to.sessions.len() {
-                    self.machine.breaks(|| format!("a reload of side {side} leaves {left} only"));
+                // The Logon(A) of an added one may just be judged for the template.
+                let is_lost = |id: &SessionId| {
+                    let mut now = self.settings[side].sessions.iter();
+                    !done.changes.added.contains(id) && now.all(|session| session.id() != *id)
+                };
+                if let Some((id, why)) = done.failed.iter().find(|(id, _)| is_lost(id)) {
+                    self.machine.breaks(|| format!("a reload of side {side} loses {id}: {why}"));
                 }
             }
             Err(error) => self.machine.breaks(|| format!("side {side} does not reload: {error}")),
@@ -433,6 +456,9 @@ impl World {
         let what = self.random.below(8);
         let Some(running) = &self.running[side] else { return };
         let handles = running.handles();
+        if handles.is_empty() {
+            return;
+        }
         let handle = &handles[self.random.below(handles.len())];
         self.machine.say(|| format!("side {side}: operator {what} at {}", handle.id()));
         // Whether it is done depends on the state.
@@ -483,6 +509,14 @@ impl World {
         for side in [0, 1] {
             for id in self.ids[side].iter() {
                 self.disks.of(side, id).ail(None);
+            }
+            for _ in 0..RELOADS_MAX {
+                let mut to = self.settings[side].clone();
+                to.sessions.extend(self.absent(side));
+                self.reload_to(side, &to, STOP_MS);
+            }
+            if let [absent, ..] = &*self.absent(side) {
+                self.machine.breaks(|| format!("no reload adds {} again", absent.id()));
             }
             let Some(running) = &self.running[side] else { continue };
             for handle in running.handles() {

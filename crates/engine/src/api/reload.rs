@@ -124,7 +124,7 @@ impl Engine {
     /// Goes over from some settings to others while the engine runs: sessions that only the old
     /// ones have are removed, those whose keys differ log out and begin anew from their stores, new
     /// ones are added. The others go on and hear nothing of it. Templates count as sessions; those
-    /// made from them stay. What differs in `[engine]` counts from the next start on.
+    /// made from them stay, unless the new settings name them. What differs in `[engine]` counts from the next start on.
     ///
     /// `from` are the settings of the start, or those that the last reload has returned:
     /// [`Changes::between`] says what will be done. `application` is called for each session that
@@ -164,7 +164,9 @@ impl Engine {
         // All at once: one counterparty that does not answer is waited for as long as many.
         let text = "the settings have changed";
         let removed = changes.removed.iter().map(|id| (id, false));
-        let gone = removed.chain(changed.clone().map(|id| (id, true)));
+        // An added one may have a session that was made from a template.
+        let anew = changed.clone().chain(&changes.added).map(|id| (id, true));
+        let gone = removed.chain(anew);
         let leaving =
             gone.filter_map(|(id, again)| self.begin_to_remove(id, text, deadline_ms, again));
         for leaving in leaving.collect::<Vec<_>>() {

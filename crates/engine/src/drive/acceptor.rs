@@ -51,18 +51,21 @@ pub(crate) enum Change {
     /// The listeners of this group; who is told may listen at their addresses again.
     Close(usize, Sender<()>),
     Add(Key, Destination),
-    /// The session with this bell.
-    Remove(Key, Arc<Bell>),
-    /// The same, but it comes again by [`Change::Add`]: until [`Change::Settle`] nobody else takes
-    /// its place.
-    Renew(Key, Arc<Bell>),
-    /// What has not come again is gone.
+    Remove(Removed),
+    /// Sessions that have not begun anew are gone.
     Settle,
-    /// The session with this bell, which was made from a template.
-    RemoveMade(Arc<Bell>),
     AddTemplate(usize, Box<SessionSettings>),
     /// The sessions made from it stay.
     RemoveTemplate(SessionId),
+}
+
+/// A session to which no connection goes any more.
+pub(crate) struct Removed {
+    /// `None` if it was made from a template.
+    pub(crate) key: Option<Key>,
+    pub(crate) bell: Arc<Bell>,
+    /// It comes again by [`Change::Add`]. Until [`Change::Settle`] no template takes its place.
+    pub(crate) begins_anew: bool,
 }
 
 /// Changes or ends an acceptor from outside.
@@ -219,8 +222,8 @@ impl Acceptor {
             self.room.rested(now).into_iter().for_each(|token| self.read(token));
             for made in self.creator.look(now) {
                 event!(info, GoneWithoutConnection, session = %made.id);
-                self.forget_made(&made.bell);
-                self.creator.registry.remove(&made.id);
+                self.creator.registry.remove(&made.id, &made.bell);
+                self.remove(Removed { key: None, bell: made.bell, begins_anew: false });
             }
             self.judged.retain(|_, judged| now < judged.waiting.until_ns);
             if self.lines.deadline().is_some_and(|at| now >= at) {
@@ -262,15 +265,8 @@ impl Acceptor {
                 let _ = closed.send(());
             }
             Change::Add(key, to) => self.sessions.entry(key).or_default().push(to),
-            Change::Remove(key, bell) => {
-                self.leave(&key, &bell);
-                if self.sessions.get(&key).is_some_and(Vec::is_empty) {
-                    self.sessions.remove(&key);
-                }
-            }
-            Change::Renew(key, bell) => self.leave(&key, &bell),
+            Change::Remove(removed) => self.remove(removed),
             Change::Settle => self.sessions.retain(|_, known| !known.is_empty()),
-            Change::RemoveMade(bell) => self.forget_made(&bell),
             Change::AddTemplate(group, template) => {
                 for (key, to) in self.creator.made_from(group, &template) {
                     self.sessions.entry(key).or_insert_with(|| vec![to]);
@@ -283,20 +279,33 @@ impl Acceptor {
         }
     }
 
-    /// No connection goes to this session any more.
-    fn leave(&mut self, key: &Key, bell: &Arc<Bell>) {
-        if let Some(known) = self.sessions.get_mut(key) {
-            known.retain(|to| !Arc::ptr_eq(&to.bell, bell));
-        }
-    }
-
-    /// A session that was made from a template has ended: one more may be made.
-    fn forget_made(&mut self, bell: &Arc<Bell>) {
-        let before = self.sessions.len();
-        self.sessions.retain(|_, known| !known.iter().any(|to| Arc::ptr_eq(&to.bell, bell)));
-        if self.sessions.len() < before {
-            self.allowed.clear();
-            self.creator.forget();
+    /// No connection goes to this session any more. If it was made from a template, one more may
+    /// be.
+    fn remove(&mut self, Removed { key, bell, begins_anew }: Removed) {
+        let leave = |known: &mut Vec<Destination>| {
+            let before = known.len();
+            known.retain(|to| !Arc::ptr_eq(&to.bell, &bell));
+            known.len() < before
+        };
+        let Some(key) = key else {
+            let mut was_there = false;
+            self.sessions.retain(|_, known| {
+                let has_left = leave(known);
+                was_there |= has_left;
+                begins_anew || !has_left || !known.is_empty()
+            });
+            if was_there {
+                self.allowed.clear();
+                self.creator.forget();
+            }
+            return;
+        };
+        let is_left = self.sessions.get_mut(&key).is_some_and(|known| {
+            leave(known);
+            known.is_empty()
+        });
+        if is_left && !begins_anew {
+            self.sessions.remove(&key);
         }
     }
 

@@ -11,6 +11,7 @@ use transfix_store::{Helpers, Store, StoreError};
 
 use crate::admin::audit::AuditFile;
 use crate::admin::request::Requests;
+use crate::drive::bell::Bell;
 use crate::drive::certificates::OwnCertificates;
 use crate::drive::line::Line;
 use crate::drive::passwords::{Guess, Passwords};
@@ -157,10 +158,13 @@ impl Registry {
         }
     }
 
-    /// The session has ended.
-    pub(crate) fn remove(&self, id: &SessionId) {
+    /// The session with this bell has ended. Another one of this identity may be there already.
+    pub(crate) fn remove(&self, id: &SessionId, bell: &Arc<Bell>) {
         let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
-        created.sessions.remove(id);
+        let known = created.sessions.get(id).and_then(|(shared, _)| shared.upgrade());
+        if known.is_none_or(|known| Arc::ptr_eq(&known.bell, bell)) {
+            created.sessions.remove(id);
+        }
         created.counterparties.retain(|_, shared| found(shared).is_some());
     }
 

@@ -15,7 +15,7 @@ use transfix_session::{Role, SessionId};
 use super::{Engine, connector};
 use crate::affinity;
 use crate::assemble::{check_rules, open, open_again, tell_doubts};
-use crate::drive::acceptor::Change;
+use crate::drive::acceptor::{Change, Removed};
 use crate::drive::bell::{Release, UNDER_WAY};
 use crate::drive::destination::Destination;
 use crate::drive::driven::DrivenSession;
@@ -293,14 +293,13 @@ impl Engine {
         let found = self.registry.find(id);
         let mut changes = Vec::new();
         match (&found, key) {
-            (Some(shared), Some(key)) => {
+            (Some(shared), key) => {
                 // A closed listener comes again under another key.
-                let renews = begins_anew && closed.is_none();
-                let change = if renews { Change::Renew } else { Change::Remove };
-                changes.push(change(key, Arc::clone(&shared.bell)));
+                let begins_anew = begins_anew && closed.is_none();
+                let bell = Arc::clone(&shared.bell);
+                changes.push(Change::Remove(Removed { key, bell, begins_anew }));
             }
             (None, Some(_)) => changes.push(Change::RemoveTemplate(id.clone())),
-            (Some(shared), None) => changes.push(Change::RemoveMade(Arc::clone(&shared.bell))),
             (None, None) => return None,
         }
         let mut closing = None;
@@ -330,12 +329,15 @@ impl Engine {
     /// Waits until a session, and its listeners if it was the last one there, have gone.
     pub(crate) fn finish_removing(&mut self, leaving: Leaving) -> Option<SessionOutcome> {
         let Leaving { id, session, closing } = leaving;
+        let bell = session.as_ref().map(|session| Arc::clone(&session.shared.bell));
         let outcome = session.map(|session| self.end(session));
         if let Some(closed) = closing {
             // The accepting thread is never held up for long; a later session may want the address.
             let _ = told(&closed, CLOSE_MAX, &*self.registry.io);
         }
-        self.registry.remove(&id);
+        if let Some(bell) = bell {
+            self.registry.remove(&id, &bell);
+        }
         self.forget_ended_threads();
         outcome
     }

@@ -141,6 +141,49 @@ fn sessions_of_a_template_are_found_after_it_has_changed() {
     }
 }
 
+/// With a session of its own in the new settings, and without one again.
+#[test]
+fn a_counterparty_of_a_template_gets_a_session_of_its_own_and_goes_back() {
+    let dir = TempDir::new();
+    let mut from = Settings::of(template());
+    from.sessions[0].store.store_dir = dir.path().to_owned();
+    from.sessions[0].store.durability = Durability::Process;
+    from.engine.created_sessions_max = 1;
+    let builder = Engine::builder(&from).admit(|_| Some(Box::new(Echo)));
+    let mut engine = builder.start(|_| Box::new(Echo)).unwrap();
+    let address = engine.listening()[0];
+    let mut to = from.clone();
+    to.sessions.push(from.sessions[0].clone());
+    to.sessions[1].target_comp_id = "CLIENT".to_owned();
+    to.sessions[1].timing.impose_heart_bt_int = true;
+    to.sessions[1].protocol.heart_bt_int_s = 7;
+    let mut next = 1;
+    for round in 0..6 {
+        let beat = if round % 2 == 0 { 30 } else { 7 };
+        // That it may come the acceptor hears a little later.
+        let mut wire = None;
+        until(|| {
+            let (found, answer) = log_on(address, "CLIENT", next);
+            wire = Some(found);
+            answer == format!("35=A|34={next}|98=0|108={beat}")
+        });
+        let mut wire = wire.unwrap();
+        thread::scope(|scope| {
+            let reload = || engine.reload(&from, &to, 60_000, |_| Box::new(Echo)).unwrap();
+            let reload = scope.spawn(reload);
+            let bye = format!("35=5|34={}|58=the settings have changed", next + 1);
+            assert_eq!(wire.next(), bye, "round {round}");
+            assert_eq!(log_on(address, "CLIENT", next + 1).1, "", "round {round}");
+            wire.send(&format!("35=5|34={}", next + 1));
+            let done = reload.join().unwrap();
+            assert!(done.failed.is_empty(), "round {round}: {:?}", done.failed);
+        });
+        assert_eq!(engine.sessions().count(), (round + 1) % 2, "round {round}");
+        std::mem::swap(&mut from, &mut to);
+        next += 2;
+    }
+}
+
 #[test]
 fn without_a_template_nobody_else_gets_in() {
     let (_engine, address) = start(vec![venue(|_| ())], || Echo);
