@@ -100,7 +100,7 @@ fn an_administrator_lists_the_sessions() {
     let short = viewer.gets(&short.replace("SESSION<", &format!("{SESSION}<")), 0, "<StatusData>");
     assert!(!short.contains("ParamsData"), "{short}");
     viewer.of_session("SessionStatus", "", 0, "<Status>CONNECTED</Status>");
-    viewer.of_session("SessionParams", "", 0, "<ExtraSessionParams><HBI>30</HBI>");
+    viewer.of_session("SessionParams", "", 0, "<ExtraSessionParams><HBI>12</HBI>");
     viewer.of_session("SessionStat", "", 0, "<Established>2");
     viewer.gets("<GeneralSessionsStat/>", 0, "<ActiveSessions>1</ActiveSessions>");
     viewer.gets("<ReceivedStat/>", 0, "<ReceivedMessages>4</ReceivedMessages>");

@@ -25,7 +25,7 @@ fn sessions_are_shown_with_all_that_is_known() {
         ("enabled", true.into()),
         ("next_num_in", 5.into()),
         ("next_num_out", 5.into()),
-        ("heart_bt_int_s", 30.into()),
+        ("heart_bt_int_s", 12.into()),
         ("queued_bytes", 0.into()),
         ("last_end", Value::Null),
     ] {

@@ -27,7 +27,7 @@ fn what_goes_wrong_has_its_series() {
     market.trade(3);
     for (name, value) in [
         ("open", 1.0),
-        ("heart_bt_int_seconds", 30.0),
+        ("heart_bt_int_seconds", 12.0),
         ("rejects_received_total", 0.0),
         ("rejects_sent_total", 0.0),
         ("business_rejects_received_total", 0.0),

@@ -146,6 +146,7 @@ impl World {
             route: [0, 4][random.below(2)],
             panic: [0, 0, 40][random.below(3)],
             later: [0, 2][random.below(2)],
+            pause: 16,
         };
         let ids = [0, 1].map(|side| {
             let name = |n| if n < sessions { format!("C{n}") } else { format!("T{n}") };
@@ -387,18 +388,12 @@ impl World {
                 if session.target_comp_id != "*" && self.random.below(3) == 0 {
                     session.store.store_dir = NO_DISK.into();
                 }
-                // What waits in a store by `queue` would stay there.
-                if session.queue.offline != Offline::Queue {
-                    session.queue.offline =
-                        [Offline::Refuse, Offline::Store, Offline::Queue][self.random.below(3)];
-                }
+                session.queue.offline =
+                    [Offline::Refuse, Offline::Store, Offline::Queue][self.random.below(3)];
             }
         }
         let absent = self.absent(side);
-        to.sessions.retain(|session| {
-            let may_go = session.queue.offline == Offline::Refuse && session.target_comp_id != "*";
-            !may_go || self.random.below(4) > 0
-        });
+        to.sessions.retain(|session| session.target_comp_id == "*" || self.random.below(4) > 0);
         to.sessions.extend(absent.into_iter().filter(|_| self.random.below(2) == 0));
         self.ids[side].iter().for_each(|id| self.disks.of(side, id).ail(None));
         let deadline_ms = [0, 300, STOP_MS][self.random.below(3)];

@@ -124,7 +124,8 @@ impl Engine {
     /// Goes over from some settings to others while the engine runs: sessions that only the old
     /// ones have are removed, those whose keys differ log out and begin anew from their stores, new
     /// ones are added. The others go on and hear nothing of it. Templates count as sessions; those
-    /// made from them stay, unless the new settings name them. What differs in `[engine]` counts from the next start on.
+    /// made from them stay, unless the new settings name them. What differs in `[engine]` counts
+    /// from the next start on.
     ///
     /// `from` are the settings of the start, or those that the last reload has returned:
     /// [`Changes::between`] says what will be done. `application` is called for each session that

@@ -216,10 +216,6 @@ impl Events {
         line!(self, now, NotSent, error, LeftInDoubt, bytes);
     }
 
-    pub(super) fn queue_stays(&mut self, now: Now) {
-        line!(self, now, NotSent, warn, QueueStays);
-    }
-
     pub(super) fn queue_damaged(&mut self, now: Now, damaged: u64) {
         line!(self, now, Store, error, QueueDamaged, damaged);
     }

@@ -237,7 +237,6 @@ impl Outgoing {
         store: &mut dyn Store,
         (is_shared, has_failed): (bool, bool),
     ) -> Result<u64, StoreError> {
-        let store = self.keeps_in_store().then_some(store);
         self.backlog.restore(store, (is_shared, has_failed))
     }
 

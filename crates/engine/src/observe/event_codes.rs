@@ -211,9 +211,6 @@ events! {
     LinesLeftOut = 2033, Warn,
         "lines were left out",
         "Do nothing: the event stands for `left_out` lines of one cause that were left out.";
-    QueueStays = 2034, Warn,
-        "messages wait in the store, and are not sent without offline = \"queue\"",
-        "Set `offline = \"queue\"` again to send them, or clear them by `transfix store queue`.";
     NotDelivered = 2035, Warn,
         "messages above a gap are not delivered; the line says which",
         "Ask the counterparty whether the messages count: it gave them up by a SequenceReset(4) \
@@ -304,9 +301,6 @@ events! {
     FewFilesForLogons = 2122, Warn,
         "too few open files: fewer connections may wait for their Logon(A) than are set",
         "Raise the limit of open files (`LimitNOFILE`).";
-    ClosedForReload = 2123, Info,
-        "closed: the session begins anew with other settings",
-        "Do nothing: the counterparty connects again, and is taken in a moment.";
     StoreFailed = 2201, Error,
         "store failed",
         "Mend the cause in `error`. The session is disconnected, and the engine opens the store \

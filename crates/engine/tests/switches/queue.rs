@@ -252,17 +252,35 @@ fn what_expires_comes_back_without_a_connection() {
 }
 
 #[test]
-fn what_waits_is_left_alone_where_nothing_is_queued() {
-    let dir = TempDir::new();
-    let process = Process::start(queueing(dir.path()));
-    process.send("a").unwrap();
-    process.stop();
-    let mut refusing = queueing(dir.path());
-    refusing.queue.offline = Offline::Refuse;
-    let process = Process::start(refusing);
-    assert_eq!(process.session().queued(), []);
-    drop(log_on(process.address(), 1, &[]));
-    process.stop();
-    let process = Process::start(queueing(dir.path()));
-    assert_eq!(process.session().queued(), [("D".to_owned(), b"11=a\x01".to_vec())]);
+fn what_waits_is_sent_although_nothing_more_is_queued() {
+    for offline in [Offline::Refuse, Offline::Store] {
+        let dir = TempDir::new();
+        let process = Process::start(queueing(dir.path()));
+        process.send("a").unwrap();
+        process.send("b").unwrap();
+        process.stop();
+        let mut other = queueing(dir.path());
+        other.queue.offline = offline;
+        let process = Process::start(other);
+        let mut wire = match offline {
+            Offline::Refuse => log_on(process.address(), 1, &["35=D|34=2|11=a", "35=D|34=3|11=b"]),
+            // They have their numbers at once, and are asked for.
+            _ => {
+                while process.session().next_numbers().1 < 3 {
+                    std::thread::yield_now();
+                }
+                let mut wire = log_on(process.address(), 1, &[]);
+                wire.send("35=2|34=3|7=1|16=2");
+                for expected in ["35=D|34=1|43=Y|", "35=D|34=2|43=Y|"] {
+                    assert!(wire.next().starts_with(expected), "{expected}");
+                }
+                wire
+            }
+        };
+        wire.send("35=5|34=4");
+        process.wait_for_the_end();
+        process.stop();
+        let process = Process::start(queueing(dir.path()));
+        assert_eq!(process.session().queued(), []);
+    }
 }

@@ -98,7 +98,7 @@ impl Application for App {
         }
         let id = message.uint(tag::CL_ORD_ID)?;
         let seq = message.uint(tag::MSG_SEQ_NUM)?;
-        if self.is_pooled && self.board.machine.below(16) == 0 {
+        if self.is_pooled && self.board.chance(self.board.odds().pause) {
             // Whatever happens meanwhile, it has not had the message yet.
             self.board.machine.sleep(self.board.machine.below(200) as u64 * MS);
         }

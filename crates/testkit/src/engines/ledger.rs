@@ -139,6 +139,7 @@ pub(super) struct Odds {
     pub(super) route: usize,
     pub(super) panic: usize,
     pub(super) later: usize,
+    pub(super) pause: usize,
 }
 
 impl Board {

@@ -30,6 +30,8 @@ use crate::settings::allow_from::is_allowed;
 const ANSWER_MARGIN_NS: u64 = 1_000_000_000;
 /// How long a connection waits until its password has been checked: others are before it.
 const CHECK_WAIT_NS: u64 = 60_000_000_000;
+/// How often a Logon(A) looks for its session, which begins anew.
+const RELOAD_LOOK_NS: u64 = 20_000_000;
 /// Longest reason for a refusal in a line of the log.
 const REASON_BYTES_MAX: usize = 300;
 
@@ -92,6 +94,7 @@ impl Acceptor {
                 self.hand_over((waiting, None), knock, Some(watch));
             }
             (Found::Held(at_ns), _) => self.hold(token, waiting, at_ns, &asked),
+            (Found::Renewed, _) => self.hold_for_reload(token, waiting),
             (Found::Unproven(guess), _) => self.prove(token, waiting, guess),
             (Found::InLine, _) => {
                 waiting.in_line = true;
@@ -129,6 +132,14 @@ impl Acceptor {
         }
         let since_ns = waiting.held.map_or(now_ns, |(since_ns, _)| since_ns);
         waiting.held = Some((since_ns, at_ns));
+        self.put_aside(token, waiting);
+    }
+
+    /// Its session is about to begin anew: it is looked at again until that is there.
+    fn hold_for_reload(&mut self, token: usize, mut waiting: Newcomer) {
+        let now_ns = self.io.monotonic_ns();
+        let since_ns = waiting.held.map_or(now_ns, |(since_ns, _)| since_ns);
+        waiting.held = Some((since_ns, now_ns + RELOAD_LOOK_NS));
         self.put_aside(token, waiting);
     }
 
@@ -217,9 +228,6 @@ impl Acceptor {
             Found::Busy => {
                 tell!(self.lines, at, Refused, warn, ClosedForOther, peer = peer, asked);
             }
-            Found::Renewed => {
-                tell!(self.lines, at, Refused, info, ClosedForReload, peer = peer, asked);
-            }
             Found::Judged => {
                 tell!(self.lines, at, Refused, warn, ClosedBeingJudged, peer = peer, asked);
             }
@@ -241,6 +249,7 @@ impl Acceptor {
             Found::Nobody
             | Found::Session(..)
             | Found::Held(_)
+            | Found::Renewed
             | Found::Unproven(_)
             | Found::InLine
             | Found::Told

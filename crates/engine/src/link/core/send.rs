@@ -265,9 +265,6 @@ impl Core {
         if damaged > 0 {
             self.events.queue_damaged(now, damaged);
         }
-        if !self.outgoing.keeps_in_store() && self.journal.store().queued(1)?.is_some() {
-            self.events.queue_stays(now);
-        }
         Ok(())
     }
 

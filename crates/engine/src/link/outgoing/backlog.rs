@@ -344,38 +344,35 @@ impl Backlog {
         }
     }
 
-    /// Takes from the store, if it is to be read, what waits there. What the store has not
-    /// committed waits again, and after a failure so does what was sent and is not safe. What is
-    /// missing from a store that is shared was sent by another process. Returns how many records
-    /// are no messages.
+    /// Takes from the store what waits there. What the store has not committed waits again, and
+    /// after a failure so does what was sent and is not safe. What is missing from a store that is
+    /// shared was sent by another process. Returns how many records are no messages.
     pub(super) fn restore(
         &mut self,
-        store: Option<&mut dyn Store>,
+        store: &mut dyn Store,
         (is_shared, has_failed): (bool, bool),
     ) -> Result<u64, StoreError> {
         let (mut bytes, mut kept, mut next_ticket) = (Vec::new(), VecDeque::new(), 1);
         let mut damaged = 0;
-        if let Some(store) = store {
-            while let Some(found) = store.queued(next_ticket)? {
-                next_ticket = found.seq + 1;
-                if self.refused.contains(&found.seq) {
-                    continue;
-                }
-                let fields = found.bytes.strip_prefix(b"35=");
-                let end = fields.and_then(|fields| fields.iter().position(|byte| *byte == 1));
-                let (Some(fields), Some(end)) = (fields, end) else {
-                    damaged += 1;
-                    continue;
-                };
-                queue::put(&mut bytes, &fields[..end], &fields[end + 1..]);
-                let (ticket, time_ns) = (found.seq, found.time_ns);
-                // It may be visible, and not safe yet.
-                let known = self.kept.binary_search_by_key(&ticket, |known| known.ticket);
-                let known = known.ok().map(|at| self.kept[at]);
-                let known = known.filter(|known| !has_failed && known.time_ns == time_ns);
-                let sure = Kept { ticket, time_ns, is_certain: true, pending: 0 };
-                kept.push_back(known.unwrap_or(sure));
+        while let Some(found) = store.queued(next_ticket)? {
+            next_ticket = found.seq + 1;
+            if self.refused.contains(&found.seq) {
+                continue;
             }
+            let fields = found.bytes.strip_prefix(b"35=");
+            let end = fields.and_then(|fields| fields.iter().position(|byte| *byte == 1));
+            let (Some(fields), Some(end)) = (fields, end) else {
+                damaged += 1;
+                continue;
+            };
+            queue::put(&mut bytes, &fields[..end], &fields[end + 1..]);
+            let (ticket, time_ns) = (found.seq, found.time_ns);
+            // It may be visible, and not safe yet.
+            let known = self.kept.binary_search_by_key(&ticket, |known| known.ticket);
+            let known = known.ok().map(|at| self.kept[at]);
+            let known = known.filter(|known| !has_failed && known.time_ns == time_ns);
+            let sure = Kept { ticket, time_ns, is_certain: true, pending: 0 };
+            kept.push_back(known.unwrap_or(sure));
         }
         let kept_to = bytes.len();
         let sent = listed(&self.sent.bytes, self.sent.messages.iter().map(|sent| sent.kept));
