@@ -32,6 +32,9 @@ pub(crate) fn problem(handle: &SessionHandle, status: &SessionStatus) -> Option<
     if is_down(handle, status) {
         return Some("not logged on");
     }
+    if status.holds_sending {
+        return Some("sending held");
+    }
     if status.slow_consumer {
         return Some("slow consumer");
     }
@@ -62,6 +65,7 @@ pub(crate) fn session(handle: &SessionHandle) -> Value {
         "since": status.since.map(moment),
         "problem": problem(handle, &status),
         "enabled": status.enabled,
+        "holds_sending": status.holds_sending,
         "next_num_in": status.next_num_in,
         "next_num_out": status.next_num_out,
         "last_received": status.last_received.map(moment),

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 use std::thread;
 
+use serde_json::Value;
 use transfix::EngineAction;
 use transfix_admin::users::{Role, Users};
 
@@ -25,6 +26,21 @@ fn an_operator_logs_a_session_out_and_on_again() {
     operator.post(&action, "{\"action\":\"log_on\"}").good();
     client.log_on().unwrap();
     until(|| state() == "Active");
+}
+
+#[test]
+fn who_holds_sending_is_seen_until_it_is_released() {
+    let market = Market::new();
+    let (operator, action) = (market.operator(), format!("{PATH}/actions"));
+    let shown = || {
+        let session = operator.get(PATH).good();
+        (session["holds_sending"].clone(), session["problem"].clone())
+    };
+    assert_eq!(shown(), (false.into(), Value::Null));
+    operator.post(&action, "{\"action\":\"hold_sending\"}").good();
+    assert_eq!(shown(), (true.into(), "sending held".into()));
+    operator.post(&action, "{\"action\":\"release_sending\"}").good();
+    assert_eq!(shown(), (false.into(), Value::Null));
 }
 
 #[test]

@@ -299,6 +299,7 @@ pub(crate) fn assemble(
         closed: AtomicBool::new(false),
         removed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
+        holds_sending: AtomicBool::new(false),
         hurry: AtomicBool::new(false),
         destinations: destinations(settings),
         destination: AtomicUsize::new(0),

@@ -7,8 +7,9 @@ import { page } from "/keys.js";
 import { age, health, listen, sessions } from "/live.js";
 
 // How bad a problem is: the least first.
-const RANK = { store: 0, callback: 1, "not logged on": 2, "slow consumer": 3, latency: 4 };
-const rank = (session) => (session.problem ? RANK[session.problem] ?? 5 : session.enabled ? 7 : 6);
+const RANK = { store: 0, callback: 1, "not logged on": 2, "sending held": 3,
+  "slow consumer": 4, latency: 5 };
+const rank = (session) => (session.problem ? RANK[session.problem] ?? 6 : session.enabled ? 8 : 7);
 
 const PROBLEMS = { store: "store failed", latency: "slower than usual" };
 

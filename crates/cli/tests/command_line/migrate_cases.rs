@@ -505,3 +505,19 @@ fn one_program_runs_a_migrated_file_whatever_sessions_it_holds() {
     assert_eq!(code, Some(0), "{said}");
     assert!(dir.path().join("log/events.log").exists());
 }
+
+#[test]
+fn a_session_below_a_mistyped_heading_is_not_lost_in_silence() {
+    let dir = TempDir::new();
+    let text = cfg("") + "[SESION]\nTargetCompID=OTHER\n[LIMITS]\nMaxOrders=9\n";
+    let run = migrated(&dir, &text, &["--out", "desk.toml"]);
+    assert_eq!(run.code, 1, "{run:#?}");
+    for expected in [
+        "dangerous: [SESION]: a heading that no QuickFIX uses; did you mean [SESSION]?",
+        "dangerous: TargetCompID=OTHER: it stands below a heading that no QuickFIX uses",
+        "ignored: [LIMITS]: a heading that no QuickFIX uses\n",
+        "ignored: MaxOrders=9: ",
+    ] {
+        assert!(run.err.contains(expected), "{expected}: {run:#?}");
+    }
+}

@@ -219,6 +219,7 @@ impl SessionHandle {
     pub fn hold_sending(&self) -> Result<(), OperateError> {
         self.check_open()?;
         self.with_link(|link| link.core.outgoing.is_held_back = true);
+        self.shared.holds_sending.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -229,6 +230,7 @@ impl SessionHandle {
     pub fn release_sending(&self) -> Result<(), OperateError> {
         self.check_open()?;
         self.with_link(|link| link.core.outgoing.is_held_back = false);
+        self.shared.holds_sending.store(false, Ordering::Release);
         self.shared.call_worker();
         Ok(())
     }

@@ -24,6 +24,8 @@ pub struct SessionStatus {
     pub since: Option<Timestamp>,
     /// Whether an operator lets it be connected ([`SessionHandle::log_out`] says no).
     pub enabled: bool,
+    /// Whether an operator holds back what is sent ([`SessionHandle::hold_sending`]).
+    pub holds_sending: bool,
     /// Whether its store takes nothing now: [`SessionHandle::store_failure`] says why.
     pub store_has_failed: bool,
     /// MsgSeqNum(34) that the next message of the counterparty must have.
@@ -70,6 +72,7 @@ impl SessionHandle {
             state: published.state(),
             since: published.since(),
             enabled: self.shared.enabled.load(Ordering::Acquire),
+            holds_sending: self.shared.holds_sending.load(Ordering::Acquire),
             store_has_failed: published.has_failed(),
             next_num_in,
             next_num_out,

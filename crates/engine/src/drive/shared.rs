@@ -88,6 +88,8 @@ pub(crate) struct Shared {
     pub(crate) removed: AtomicBool,
     /// Whether the session may be connected; the operator's wish.
     pub(crate) enabled: AtomicBool,
+    /// Whether an operator holds back what the application sends.
+    pub(crate) holds_sending: AtomicBool,
     /// An operator wants the session back, or connected, without a further wait.
     pub(crate) hurry: AtomicBool,
     /// Where an initiator connects to, each as `host:port`, the primary one first.

@@ -85,6 +85,7 @@ const SNAPSHOT: &str = "<SessionsSnapshot><View>STATUS_PARAMS_STAT</View></Sessi
 /// Members of a session that no command over FIX shows.
 const HTTP_ALONE: &[&str] = &[
     "silent_ms",
+    "holds_sending",
     "heart_bt_int_s",
     "queued_bytes",
     "slow_consumer",

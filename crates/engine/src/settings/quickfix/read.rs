@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use transfix_dictionary::nearest;
+
 use super::keys::with_variables;
 use super::table::find;
 use super::{Dialect, Fate, Finding};
@@ -203,7 +205,9 @@ impl Reader<'_> {
             }
             Place::Unused => {
                 let says = "it stands below a heading that no QuickFIX uses";
-                self.findings.push(Finding::of(&entry, Fate::Ignored, "", says));
+                let is_known = find(&entry.key, self.dialect).is_some();
+                let fate = if is_known { Fate::Dangerous } else { Fate::Ignored };
+                self.findings.push(Finding::of(&entry, fate, "", says));
             }
         }
     }
@@ -231,7 +235,11 @@ impl Reader<'_> {
                 Place::Unused
             }
             _ => {
-                self.tell(n, Fate::Ignored, &format!("[{name}]: a heading that no QuickFIX uses"));
+                let meant = nearest(name, ["SESSION", "DEFAULT"]);
+                let (fate, meant) = meant.map_or((Fate::Ignored, String::new()), |meant| {
+                    (Fate::Dangerous, format!("; did you mean [{meant}]?"))
+                });
+                self.tell(n, fate, &format!("[{name}]: a heading that no QuickFIX uses{meant}"));
                 Place::Unused
             }
         };
