@@ -452,7 +452,15 @@ impl Session<'_> {
             self.set("offline", quoted("store"));
             let says = "as in QuickFIX, what is sent without a connection is numbered and stored, \
                         and the counterparty asks for it";
-            return self.tell_of_session(Fate::Mapped, "offline = \"store\"", says);
+            let closed = match self.written("schedule") {
+                Some(_) => {
+                    "; the reset of the next window loses what is sent while the schedule \
+                            is closed"
+                }
+                None => "",
+            };
+            let says = format!("{says}{closed}");
+            return self.tell_of_session(Fate::Mapped, "offline = \"store\"", &says);
         }
         let says = "what is sent without a connection is refused; QuickFIX takes it, and it is \
                     lost at the next reset, or for want of a store";
