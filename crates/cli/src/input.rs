@@ -13,7 +13,7 @@ mod within;
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use transfix::codec::shown::Shown;
@@ -241,6 +241,13 @@ pub(crate) fn is_segment(path: &Path) -> bool {
 pub(crate) fn holds_store(path: &Path) -> bool {
     // A directory that cannot be read is for the journal to complain about.
     path.read_dir().map_or(true, |all| all.flatten().any(|entry| is_segment(&entry.path())))
+}
+
+/// The directory of the store that a file beside it belongs to.
+pub(crate) fn store_beside(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".numbers")?;
+    let store = path.with_file_name(name);
+    (path.is_file() && store.is_dir()).then_some(store)
 }
 
 /// Indexes bytes that were not found by their BodyLength(9).

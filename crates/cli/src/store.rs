@@ -25,7 +25,7 @@ use transfix::Timestamp;
 use transfix::quickfix::{Dialect, ForeignStore};
 
 use crate::foreign;
-use crate::input::{Failure, failed, holds_store};
+use crate::input::{Failure, failed, holds_store, store_beside};
 use crate::show::count;
 
 /// Look into the stores of sessions, and set, repair or import one.
@@ -87,7 +87,8 @@ pub(crate) fn import_found(dialect: Dialect, found: &ForeignStore) -> ExitCode {
 fn existing(path: &Path) -> Result<&Path, String> {
     if path.is_file() {
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-        let dir = dir.unwrap_or(Path::new(".")).display();
+        let dir = store_beside(path).unwrap_or(dir.unwrap_or(Path::new(".")).to_owned());
+        let dir = dir.display();
         return Err(format!(
             "{} is a file; name the directory of the store: {dir}",
             path.display()

@@ -331,6 +331,25 @@ fn damage_is_found_told_and_repaired_beside_the_original() {
     assert!(file.contains("is a file") && file.contains(&store), "{file}");
 }
 
+/// As a shell gives them for `store/*`.
+#[test]
+fn files_beside_stores_are_passed_over_and_the_next_store_is_verified() {
+    let (dir, _, store) = with_session(3);
+    let beside = format!("{store}.numbers");
+    fs::write(&beside, "as an engine writes it").unwrap();
+    assert!(expect(0, &["verify", &store, &beside]).out.contains("sound"));
+    let alone = expect(2, &["verify", &beside]).err;
+    let named = format!("is a file; name the directory of the store: {store}\n");
+    assert!(alone.contains(&named), "{alone}");
+    let none = dir.path().join("none");
+    let both = expect(2, &["verify", none.to_str().unwrap(), &store]);
+    assert!(both.err.contains("none: no such directory") && both.out.contains("sound"), "{both:?}");
+    let all = dir.path().to_str().unwrap();
+    let logs = Command::new(env!("CARGO_BIN_EXE_transfix")).args(["logs", "--count", all]).output();
+    let logs = String::from_utf8(logs.unwrap().stderr).unwrap();
+    assert!(!logs.contains("other file"), "{logs}");
+}
+
 #[test]
 fn what_others_have_put_there_is_told_and_a_renamed_session_takes_its_store_along() {
     let (dir, path, store) = with_session(60);

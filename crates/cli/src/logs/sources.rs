@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use transfix::codec::shown::Shown;
 
-use crate::input::{holds_store, is_segment};
+use crate::input::{holds_store, is_segment, store_beside};
 
 /// Which way a message went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -150,7 +150,7 @@ impl Sources {
                 }
             } else if is_log(&path) {
                 self.all.push(Source::new(&path));
-            } else if !is_store && !is_of_a_store(&path) {
+            } else if !is_store && store_beside(&path).is_none() {
                 self.others += 1;
             }
         }
@@ -162,12 +162,6 @@ fn is_log(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.strip_suffix(".zst").unwrap_or(name);
     name.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending))
-}
-
-/// Whether the file's name is that of a part of a store: its lock, or a file beside its folder.
-fn is_of_a_store(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name == "lock" || [".numbers", ".state"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// The order of names in which 9 comes before 10, and a rolled file before the one that is written.
@@ -213,20 +207,6 @@ mod tests {
         ] {
             let source = Source::new(Path::new(name));
             assert_eq!((source.way, &*source.log), (way, log), "{name}");
-        }
-    }
-
-    #[test]
-    fn parts_of_a_store_by_name() {
-        for (name, is) in [
-            ("lock", true),
-            ("A-B.numbers", true),
-            ("A-B.state", true),
-            ("locks", false),
-            ("numbers", false),
-            ("notes.txt", false),
-        ] {
-            assert_eq!(is_of_a_store(Path::new(name)), is, "{name}");
         }
     }
 

@@ -7,7 +7,7 @@ use transfix::store;
 
 use super::health::{health, misnamed, told};
 use super::{count, ended, existing, gone, say};
-use crate::input::{Failure, failed};
+use crate::input::{Failure, failed, store_beside};
 
 /// Check every byte of stores, and say what is lost where one is damaged.
 #[derive(Debug, clap::Args)]
@@ -26,16 +26,21 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> ExitCode {
-    let mut code = ExitCode::SUCCESS;
-    for dir in &args.stores {
+    let mut code = 0;
+    // `store/*` names the files beside the stores too.
+    let is_named = |dir: PathBuf| args.stores.contains(&dir);
+    for dir in args.stores.iter().filter(|path| !store_beside(path).is_some_and(is_named)) {
         match verify(dir) {
             Ok(true) => {}
-            Ok(false) => code = ExitCode::FAILURE,
-            Err(Failure::Read(error)) => return failed(&error),
+            Ok(false) => code = code.max(1),
+            Err(Failure::Read(error)) => {
+                failed(&error);
+                code = 2;
+            }
             Err(error) => return ended(Err(error)),
         }
     }
-    code
+    ExitCode::from(code)
 }
 
 /// Returns whether it is sound.
