@@ -314,6 +314,7 @@ const NOT_OVER_FIX: &[&str] = &[
     "last_end",
     "queued_bytes",
     "silent_ms",
+    "holds_sending",
     "slow_consumer",
     "unusual_latency",
     "waiting_for_application",
