@@ -238,7 +238,8 @@ impl Creator {
         Ok(Candidate { settings, logon: logon.to_vec(), password_proof, peer })
     }
 
-    /// Sessions that were made from this template before it came in here.
+    /// Sessions that were made from this template before it came in here. One of another address
+    /// comes in here only if that asks for no other TLS: its counterparty is as well known then.
     pub(crate) fn made_from(
         &self,
         group: usize,
@@ -247,7 +248,11 @@ impl Creator {
         let mut made = self.registry.made();
         made.retain(|shared| {
             let SessionId { begin_string, sender_comp_id, .. } = &shared.id;
-            (*begin_string, &**sender_comp_id) == (template.begin_string, &template.sender_comp_id)
+            let made = &shared.settings;
+            let is_as_safe = made.address == template.address || made.tls == template.tls;
+            *begin_string == template.begin_string
+                && **sender_comp_id == *template.sender_comp_id
+                && is_as_safe
         });
         let with_key = made.iter().map(|shared| {
             let (ours, theirs) = (&shared.id.sender_comp_id, &shared.id.target_comp_id);
