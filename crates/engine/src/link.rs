@@ -24,7 +24,6 @@ pub(crate) mod journal;
 pub(crate) mod judging;
 pub(crate) mod later;
 pub(crate) mod outgoing;
-pub(crate) mod pending;
 pub(crate) mod points;
 pub(crate) mod queue;
 pub(crate) mod refusal;
@@ -34,6 +33,7 @@ pub(crate) mod sent;
 pub(crate) mod session_dictionaries;
 mod slow;
 pub(crate) mod told;
+pub(crate) mod watermarks;
 
 use std::hint::cold_path;
 use std::io;
@@ -174,7 +174,7 @@ impl Link {
         if read == 0 && !had && !core.waits() && !queue.is_pending() && !has_news {
             return Ok(Turn { progress: false, again });
         }
-        let now = core.points.begin(&core.published, core.out.bytes().len(), clock);
+        let now = core.points.begin(&core.published, core.out.end(), clock);
         let queue_first = core.begin_with_queue(now, queue, &mut left);
         // What the last turn has left of the messages kept above a gap comes before all else.
         let mut outcome = core.hear(now).and_then(|()| core.act_on_held(now, &mut left));

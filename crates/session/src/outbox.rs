@@ -1,7 +1,6 @@
 //! What a session wants to be stored and sent: one buffer of frames, owned by the driver.
 
 use std::fmt;
-use std::hint::cold_path;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -18,14 +17,14 @@ pub enum Kind {
 /// One thing to be journalled, in this order, before the bytes go to the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A new frame, at `range` of [`Outbox::bytes`].
+    /// A new frame.
     Frame {
         /// Its MsgSeqNum(34).
         seq: u64,
         /// Whether it is resent when asked for.
         kind: Kind,
-        /// Where it stands.
-        range: Range<usize>,
+        /// Its offsets in the stream; [`Outbox::frame`] has its bytes.
+        range: Range<u64>,
     },
     /// Both numbers start again at 1; what was stored before is no longer asked for.
     Reset(ResetCause),
@@ -58,10 +57,18 @@ impl fmt::Display for ResetCause {
     }
 }
 
-/// Frames to be sent, and what of them is to be journalled.
+/// The end of a stream of frames: what is still to be written to the link, and what of it is to be
+/// journalled.
+///
+/// Offsets count the bytes of the stream since the outbox was made. They only grow: bytes that are
+/// written, or forgotten with their connection, keep theirs.
 #[derive(Debug, Default)]
 pub struct Outbox {
+    /// The buffer. Bytes before `head` are written.
     pub(crate) bytes: Vec<u8>,
+    head: usize,
+    /// The offset of the first byte of the buffer.
+    base: u64,
     pub(crate) entries: Vec<Entry>,
 }
 
@@ -69,13 +76,47 @@ impl Outbox {
     /// An empty outbox with room for `bytes`.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
-        Self { bytes: Vec::with_capacity(bytes), entries: Vec::with_capacity(4) }
+        let bytes = Vec::with_capacity(bytes);
+        Self { bytes, entries: Vec::with_capacity(4), ..Self::default() }
     }
 
-    /// All frames that have not been taken away yet, back to back.
+    /// All frames that are not written yet, back to back.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[self.head..]
+    }
+
+    /// How many bytes are not written yet.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.bytes.len() - self.head
+    }
+
+    /// Whether all is written.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The offset of the first byte that is not written.
+    #[must_use]
+    pub const fn written(&self) -> u64 {
+        self.base + self.head as u64
+    }
+
+    /// The offset behind the last frame.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.base + self.bytes.len() as u64
+    }
+
+    /// The bytes of a frame that is not written yet.
+    ///
+    /// # Panics
+    /// If the offsets are not in the outbox.
+    #[must_use]
+    pub fn frame(&self, range: &Range<u64>) -> &[u8] {
+        &self.bytes[(range.start - self.base) as usize..(range.end - self.base) as usize]
     }
 
     /// Where the next frames are written, to ask the processor for it ahead.
@@ -94,20 +135,26 @@ impl Outbox {
         self.entries.clear();
     }
 
-    /// The first `n` bytes are on the link; only after their entries are journalled.
+    /// The link has taken the next `n` bytes.
+    ///
+    /// # Panics
+    /// If entries are not journalled, or `n` is more than [`Outbox::len`].
     pub fn consume(&mut self, n: usize) {
         assert!(self.entries.is_empty(), "bytes go to the link after they are journalled");
+        assert!(n <= self.len(), "the link takes what there is");
+        self.head += n;
         // The usual turn empties the buffer: no bytes move.
-        if n == self.bytes.len() {
-            self.bytes.clear();
-        } else {
-            cold_path();
-            self.bytes.drain(..n);
+        if self.head == self.bytes.len() {
+            self.forget();
+        } else if self.head > self.bytes.len() / 2 {
+            // A byte moves at most once for each byte that is written.
+            self.compact();
         }
     }
 
     /// Gives back memory that is not needed any more, down to `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
+        self.compact();
         self.bytes.shrink_to(bytes);
         self.entries.shrink_to(64);
     }
@@ -120,7 +167,78 @@ impl Outbox {
 
     /// Forgets everything: the link is gone, and what was journalled can be asked for again.
     pub fn clear(&mut self) {
-        self.bytes.clear();
+        self.forget();
         self.entries.clear();
+    }
+
+    /// Enters a frame of the buffer for the journal.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, seq: u64, kind: Kind, range: Range<usize>) {
+        let range = self.base + range.start as u64..self.base + range.end as u64;
+        self.entries.push(Entry::Frame { seq, kind, range });
+    }
+
+    #[inline]
+    fn forget(&mut self) {
+        self.base = self.end();
+        self.head = 0;
+        self.bytes.clear();
+    }
+
+    /// Moves what is not written to the beginning of the buffer.
+    #[cold]
+    fn compact(&mut self) {
+        self.base = self.written();
+        self.bytes.drain(..std::mem::take(&mut self.head));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outbox(frames: &[&[u8]]) -> Outbox {
+        let mut out = Outbox::default();
+        for (n, frame) in frames.iter().enumerate() {
+            let begin = out.bytes.len();
+            out.bytes.extend_from_slice(frame);
+            out.enter(n as u64 + 1, Kind::Application, begin..out.bytes.len());
+        }
+        out
+    }
+
+    #[test]
+    fn offsets_stay_while_bytes_are_written_in_pieces() {
+        let all: Vec<u8> = (0..=255).collect();
+        for step in 1..=all.len() {
+            let mut out = outbox(&[&all]);
+            out.clear_entries();
+            while !out.is_empty() {
+                let begin = out.written();
+                out.consume(step.min(out.len()));
+                assert_eq!(out.bytes(), &all[out.written() as usize..]);
+                assert_eq!(out.end(), 256);
+                let begin = begin.max(out.written());
+                assert_eq!(out.frame(&(begin..256)), &all[begin as usize..]);
+            }
+            assert_eq!((out.written(), out.bytes.len()), (256, 0));
+        }
+    }
+
+    #[test]
+    fn what_is_forgotten_keeps_its_offsets() {
+        let mut out = outbox(&[b"first", b"second"]);
+        out.clear();
+        assert_eq!((out.written(), out.end(), out.entries()), (11, 11, &[][..]));
+        out.bytes.extend_from_slice(b"third");
+        out.enter(3, Kind::Admin, 0..5);
+        let [Entry::Frame { range, .. }] = out.entries() else { panic!("one frame") };
+        assert_eq!((range.clone(), out.frame(range)), (11..16, &b"third"[..]));
+    }
+
+    #[test]
+    #[should_panic(expected = "journalled")]
+    fn nothing_is_written_before_it_is_journalled() {
+        outbox(&[b"first"]).consume(1);
     }
 }

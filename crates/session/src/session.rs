@@ -12,7 +12,7 @@ use transfix_codec::{
 use crate::config::{ApplVerId, Config, Now, Role};
 use crate::gap::Gap;
 use crate::offer::Offer;
-use crate::outbox::{Entry, Kind, Outbox, ResetCause};
+use crate::outbox::{Kind, Outbox, ResetCause};
 use crate::renumber::Numbering;
 use crate::reset::{ResetEvent, Resets};
 use crate::rule_set::{Checks, RuleSet, StandardRules};
@@ -363,7 +363,7 @@ impl Session {
         let range = frame.finish()?;
         self.check_length(range.clone(), out)?;
         if change.msg_seq_num.is_none() {
-            out.entries.push(Entry::Frame { seq, kind: Kind::Application, range });
+            out.enter(seq, Kind::Application, range);
             self.next_num_out += 1;
         }
         self.timers.sent(now);
@@ -507,7 +507,7 @@ impl Session {
     #[inline(always)]
     fn note_written(&mut self, now: Now, kind: Kind, range: Range<usize>, out: &mut Outbox) -> u64 {
         let seq = self.next_num_out;
-        out.entries.push(Entry::Frame { seq, kind, range });
+        out.enter(seq, kind, range);
         self.next_num_out += 1;
         self.timers.sent(now);
         seq

@@ -266,7 +266,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "replay-before-what-waits",
-        changes: &[(ENGINE, "self.barrier = live_bytes;", "self.barrier = 0 * live_bytes;")],
+        changes: &[(ENGINE, "self.begins_at = at;", "self.begins_at = 0 * at;")],
         kind: "",
         worlds: 5_000,
     },
@@ -288,7 +288,11 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "replay-outlives-its-connection",
-        changes: &[(ENGINE, "self.shown = 0;\n        self.replay.clear();", "self.shown = 0;")],
+        changes: &[(
+            ENGINE,
+            "self.slow.reset();\n        self.replay.clear();",
+            "self.slow.reset();",
+        )],
         kind: "",
         worlds: 5_000,
     },
@@ -330,18 +334,18 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "written-before-it-is-safe",
         changes: &[(
             ENGINE,
-            "let safe = pending.writable(bytes.len());",
-            "let safe = bytes.len();",
+            "watermarks.writable(out).min(before_replay)",
+            "out.len().min(before_replay)",
         )],
         kind: "crashes",
         worlds: 3_000,
     },
     Fault {
-        name: "safe-bytes-counted-twice",
+        name: "offsets-shift-with-written-bytes",
         changes: &[(
-            ENGINE,
-            "self.out.consume(n);\n                self.pending.written(n);",
-            "self.out.consume(n);",
+            SESSION,
+            "self.base = self.written();\n        self.bytes.drain",
+            "self.bytes.drain",
         )],
         kind: "crashes",
         worlds: 3_000,

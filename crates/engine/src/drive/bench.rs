@@ -245,7 +245,7 @@ impl Elsewhere<'_> {
         let mut whole = |message: &mut Body<'_>| _ = message.fields_unchecked(body);
         let Ok(mut link) = session.sound_link() else { return (Err(SendError::Failed), false) };
         let now = session.io.now();
-        let begin = self.begin.get().unwrap_or(link.core.out.bytes().len());
+        let begin = self.begin.get().unwrap_or(link.core.out.len());
         self.begin.set(Some(begin));
         // It is stored and written when the application has returned, or by whoever sends next.
         let sent = link.send_now(now, &session.queue, msg_type, change, &mut whole);

@@ -236,7 +236,7 @@ impl<'a> Access<'a> {
         match &mut self.reach {
             Reach::InHand { session, acts } => {
                 let acts = acts.as_mut().ok_or(SendError::NotHere)?;
-                let queued_bytes = acts.out.bytes().len() + acts.late.bytes().len();
+                let queued_bytes = acts.out.len() + acts.late.len();
                 if queued_bytes > acts.queue.queued_bytes_max {
                     acts.is_full(queued_bytes)?;
                 }

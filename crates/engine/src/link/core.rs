@@ -35,13 +35,13 @@ use crate::link::gate::Gate;
 use crate::link::journal::{Journal, Keeps};
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
-use crate::link::pending::Pending;
 use crate::link::points::{Points, Source};
 use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::replay::Replay;
 use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
 use crate::link::told::Disconnection;
+use crate::link::watermarks::Watermarks;
 use crate::observe::protocol_log::Tap;
 use crate::observe::published::Published;
 use crate::observe::reasons::LiveReasons;
@@ -130,7 +130,7 @@ pub(crate) struct Core {
     replay: Replay,
     /// The last batch that was pending when the replay began.
     replay_ticket: u64,
-    pending: Pending,
+    watermarks: Watermarks,
     pub(crate) points: Points,
     /// Why the connection ends as soon as the store has made safe what is still to be written, and
     /// when it ends in any case, on the monotonic clock.
@@ -139,10 +139,10 @@ pub(crate) struct Core {
     held_index: FieldIndex,
     /// The protocol log, if there is one.
     pub(crate) log: Option<Tap>,
-    /// Bytes of the outbox that one callback has filled it with, and that are not written yet.
-    burst: usize,
-    /// Bytes of the outbox that application and log have seen.
-    shown: usize,
+    /// Where the bytes end with which one callback alone has filled the outbox.
+    burst_end: u64,
+    /// Bytes of the outgoing stream before it have been shown to application and log.
+    shown: u64,
     /// The connection is to end for this reason: the application or an operator wants it.
     pub(crate) cut: Option<Disconnect>,
     judging: Judging,
@@ -191,7 +191,7 @@ impl Core {
             stored: None,
             replay: Replay::new(options.index()),
             replay_ticket: 0,
-            pending: Pending::default(),
+            watermarks: Watermarks::default(),
             points: Points::of(options.points),
             ending: None,
             held_index: options.index(),
@@ -207,7 +207,7 @@ impl Core {
             log: None,
             rules,
             gate: None,
-            burst: 0,
+            burst_end: 0,
             shown: 0,
             cut: None,
             judging: Judging::default(),
@@ -240,17 +240,17 @@ impl Core {
 
     /// Whether something waits for the store, or to be sent as soon as the socket takes it.
     pub(crate) fn waits(&self) -> bool {
-        !self.out.bytes().is_empty()
+        !self.out.is_empty()
             || self.replay.active
             || self.sends_more()
             || self.cut.is_some()
-            || !self.pending.is_empty()
+            || !self.watermarks.are_safe()
     }
 
     /// Whether something waits to be sent, and can be as soon as the socket takes it.
     #[cfg(feature = "rig")]
     pub(crate) fn waits_for_socket(&self) -> bool {
-        self.pending.writable(self.out.bytes().len()) > 0
+        self.watermarks.writable(&self.out) > 0
             || self.replays_now()
             || (self.ending.is_none() && (self.sends_more() || self.cut.is_some()))
     }
@@ -258,16 +258,15 @@ impl Core {
     /// Whether messages are sent again now: what comes before is written, and the store has made
     /// safe what they are.
     pub(super) fn replays_now(&self) -> bool {
-        let replay = &self.replay;
-        replay.active && replay.barrier == 0 && self.pending.is_safe(self.replay_ticket)
+        self.replay.is_next(self.out.written()) && self.watermarks.is_safe(self.replay_ticket)
     }
 
     /// Whether a burst has left far more memory than is used.
     #[inline]
     pub(crate) fn is_bulky(&self) -> bool {
         let replayed = &self.replay.out;
-        is_bulky(self.out.capacity(), self.out.bytes().len())
-            || is_bulky(replayed.capacity(), replayed.bytes().len())
+        is_bulky(self.out.capacity(), self.out.len())
+            || is_bulky(replayed.capacity(), replayed.len())
             || self.outgoing.is_bulky()
             || self.delivery.is_bulky()
             || self.held_index.is_bulky()
@@ -276,8 +275,8 @@ impl Core {
     /// Gives back the memory of a burst that is over.
     pub(crate) fn trim(&mut self) {
         for out in [&mut self.out, &mut self.replay.out] {
-            if is_bulky(out.capacity(), out.bytes().len()) {
-                out.shrink_to(OUTBOX_BYTES.max(out.bytes().len()));
+            if is_bulky(out.capacity(), out.len()) {
+                out.shrink_to(OUTBOX_BYTES.max(out.len()));
             }
         }
         self.outgoing.trim();
@@ -318,7 +317,7 @@ impl Core {
     /// Bytes that wait in memory: to be sent, or to be handed to the application.
     pub(crate) fn waiting_bytes(&self, queue: &SendQueue) -> usize {
         let (_, held) = self.session.held();
-        let out = self.out.bytes().len() + self.replay.out.bytes().len();
+        let out = self.out.len() + self.replay.out.len();
         out + self.outgoing.bytes(queue) + held + self.delivery.bytes()
     }
 
@@ -326,7 +325,8 @@ impl Core {
     /// never reads.
     pub(crate) fn is_stalled(&self) -> bool {
         let max = self.options.queue.queued_bytes_max;
-        let bytes = self.out.bytes().len().saturating_sub(self.burst);
+        let begin = self.out.written().max(self.burst_end);
+        let bytes = (self.out.end() - begin) as usize;
         bytes > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
     }
 
@@ -335,17 +335,17 @@ impl Core {
     #[inline]
     pub(crate) fn note_burst(&mut self, begin: usize) {
         let max = self.options.queue.queued_bytes_max;
-        if self.out.bytes().len() > max {
+        if self.out.len() > max {
             cold_path();
             if begin <= max {
-                self.burst = self.out.bytes().len();
+                self.burst_end = self.out.end();
             }
         }
     }
 
     /// Whether as much waits to be written as may.
     pub(crate) fn is_full(&self) -> bool {
-        self.outgoing.is_full(self.out.bytes().len())
+        self.outgoing.is_full(self.out.len())
     }
 
     /// Lets the numbers start again if a window has opened since they began.
@@ -364,7 +364,6 @@ impl Core {
         self.logout_text = None;
         self.stored_at_logon = false;
         self.judging = Judging::default();
-        self.pending.begin_anew();
         self.points.reset();
         self.ending = None;
         // An acceptor does so when it has found the Logon(A) good: what a stranger begins must not
@@ -473,7 +472,7 @@ impl Core {
     /// waits for the store, or the counterparty has logged out, and the answer stands behind the
     /// messages that it has asked for before.
     pub(crate) fn has_last_words(&self, reason: Disconnect) -> bool {
-        let answers = reason == Disconnect::LoggedOut && !self.out.bytes().is_empty();
+        let answers = reason == Disconnect::LoggedOut && !self.out.is_empty();
         self.waits_for_store() || (answers && self.replay.active)
     }
 
@@ -487,7 +486,7 @@ impl Core {
 
     fn tell_slow(&mut self, now: Now, is_slow: bool) -> Result<(), Down> {
         self.published.note_slow(is_slow);
-        self.events.slow_consumer(now, is_slow, self.out.bytes().len());
+        self.events.slow_consumer(now, is_slow, self.out.len());
         if is_slow && self.slow.disconnects() {
             return Err(Down::Session(Disconnect::Stalled));
         }
@@ -540,8 +539,6 @@ impl Core {
         self.cut = None;
         self.outgoing.end_pause();
         self.slow.reset();
-        self.burst = 0;
-        self.shown = 0;
         self.replay.clear();
         if let Some(desk) = self.delivery.desk() {
             desk.release();

@@ -84,9 +84,9 @@ impl Journal {
         for entry in out.entries() {
             match entry {
                 Entry::Frame { seq, kind, range } => {
-                    let frame = &out.bytes()[range.clone()];
+                    let frame = out.frame(range);
                     self.put_frame(now, (*seq, *kind), frame)?;
-                    published.sent(now.utc, range.len());
+                    published.sent(now.utc, frame.len());
                     if let Some(kind @ (b'2' | b'3' | b'j')) = letter(frame) {
                         note_trouble(published, reasons, kind, frame);
                     }

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::hint::cold_path;
+use std::ops::Range;
 use std::sync::Arc;
 
 use transfix_codec::{Message, raw, tag};
@@ -65,7 +66,7 @@ impl Source {
 /// Frames in the outbox of which is to be measured when the socket has taken them.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// Bytes that the socket has taken then, since the connection began.
+    /// Where they end in the outgoing stream.
     end: u64,
     since: Since,
 }
@@ -103,12 +104,10 @@ pub(crate) struct Points {
     called: u64,
     /// The turn has had a sound message.
     had_message: bool,
-    /// Where the outbox ended when the turn began, or was committed last, and by how much messages
-    /// of other threads have made it longer since.
+    /// Where the outgoing stream ended when the turn began, or was committed last, and by how much
+    /// messages of other threads have made it longer since.
     begun_at: u64,
     put_bytes: u64,
-    /// Bytes that the socket has taken since the connection began.
-    written: u64,
     /// The oldest one, and those behind it; no more than there are messages in the outbox.
     first: Option<Waiting>,
     waiting: VecDeque<Waiting>,
@@ -130,7 +129,6 @@ impl Points {
             had_message: false,
             begun_at: 0,
             put_bytes: 0,
-            written: 0,
             first: None,
             waiting: VecDeque::new(),
             asked: Asked::default(),
@@ -152,12 +150,12 @@ impl Points {
         matches!(self.source, Source::Off)
     }
 
-    /// A turn begins: it has read, and asks the clock.
+    /// A turn begins: it has read, and asks the clock. The outgoing stream ends at `end`.
     #[inline]
     pub(crate) fn begin(
         &mut self,
         published: &Published,
-        outbox_bytes: usize,
+        end: u64,
         clock: impl FnOnce() -> Now,
     ) -> Now {
         let read = self.source.here();
@@ -165,7 +163,7 @@ impl Points {
         if !self.is_off() {
             self.read = if read == 0 { self.source.at(now) } else { read };
             (self.last, self.found, self.had_message) = (self.read, 0, false);
-            (self.begun_at, self.put_bytes) = (self.written + outbox_bytes as u64, 0);
+            (self.begun_at, self.put_bytes) = (end, 0);
             if self.recorder.is_none() {
                 cold_path();
                 self.recorder = Some(published.recorder());
@@ -224,37 +222,31 @@ impl Points {
         (self.last, self.found, self.had_message) = (at, 0, true);
     }
 
-    /// The turn is committed so far, with so many bytes in the outbox. It may go on behind the
-    /// write.
+    /// The turn is committed so far. It may go on behind the write.
     #[inline]
-    pub(crate) fn committed(&mut self, now: Now, outbox_bytes: usize) {
+    pub(crate) fn committed(&mut self, now: Now, out: &Outbox) {
         if self.had_message {
             let at = self.source.at(now);
             self.record(LatencyStage::Committed, self.last, at);
-            let end = self.written + outbox_bytes as u64;
+            let end = out.end();
             if self.begun_at + self.put_bytes < end {
                 self.wait(Waiting { end, since: Since::Turn(at, self.read) });
             }
             (self.last, self.had_message) = (at, false);
             (self.begun_at, self.put_bytes) = (end, 0);
         }
-        if outbox_bytes == 0 {
+        if out.is_empty() {
             self.count();
         }
     }
 
-    /// A message that was handed over at `put`, and taken up at `taken`, has made the outbox
-    /// longer, from so many bytes to so many. Returns when it was encoded.
-    pub(crate) fn put(
-        &mut self,
-        now: Now,
-        (put, taken): (u64, u64),
-        (from, to): (usize, usize),
-    ) -> u64 {
-        if from >= to {
+    /// A message that was handed over at `put`, and taken up at `taken`, stands there in the
+    /// outgoing stream. Returns when it was encoded.
+    pub(crate) fn put(&mut self, now: Now, (put, taken): (u64, u64), frame: Range<u64>) -> u64 {
+        if frame.is_empty() {
             return taken;
         }
-        self.put_bytes += (to - from) as u64;
+        self.put_bytes += frame.end - frame.start;
         let at = self.source.at(now);
         self.record(LatencyStage::Encoded, taken, at);
         // Where a turn takes it from the queue, its next time begins here.
@@ -262,8 +254,7 @@ impl Points {
             self.last = at;
         }
         if put > 0 {
-            let end = self.written + to as u64;
-            self.wait(Waiting { end, since: Since::Put(put) });
+            self.wait(Waiting { end: frame.end, since: Since::Put(put) });
         }
         at
     }
@@ -278,17 +269,16 @@ impl Points {
         }
     }
 
-    /// The socket has taken so many bytes of the outbox.
+    /// The socket has taken the outgoing stream up to here.
     #[inline]
-    pub(crate) fn written(&mut self, now: Now, bytes: usize) {
-        self.written += bytes as u64;
+    pub(crate) fn written(&mut self, now: Now, written: u64) {
         if self.first.is_none() && self.asked.end == 0 {
             return;
         }
         let at = self.source.at(now);
         // Where the turn goes on, its next time begins here.
         self.last = at;
-        while let Some(first) = self.first.filter(|first| first.end <= self.written) {
+        while let Some(first) = self.first.filter(|first| first.end <= written) {
             self.first = if self.waiting.is_empty() { None } else { self.next_waiting() };
             match first.since {
                 Since::Put(put) => self.record(LatencyStage::PutToWritten, put, at),
@@ -298,7 +288,7 @@ impl Points {
                 }
             }
         }
-        if self.asked.end > 0 && self.asked.end <= self.written {
+        if self.asked.end > 0 && self.asked.end <= written {
             (self.asked.end, self.asked.at) = (0, at);
         }
         self.count();
@@ -319,20 +309,20 @@ impl Points {
         }
         for written in out.entries() {
             if let Entry::Frame { kind: Kind::Admin, range, .. } = written {
-                self.note_request(&out.bytes()[range.clone()], range.end);
+                self.note_request(out.frame(range), range.end);
             }
         }
     }
 
     #[cold]
-    fn note_request(&mut self, frame: &[u8], end: usize) {
+    fn note_request(&mut self, frame: &[u8], end: u64) {
         let mut fields = raw::fields(frame).skip(2);
         if fields.next().is_some_and(|field| field.tag == tag::MSG_TYPE && field.value == b"1")
             && let Some(id) = fields.find(|field| field.tag == tag::TEST_REQ_ID)
         {
             self.asked.id.clear();
             self.asked.id.extend_from_slice(id.value);
-            (self.asked.end, self.asked.at) = (self.written + end as u64, 0);
+            (self.asked.end, self.asked.at) = (end, 0);
         }
     }
 
@@ -351,7 +341,7 @@ impl Points {
     pub(crate) fn reset(&mut self) {
         self.count();
         (self.read, self.last, self.found, self.called) = (0, 0, 0, 0);
-        (self.had_message, self.written) = (false, 0);
+        self.had_message = false;
         self.first = None;
         self.waiting.clear();
         (self.asked.end, self.asked.at) = (0, 0);

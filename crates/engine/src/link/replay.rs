@@ -32,8 +32,8 @@ pub(crate) struct Replay {
     last: u64,
     /// First number of the run that a gap fill will cover.
     gap_begin: Option<u64>,
-    /// Bytes of the live outbox that go out before the replay.
-    pub(crate) barrier: usize,
+    /// Where it is spliced into the outgoing stream: bytes before this offset go out first.
+    begins_at: u64,
     pub(crate) out: Outbox,
     index: FieldIndex,
     pub(crate) active: bool,
@@ -49,14 +49,14 @@ impl Replay {
         Self { index, ..Self::default() }
     }
 
-    /// Begins at `begin`. `live_bytes` of the outbox, which end with the number `last`, go out
-    /// before. A request that comes during a replay is answered behind it, unless the replay is
+    /// Begins with the number `begin`. The outgoing stream up to the offset `at`, where the number
+    /// `last` ends, goes out before. A request that comes during a replay is answered behind it, unless the replay is
     /// still to come to all that it asks for.
-    pub(crate) fn start(&mut self, begin: u64, end: u64, last: u64, live_bytes: usize) {
+    pub(crate) fn start(&mut self, begin: u64, end: u64, last: u64, at: u64) {
         if !self.active {
             self.active = true;
             self.last = last;
-            self.barrier = live_bytes;
+            self.begins_at = at;
             self.gap_begin = None;
             (self.next, self.end) = (begin, end.min(last));
             return;
@@ -88,10 +88,20 @@ impl Replay {
         self.next <= self.end
     }
 
-    /// The application cannot be asked yet: these `live_bytes` of the outbox, which end with the
-    /// number `last`, go out before what is still to be sent again.
-    pub(crate) fn put_off(&mut self, last: u64, live_bytes: usize) {
-        (self.last, self.barrier) = (last, live_bytes);
+    /// The application cannot be asked yet: the outgoing stream up to the offset `at`, where the
+    /// number `last` ends, goes out before what is still to be sent again.
+    pub(crate) const fn put_off(&mut self, last: u64, at: u64) {
+        (self.last, self.begins_at) = (last, at);
+    }
+
+    /// Where a resend is spliced into the outgoing stream; never if there is none.
+    pub(crate) const fn begins_at(&self) -> u64 {
+        if self.active { self.begins_at } else { u64::MAX }
+    }
+
+    /// Whether all that goes out before is written, with so much of the outgoing stream written.
+    pub(crate) const fn is_next(&self, written: u64) -> bool {
+        self.begins_at() <= written
     }
 
     pub(crate) fn clear(&mut self) {
@@ -112,10 +122,7 @@ impl Replay {
             self.stop();
         }
         let mut numbers = 0;
-        while self.next <= self.end
-            && numbers < CHUNK_NUMBERS
-            && self.out.bytes().len() < CHUNK_BYTES
-        {
+        while self.next <= self.end && numbers < CHUNK_NUMBERS && self.out.len() < CHUNK_BYTES {
             let seq = self.next;
             let stored = store.outbound(seq)?;
             self.missing += u64::from(stored.is_none());
@@ -146,7 +153,7 @@ impl Replay {
             if let Some((begin, end)) = self.pending.pop_front() {
                 (self.next, self.end) = (begin, end);
             } else {
-                self.active = !self.out.bytes().is_empty();
+                self.active = !self.out.is_empty();
             }
         }
         Ok(())
@@ -196,12 +203,12 @@ mod tests {
         let mut replay = Replay::default();
         replay.start(2, 4, 4, 0);
         replay.start(3, 9, 9, 500);
-        assert_eq!((replay.barrier, filled(&mut replay, 10)), (0, Some((2, 5))));
+        assert_eq!((replay.begins_at, filled(&mut replay, 10)), (0, Some((2, 5))));
         replay.start(6, 9, 9, 500);
         assert_eq!(filled(&mut replay, 10), None, "all of it waits behind");
         assert!(!replay.active);
         replay.start(6, 9, 9, 500);
-        assert_eq!((replay.barrier, filled(&mut replay, 10)), (500, Some((6, 10))));
+        assert_eq!((replay.begins_at, filled(&mut replay, 10)), (500, Some((6, 10))));
     }
 
     #[test]
@@ -231,6 +238,6 @@ mod tests {
         assert_eq!(filled(&mut replay, 20), None, "the numbers are those of others now");
         assert!(!replay.active);
         replay.start(2, 9, 9, 500);
-        assert_eq!((replay.barrier, filled(&mut replay, 20)), (500, Some((2, 10))));
+        assert_eq!((replay.begins_at, filled(&mut replay, 20)), (500, Some((2, 10))));
     }
 }

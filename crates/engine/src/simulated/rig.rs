@@ -156,7 +156,7 @@ impl Rig {
             reads: (!link.core.is_judging() || has_answer) && link.core.ending().is_none(),
             waits: link.core.waits_for_socket() || has_answer,
             waits_for_store: link.core.waits_for_store(),
-            waiting_bytes: link.core.out.bytes().len(),
+            waiting_bytes: link.core.out.len(),
             queued_bytes: link.core.outgoing.bytes(&self.slot.shared.queue),
             held: session.held(),
             counters: self.slot.shared.published.counters.now(),

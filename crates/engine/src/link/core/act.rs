@@ -141,8 +141,8 @@ impl Core {
     fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
         self.events.resending(now, begin, end);
         let last = self.session.next_num_out() - 1;
-        self.replay.start(begin, end, last, self.out.bytes().len());
-        self.replay_ticket = self.pending.last_ticket();
+        self.replay.start(begin, end, last, self.out.end());
+        self.replay_ticket = self.watermarks.last_ticket();
     }
 
     pub(super) fn note_remarks(&mut self, now: Now) {

@@ -63,7 +63,7 @@ impl Core {
             cut: &mut self.cut,
             points: &mut self.points,
         };
-        let begin = acts.out.bytes().len();
+        let begin = acts.out.len();
         let access = Access::act(&mut self.session, now, acts);
         let called = call(&mut self.delivery, access);
         self.note_burst(begin);

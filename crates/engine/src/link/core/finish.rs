@@ -39,7 +39,7 @@ impl Core {
             self.events.left_in_doubt(io.now(), bytes);
         }
         self.events.tell_rest();
-        if !self.pending.is_empty() && !self.journal.has_failed() {
+        if !self.watermarks.are_safe() && !self.journal.has_failed() {
             // Its lock stays taken as long as the device has something to do for it.
             let store = self.journal.leave();
             drop(io.spawn("store-close".to_owned(), Box::new(move || drop(store))));
@@ -59,7 +59,7 @@ impl Core {
         let _ = self.hear(now);
         let is_safe = self.journal.has_failed()
             || self.look_what_is_safe(now).is_err()
-            || self.pending.is_empty();
+            || self.watermarks.are_safe();
         self.delivery.stands_still() && is_safe
     }
 
@@ -92,7 +92,7 @@ impl Core {
     /// Waits until the store has made safe what it was given, and tells what can be told then.
     fn wait_for_store(&mut self, io: &dyn Io, until_ns: u64) {
         let (called, calls) = channel();
-        if !self.pending.is_empty() && !self.journal.has_failed() {
+        if !self.watermarks.are_safe() && !self.journal.has_failed() {
             // The worker no longer looks at this session, so the store calls this thread.
             self.journal.wake_by(Arc::new(move || _ = called.send(())));
         }
@@ -102,7 +102,7 @@ impl Core {
                 self.put_back_untold(now);
                 return self.tell_unsent(now, u64::MAX);
             }
-            if self.pending.is_empty() {
+            if self.watermarks.are_safe() {
                 // Also what was left by a panic of the application at another message.
                 return self.tell_unsent(now, u64::MAX);
             }

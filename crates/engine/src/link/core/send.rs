@@ -24,7 +24,7 @@ impl Core {
         if self.journal.has_failed() {
             return Err(SendError::Failed);
         }
-        let queued_bytes = self.out.bytes().len();
+        let queued_bytes = self.out.len();
         if self.outgoing.is_full(queued_bytes) {
             return Err(SendError::WouldBlock { queued_bytes });
         }
@@ -97,9 +97,9 @@ impl Core {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        let from = self.out.bytes().len();
+        let begin = self.out.end();
         let sent = self.send(now, msg_type, fill);
-        *put = self.points.put(now, (*put, *put), (from, self.out.bytes().len()));
+        *put = self.points.put(now, (*put, *put), begin..self.out.end());
         sent
     }
 
@@ -116,7 +116,7 @@ impl Core {
 
     /// Whether something of the queue has found no room before, and would find it now.
     pub(crate) fn sends_more(&self) -> bool {
-        self.outgoing.sends_more(self.session.state(), self.out.bytes().len())
+        self.outgoing.sends_more(self.session.state(), self.out.len())
     }
 
     /// Sends or stores what other threads have handed over until now, as far as the session takes
@@ -198,10 +198,10 @@ impl Core {
         let stores = self.outgoing.stores(state);
         let mut refused = Vec::new();
         let mut taken = self.points.source().at(now);
-        while let Some(message) = self.outgoing.next(queue, self.out.bytes().len(), left) {
+        while let Some(message) = self.outgoing.next(queue, self.out.len(), left) {
             let (msg_type, body, put) = (message.msg_type, message.body, message.put);
             let (session, out) = (&mut self.session, &mut self.out);
-            let from = out.bytes().len();
+            let begin = out.end();
             let fill = |b: &mut Body<'_>| _ = b.fields_unchecked(body);
             let sent = match stores {
                 true => session.send_offline(now, msg_type, &mut self.late, fill),
@@ -214,7 +214,7 @@ impl Core {
                     break;
                 }
             } else {
-                taken = self.points.put(now, (put, taken), (from, self.out.bytes().len()));
+                taken = self.points.put(now, (put, taken), begin..self.out.end());
             }
             match sent {
                 Ok(seq) => self.outgoing.sent(seq),
@@ -285,7 +285,7 @@ impl Core {
         self.count_answer();
         // What it was told before comes first.
         let ticket = if self.commit(now).is_ok() {
-            self.pending.last_ticket()
+            self.watermarks.last_ticket()
         } else {
             let count = self.outgoing.keep_waiting(&mut messages);
             if count > 0 {

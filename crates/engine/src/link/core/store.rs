@@ -8,10 +8,10 @@ use transfix_store::{Committed, StoreError};
 use super::{BatchLimits, Core};
 use crate::link::callbacks::Access;
 use crate::link::journal::Journal;
-use crate::link::pending::Awaited;
 use crate::link::queue::SendQueue;
 use crate::link::replay::Replay;
 use crate::link::told::Undone;
+use crate::link::watermarks::Awaited;
 
 /// What a turn that nobody waits for writes at once: with fewer messages the system calls cost more
 /// than is gained, with more the counterparty waits.
@@ -33,7 +33,6 @@ impl Core {
         self.put_entries(now)?;
         if self.has_open_answer() && self.holds_answer(now) {
             self.note_state(now);
-            self.pending.hold();
             return Ok(());
         }
         let numbers = self.kept_numbers();
@@ -45,7 +44,7 @@ impl Core {
         self.note_state(now);
         match self.journal.commit()? {
             Committed::Now => {
-                let was_pending = self.pending.all_is_safe(self.out.bytes().len());
+                let was_pending = self.watermarks.all_is_safe(self.out.end());
                 self.outgoing.committed();
                 if was_pending {
                     self.tell_unsent(now, u64::MAX);
@@ -53,7 +52,7 @@ impl Core {
             }
             Committed::Pending(ticket) => {
                 let numbers = self.journal.numbers();
-                self.pending.add(ticket, self.out.bytes().len(), numbers);
+                self.watermarks.add(ticket, self.out.end(), numbers);
                 self.outgoing.will_be_committed(ticket);
             }
         }
@@ -67,10 +66,10 @@ impl Core {
         let early = (is_alone && self.options.writes_early).then_some(EARLY);
         let batch = self.options.batch.or(early);
         let uncommitted = |limit: BatchLimits| {
-            let bytes = self.pending.uncommitted(self.out.bytes().len());
+            let bytes = self.watermarks.uncommitted(self.out.end());
             let committed = self.journal.numbers().next_out;
             let messages = self.session.next_num_out().saturating_sub(committed);
-            bytes >= limit.bytes_max || messages >= limit.messages_max
+            bytes >= limit.bytes_max as u64 || messages >= limit.messages_max
         };
         batch.is_some_and(uncommitted)
     }
@@ -78,12 +77,12 @@ impl Core {
     /// Takes note of what the store has made safe since.
     #[inline(always)]
     pub(crate) fn look_what_is_safe(&mut self, now: Now) -> Result<(), StoreError> {
-        if self.pending.is_empty() {
+        if self.watermarks.are_safe() {
             return Ok(());
         }
         let ticket = self.journal.safe()?;
-        if let Some(numbers) = self.pending.safe(ticket) {
-            self.journal.note_safe(numbers, self.pending.is_empty());
+        if let Some(numbers) = self.watermarks.safe(ticket) {
+            self.journal.note_safe(numbers, self.watermarks.are_safe());
             self.outgoing.committed_up_to(ticket);
             self.tell_unsent(now, ticket);
         }
@@ -92,18 +91,17 @@ impl Core {
 
     /// The last batch that was committed, for somebody who waits until it is safe.
     pub(crate) fn awaited(&self) -> Awaited {
-        self.pending.awaited()
+        self.watermarks.awaited()
     }
 
     /// Whether this batch is safe. `None` if nobody knows, since the store has failed before.
     pub(crate) fn is_safe(&self, batch: Awaited) -> Option<bool> {
-        self.pending.has(batch).filter(|is_safe| *is_safe || !self.journal.has_failed())
+        self.watermarks.has(batch).filter(|is_safe| *is_safe || !self.journal.has_failed())
     }
 
     /// Whether bytes wait for the store, not for the socket.
     pub(crate) fn waits_for_store(&self) -> bool {
-        let bytes = self.out.bytes().len();
-        self.pending.writable(bytes) < bytes
+        self.watermarks.durable() < self.out.end()
     }
 
     pub(super) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
@@ -155,7 +153,7 @@ impl Core {
 
     /// Whether the next connection may go on in another store: of this one all is safe.
     pub(crate) fn may_change_store(&self) -> bool {
-        !self.options.refresh_on_logon || self.pending.is_empty()
+        !self.options.refresh_on_logon || self.watermarks.are_safe()
     }
 
     /// Goes on from what another process has left in the store.
@@ -187,7 +185,7 @@ impl Core {
         self.out.clear();
         self.late.clear();
         self.answering.close();
-        self.pending.clear();
+        self.watermarks.clear(self.out.end());
         self.points.reset();
         let before = self.journal.numbers_before_failure();
         if let Some(before) = before {
@@ -234,7 +232,6 @@ impl Core {
         self.answering.close();
         self.delivery.clear();
         self.cut = None;
-        self.shown = 0;
         self.published.note(&self.session, self.journal.has_failed());
     }
 

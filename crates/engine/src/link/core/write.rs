@@ -14,8 +14,8 @@ use crate::link::answers::Direction;
 use crate::link::callbacks::Access;
 use crate::link::delivery::Delivery;
 use crate::link::down::Down;
-use crate::link::pending::Pending;
 use crate::link::replay::Replay;
+use crate::link::watermarks::Watermarks;
 use crate::observe::counters::LiveCounters;
 use crate::observe::protocol_log::{Tap, Unlogged};
 
@@ -30,12 +30,12 @@ impl Core {
         stream: &mut dyn Stream,
         unlogged: &mut Unlogged<'_>,
     ) -> Result<bool, Down> {
-        self.points.committed(now, self.out.bytes().len());
+        self.points.committed(now, &self.out);
         self.look_what_is_safe(now).map_err(Down::Store)?;
         let more = self.write_what_is_safe(now, stream, unlogged)?;
         // How much the socket has not taken of it.
-        let left = self.pending.writable(self.out.bytes().len());
-        self.slow.note(now, left + self.replay.out.bytes().len());
+        let left = self.watermarks.writable(&self.out);
+        self.slow.note(now, left + self.replay.out.len());
         Ok(more)
     }
 
@@ -47,12 +47,12 @@ impl Core {
     ) -> Result<bool, Down> {
         let mut filled = false;
         loop {
-            let replays = self.replay.active && self.replay.barrier == 0;
+            let replays = self.replay.is_next(self.out.written());
             if replays && !self.replays_now() {
                 cold_path();
                 return Ok(false);
             }
-            if replays && self.replay.out.bytes().is_empty() {
+            if replays && self.replay.out.is_empty() {
                 cold_path();
                 if filled {
                     return Ok(true);
@@ -64,24 +64,25 @@ impl Core {
                 }
                 continue;
             }
-            let bytes = next_bytes(&self.out, &self.replay, &self.pending);
+            let bytes = next_bytes(&self.out, &self.replay, &self.watermarks);
             if bytes.is_empty() {
                 return Ok(false);
             }
+            let unshown = self.shown.saturating_sub(self.out.written()) as usize;
             if self.delivery.wants_wire() && !replays {
                 cold_path();
                 let access = Access::look(&mut self.session, now);
-                show_frames(&mut self.delivery, &bytes[self.shown..], access);
+                show_frames(&mut self.delivery, &bytes[unshown..], access);
             }
             let written = stream.write(bytes);
             // Behind the write: the log costs the counterparty nothing.
             log_received(self.log.as_mut(), &self.published.counters, now, unlogged);
             if !replays {
                 if let Some(log) = &mut self.log {
-                    let lost = log.outbound(now.utc, &bytes[self.shown..]);
+                    let lost = log.outbound(now.utc, &bytes[unshown..]);
                     self.published.counters.not_logged.add(lost);
                 }
-                self.shown = bytes.len();
+                self.shown = self.out.written() + bytes.len() as u64;
             }
             let n = match written {
                 Ok(n) => n,
@@ -97,12 +98,11 @@ impl Core {
             if replays {
                 self.replay.out.consume(n);
             } else {
-                let is_all = n == self.out.bytes().len();
-                self.note_written(now, n);
-                if is_all && !self.replay.active {
+                self.out.consume(n);
+                self.points.written(now, self.out.written());
+                if self.out.is_empty() && !self.replay.active {
                     return Ok(false);
                 }
-                self.replay.barrier = self.replay.barrier.saturating_sub(n);
             }
         }
     }
@@ -136,26 +136,15 @@ impl Core {
     /// The application takes its time, and the session goes on meanwhile: the counterparty may ask
     /// whether it is alive. Returns whether something goes out before the replay.
     fn put_off_replay(&mut self) -> bool {
-        let live_bytes = self.out.bytes().len();
-        if live_bytes == 0 {
+        if self.out.is_empty() {
             return false;
         }
-        self.replay.put_off(self.session.next_num_out() - 1, live_bytes);
+        self.replay.put_off(self.session.next_num_out() - 1, self.out.end());
         if let Some(desk) = self.delivery.desk() {
             // The socket may be full, and then nothing is asked for long.
             desk.release();
         }
         true
-    }
-
-    /// The socket has taken so many bytes of new frames.
-    #[inline]
-    fn note_written(&mut self, now: Now, n: usize) {
-        self.out.consume(n);
-        self.pending.written(n);
-        self.points.written(now, n);
-        self.shown = self.shown.saturating_sub(n);
-        self.burst = self.burst.saturating_sub(n);
     }
 
     /// Logs what was received and is not logged yet.
@@ -165,13 +154,12 @@ impl Core {
 }
 
 /// What may be written next: before a replay what comes before it, and nothing that is not safe.
-fn next_bytes<'a>(out: &'a Outbox, replay: &'a Replay, pending: &Pending) -> &'a [u8] {
-    if replay.active && replay.barrier == 0 {
+fn next_bytes<'a>(out: &'a Outbox, replay: &'a Replay, watermarks: &Watermarks) -> &'a [u8] {
+    if replay.is_next(out.written()) {
         return replay.out.bytes();
     }
-    let bytes = out.bytes();
-    let safe = pending.writable(bytes.len());
-    &bytes[..if replay.active { safe.min(replay.barrier) } else { safe }]
+    let before_replay = replay.begins_at().saturating_sub(out.written()) as usize;
+    &out.bytes()[..watermarks.writable(out).min(before_replay)]
 }
 
 fn log_received(

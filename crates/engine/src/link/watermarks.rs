@@ -1,0 +1,123 @@
+//! How far the outgoing stream has come on its way into the store.
+//!
+//! Four offsets divide the stream: `written` ≤ `durable` ≤ `committed` ≤ `end`. The outbox has the
+//! first and the last.
+//!
+//! Invariant: only bytes before `durable` may be written.
+
+use std::collections::VecDeque;
+
+use transfix_session::Outbox;
+use transfix_store::Numbers;
+
+/// What one commit has put into the store, until the store has made it safe.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    ticket: u64,
+    /// The offset of its first byte.
+    begin: u64,
+    /// The next numbers behind it.
+    numbers: Numbers,
+}
+
+/// The offsets of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Watermarks {
+    /// Bytes before it are committed.
+    committed: u64,
+    /// Committed and not safe yet, in the order of their tickets.
+    batches: VecDeque<Batch>,
+    /// How often the store was opened again.
+    times: u64,
+}
+
+/// A batch whose safety somebody waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Awaited {
+    ticket: u64,
+    times: u64,
+}
+
+impl Watermarks {
+    /// Bytes before it are safe. It may be behind what is written: bytes that a connection took
+    /// with it when it ended count as written.
+    #[inline]
+    pub(super) fn durable(&self) -> u64 {
+        self.batches.front().map_or(self.committed, |first| first.begin)
+    }
+
+    /// How many bytes of the outbox may be written.
+    #[inline]
+    pub(super) fn writable(&self, out: &Outbox) -> usize {
+        self.durable().saturating_sub(out.written()) as usize
+    }
+
+    /// How many bytes are not committed, with the end of the stream here.
+    pub(super) const fn uncommitted(&self, end: u64) -> u64 {
+        end - self.committed
+    }
+
+    /// Whether all that is committed is safe.
+    pub(super) fn are_safe(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    /// All is committed and safe, with the end of the stream here. Returns whether something was
+    /// not safe before.
+    #[inline]
+    pub(super) fn all_is_safe(&mut self, end: u64) -> bool {
+        self.committed = end;
+        let was_pending = !self.batches.is_empty();
+        if was_pending {
+            self.batches.clear();
+        }
+        was_pending
+    }
+
+    /// All is committed, with the end of the stream here. It will be safe with this ticket.
+    pub(super) fn add(&mut self, ticket: u64, end: u64, numbers: Numbers) {
+        let begin = std::mem::replace(&mut self.committed, end);
+        // A commit of nothing names the last batch once more.
+        if self.last_ticket() < ticket {
+            self.batches.push_back(Batch { ticket, begin, numbers });
+        }
+    }
+
+    /// All batches up to this ticket are safe. Returns the numbers behind the last of those that
+    /// were not.
+    pub(super) fn safe(&mut self, ticket: u64) -> Option<Numbers> {
+        let mut numbers = None;
+        while let Some(first) = self.batches.front().filter(|first| first.ticket <= ticket) {
+            numbers = Some(first.numbers);
+            self.batches.pop_front();
+        }
+        numbers
+    }
+
+    /// The ticket of the last batch that is not safe; 0 if all are.
+    pub(super) fn last_ticket(&self) -> u64 {
+        self.batches.back().map_or(0, |last| last.ticket)
+    }
+
+    /// Whether this batch is safe.
+    pub(super) fn is_safe(&self, ticket: u64) -> bool {
+        self.batches.front().is_none_or(|first| ticket < first.ticket)
+    }
+
+    /// The last batch that was committed, for somebody who waits until it is safe.
+    pub(super) fn awaited(&self) -> Awaited {
+        Awaited { ticket: self.last_ticket(), times: self.times }
+    }
+
+    /// Whether this batch is safe. `None` if nobody knows: the store was opened again before it
+    /// was.
+    pub(super) fn has(&self, batch: Awaited) -> Option<bool> {
+        (batch.times == self.times).then(|| self.is_safe(batch.ticket))
+    }
+
+    /// The store has been opened again: what is not in it never will be. The stream is empty, and
+    /// ends here.
+    pub(super) fn clear(&mut self, end: u64) {
+        *self = Self { committed: end, times: self.times + 1, ..Self::default() };
+    }
+}
