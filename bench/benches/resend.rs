@@ -21,7 +21,7 @@ use transfix::codec::FrameWriter;
 use transfix::store::{FileStore, Options, Store};
 use transfix::{
     Application, BeginString, BusinessReject, Engine, EngineError, Message, Offline, Precision,
-    Role, SessionId, SessionRef, SessionSettings, Settings, clock, tag,
+    Role, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, clock, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -62,8 +62,10 @@ impl Application for Client {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.0.send(()).ok();
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        if let SessionEvent::LoggedOn = event {
+            self.0.send(()).ok();
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use server::{Postgres, Redis, Server};
 use transfix::codec::FrameWriter;
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Engine, Message, Precision, Role,
+    Application, BeginString, BusinessReject, Engine, Message, Precision, Role, SessionEvent,
     SessionId, SessionRef, SessionSettings, Settings, clock, tag,
 };
 use transfix_store::{Committed, Kind, Record, Store, StoreError};
@@ -128,12 +128,12 @@ impl Application for Echo {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.0.send("logon".to_owned()).unwrap();
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        let _ = self.0.send(end.reason.to_string());
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => self.0.send("logon".to_owned()).unwrap(),
+            SessionEvent::Disconnected(end) => _ = self.0.send(end.reason.to_string()),
+            _ => {}
+        }
     }
 }
 

@@ -12,8 +12,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, Message,
-    ResetPolicy, Role, Secret, SessionId, SessionRef, SessionSettings, Settings, Tag, tag,
+    Application, BeginString, BusinessReject, Durability, Engine, Message, ResetPolicy, Role,
+    Secret, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, Tag, tag,
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,12 +36,16 @@ impl Application for Client {
         Ok(())
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        let _ = self.0.send(Ok(format!("{} is logged on", session.id())));
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        let _ = self.0.send(Err(end.to_string()));
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                let _ = self.0.send(Ok(format!("{} is logged on", session.id())));
+            }
+            SessionEvent::Disconnected(end) => {
+                let _ = self.0.send(Err(end.to_string()));
+            }
+            _ => {}
+        }
     }
 }
 

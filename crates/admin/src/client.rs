@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, Message, Role,
-    Secret, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, Tag, TlsSettings,
-    clock, tag,
+    Application, BeginString, BusinessReject, Durability, Engine, Message, Role, Secret,
+    SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, Tag,
+    TlsSettings, clock, tag,
 };
 
 use crate::users::random_hex;
@@ -91,12 +91,16 @@ impl Application for Told {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.tell(News::LoggedOn);
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        self.tell(News::Ended(end.to_string()));
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                self.tell(News::LoggedOn);
+            }
+            SessionEvent::Disconnected(end) => {
+                self.tell(News::Ended(end.to_string()));
+            }
+            _ => {}
+        }
     }
 }
 

@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::{CompletionType, ExternalPrinter};
 use transfix::{
-    Application, BusinessReject, Direction, Disconnect, Disconnection, Engine, Message, Outcome,
-    Rejected, SessionHandle, SessionRef, SessionSettings, Settings, clock,
+    Application, BusinessReject, Direction, Disconnect, Engine, Message, Outcome, SessionEvent,
+    SessionHandle, SessionRef, SessionSettings, Settings, clock,
 };
 
 use crate::events::{connection_failure, forget_connection_failure, take_connection_break};
@@ -137,47 +137,51 @@ impl Application for Client {
         Ok(())
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        let to = session.other(session.id()).map(|own| at(&own)).unwrap_or_default();
-        self.show.line(&format!("{} logged on{to}", session.id()));
-        self.note(|seen| {
-            *seen = Seen { was_logged_on: true, is_logged_on: true, ..Seen::default() };
-        });
-        self.heard.logged_on();
-    }
-
-    fn on_reject(&mut self, rejected: &Rejected<'_>, _: &mut SessionRef<'_>) {
-        // Else the message itself is on the screen.
-        if self.quiet {
-            self.show.line(&format!("not taken: {rejected}"));
-        }
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        self.show.line(&format!("{} ended: {end}", session.id()));
-        let words = end.to_string();
-        // One that says nothing may not be ready yet.
-        let is_silent =
-            matches!(end.reason, Disconnect::LogonUnanswered | Disconnect::LogonTimeout);
-        self.heard.ended(&words, !is_silent);
-        let broke = take_connection_break();
-        let words = match (end.reason, broke) {
-            // A certificate of ours is refused behind the handshake, and TLS says why.
-            (Disconnect::LogonUnanswered, Some(error)) => format!("{error}; {words}"),
-            _ => words,
-        };
-        let own = session.other(session.id());
-        let destination = own.as_ref().and_then(SessionHandle::destination).unwrap_or_default();
-        if let Some(address) = own.as_ref().and_then(|own| own.destinations().get(destination)) {
-            forget_connection_failure(address);
-        }
-        self.note(|seen| {
-            if std::mem::take(&mut seen.is_logged_on) {
-                seen.last_session = Some(end.reason);
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                let to = session.other(session.id()).map(|own| at(&own)).unwrap_or_default();
+                self.show.line(&format!("{} logged on{to}", session.id()));
+                self.note(|seen| {
+                    *seen = Seen { was_logged_on: true, is_logged_on: true, ..Seen::default() };
+                });
+                self.heard.logged_on();
             }
-            seen.last_end = Some((end.reason, words));
-            seen.last_destination = destination;
-        });
+            // Else the message itself is on the screen.
+            SessionEvent::Rejected(rejected) if self.quiet => {
+                self.show.line(&format!("not taken: {rejected}"));
+            }
+            SessionEvent::Disconnected(end) => {
+                self.show.line(&format!("{} ended: {end}", session.id()));
+                let words = end.to_string();
+                // One that says nothing may not be ready yet.
+                let is_silent =
+                    matches!(end.reason, Disconnect::LogonUnanswered | Disconnect::LogonTimeout);
+                self.heard.ended(&words, !is_silent);
+                let broke = take_connection_break();
+                let words = match (end.reason, broke) {
+                    // A certificate of ours is refused behind the handshake, and TLS says why.
+                    (Disconnect::LogonUnanswered, Some(error)) => format!("{error}; {words}"),
+                    _ => words,
+                };
+                let own = session.other(session.id());
+                let destination =
+                    own.as_ref().and_then(SessionHandle::destination).unwrap_or_default();
+                if let Some(address) =
+                    own.as_ref().and_then(|own| own.destinations().get(destination))
+                {
+                    forget_connection_failure(address);
+                }
+                self.note(|seen| {
+                    if std::mem::take(&mut seen.is_logged_on) {
+                        seen.last_session = Some(end.reason);
+                    }
+                    seen.last_end = Some((end.reason, words));
+                    seen.last_destination = destination;
+                });
+            }
+            _ => {}
+        }
     }
 
     fn wants_wire(&self) -> bool {

@@ -13,8 +13,8 @@ use std::time::Duration;
 use clap::value_parser;
 use transfix::clock::monotonic_ns;
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Disconnection,
-    Engine, Mask, Message, Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings,
+    Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Engine, Mask,
+    Message, Role, SendError, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings,
     Settings, tag,
 };
 
@@ -84,12 +84,16 @@ impl Application for Client {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        let _ = self.events.send(Happened::Logon);
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        let _ = self.events.send(Happened::Disconnect(end.reason));
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                let _ = self.events.send(Happened::Logon);
+            }
+            SessionEvent::Disconnected(end) => {
+                let _ = self.events.send(Happened::Disconnect(end.reason));
+            }
+            _ => {}
+        }
     }
 
     fn wants_wire(&self) -> bool {

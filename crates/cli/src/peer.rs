@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{
-    ApplVerId, Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnection,
-    Durability, Engine, Message, Mode, Offline, Role, SendError, Sent, SessionHandle, SessionId,
+    ApplVerId, Application, BeginString, Body, BusinessReject, Decimal, Direction, Durability,
+    Engine, Message, Mode, Offline, Role, SendError, Sent, SessionEvent, SessionHandle, SessionId,
     SessionRef, SessionSettings, Settings, msg_type, tag,
 };
 
@@ -101,17 +101,21 @@ impl Application for Peer {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.logged_on = true;
-        emit(serde_json::json!({ "event": "logon" }));
-        let _ = self.events.send(());
-    }
-
-    fn on_disconnect(&mut self, _: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        if std::mem::take(&mut self.logged_on) {
-            emit(serde_json::json!({ "event": "logout" }));
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                self.logged_on = true;
+                emit(serde_json::json!({ "event": "logon" }));
+                let _ = self.events.send(());
+            }
+            SessionEvent::Disconnected(_) => {
+                if std::mem::take(&mut self.logged_on) {
+                    emit(serde_json::json!({ "event": "logout" }));
+                }
+                let _ = self.events.send(());
+            }
+            _ => {}
         }
-        let _ = self.events.send(());
     }
 
     fn wants_wire(&self) -> bool {

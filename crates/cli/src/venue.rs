@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::store::journal;
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Decimal, Disconnect, Disconnection, Message,
-    SessionId, SessionRef, Timestamp, Undone, tag,
+    Application, BeginString, Body, BusinessReject, Decimal, Disconnect, Message, SessionEvent,
+    SessionId, SessionRef, Timestamp, tag,
 };
 
 use book::{Answer, Book, Event, Ids, Order};
@@ -162,18 +162,21 @@ impl<W: Watch> Application for Venue<W> {
         Ok(())
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        self.read_journal(session.id());
-        let peer = session.other(session.id()).and_then(|own| own.status().peer);
-        self.watch.logged_on(session.id(), peer);
-    }
-
-    fn on_undone(&mut self, undone: &Undone, _: &mut SessionRef<'_>) {
-        self.undo(undone.received.start);
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        self.watch.ended(session.id(), end.reason);
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                self.read_journal(session.id());
+                let peer = session.other(session.id()).and_then(|own| own.status().peer);
+                self.watch.logged_on(session.id(), peer);
+            }
+            SessionEvent::Undone(undone) => {
+                self.undo(undone.received.start);
+            }
+            SessionEvent::Disconnected(end) => {
+                self.watch.ended(session.id(), end.reason);
+            }
+            _ => {}
+        }
     }
 
     fn wants_wire(&self) -> bool {

@@ -11,8 +11,8 @@
 use std::error::Error;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, Message,
-    ResetPolicy, Role, SessionId, SessionRef, SessionSettings, Settings, msg_type, tag,
+    Application, BeginString, BusinessReject, Durability, Engine, Message, ResetPolicy, Role,
+    SessionEvent, SessionId, SessionRef, SessionSettings, Settings, msg_type, tag,
 };
 
 /// The application of one session: counts its orders.
@@ -56,12 +56,16 @@ impl Application for Venue {
         Ok(sent.map(drop)?)
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        println!("{} is logged on", session.id());
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        println!("{}: {end}; {} orders so far", session.id(), self.orders);
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                println!("{} is logged on", session.id());
+            }
+            SessionEvent::Disconnected(end) => {
+                println!("{}: {end}; {} orders so far", session.id(), self.orders);
+            }
+            _ => {}
+        }
     }
 }
 

@@ -10,8 +10,8 @@
 use std::error::Error;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, EngineError,
-    Message, ResetPolicy, Role, Secret, SessionId, SessionRef, SessionSettings, Settings,
+    Application, BeginString, BusinessReject, Durability, Engine, EngineError, Message,
+    ResetPolicy, Role, Secret, SessionEvent, SessionId, SessionRef, SessionSettings, Settings,
 };
 
 /// The application of one session.
@@ -26,12 +26,16 @@ impl Application for Echo {
         Ok(session.send_copy(message).map(drop)?)
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        println!("{} is logged on", session.id());
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        println!("{}: {end}", session.id());
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                println!("{} is logged on", session.id());
+            }
+            SessionEvent::Disconnected(end) => {
+                println!("{}: {end}", session.id());
+            }
+            _ => {}
+        }
     }
 }
 

@@ -14,8 +14,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Decimal, Durability, Engine, Message, Rejected,
-    ResetPolicy, Role, SessionId, SessionRef, SessionSettings, Settings, clock, msg_type, tag,
+    Application, BeginString, BusinessReject, Decimal, Durability, Engine, Message, ResetPolicy,
+    Role, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, clock, msg_type, tag,
 };
 
 const ORDERS: u64 = 10;
@@ -49,7 +49,7 @@ impl Application for Client {
                 message.text(tag::SYMBOL)?,
                 message.text(tag::ORDER_ID)?,
             ),
-            // `on_reject` has had it.
+            // `SessionEvent::Rejected` has told it.
             msg_type::BUSINESS_MESSAGE_REJECT => return Ok(()),
             _ => return Err(BusinessReject::unsupported()),
         };
@@ -57,12 +57,16 @@ impl Application for Client {
         Ok(())
     }
 
-    fn on_reject(&mut self, rejected: &Rejected<'_>, _: &mut SessionRef<'_>) {
-        self.tell(format!("not taken: {rejected}"));
-    }
-
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        self.tell(format!("{} is logged on", session.id()));
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::Rejected(rejected) => {
+                self.tell(format!("not taken: {rejected}"));
+            }
+            SessionEvent::LoggedOn => {
+                self.tell(format!("{} is logged on", session.id()));
+            }
+            _ => {}
+        }
     }
 }
 

@@ -19,8 +19,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use transfix::clock::{self, monotonic_ns};
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineError, Message, Mode,
-    ResetPolicy, Role, SendError, SessionId, SessionRef, SessionSettings, Settings, Tag, Template,
-    tag,
+    ResetPolicy, Role, SendError, SessionEvent, SessionId, SessionRef, SessionSettings, Settings,
+    Tag, Template, tag,
 };
 
 const CLIENT_ID: Tag = Tag(109);
@@ -113,8 +113,10 @@ impl Application for Client {
         Ok(self.send_next(session)?)
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        if let Err(error) = self.send_next(session) {
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        if let SessionEvent::LoggedOn = event
+            && let Err(error) = self.send_next(session)
+        {
             println!("not sent: {error}");
         }
     }

@@ -13,8 +13,8 @@
 use std::error::Error;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, Message,
-    ResetPolicy, Role, SendError, SessionId, SessionRef, SessionSettings, Settings,
+    Application, BeginString, BusinessReject, Durability, Engine, Message, ResetPolicy, Role,
+    SendError, SessionEvent, SessionId, SessionRef, SessionSettings, Settings,
 };
 
 /// The application of one side: passes everything on to the other.
@@ -36,12 +36,16 @@ impl Application for Passage {
         }
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        println!("{} is logged on", session.id());
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        println!("{}: {end}", session.id());
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                println!("{} is logged on", session.id());
+            }
+            SessionEvent::Disconnected(end) => {
+                println!("{}: {end}", session.id());
+            }
+            _ => {}
+        }
     }
 }
 

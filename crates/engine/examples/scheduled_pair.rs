@@ -18,8 +18,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use transfix::schedule::{ScheduleSettings, WindowSettings};
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, EngineError,
-    Message, Role, SessionId, SessionRef, SessionSettings, Settings,
+    Application, BeginString, BusinessReject, Durability, Engine, EngineError, Message, Role,
+    SessionEvent, SessionId, SessionRef, SessionSettings, Settings,
 };
 
 /// Opening, closing and time zone, if nothing is said.
@@ -39,14 +39,19 @@ impl Application for Watcher {
         Err(BusinessReject::unsupported())
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        let (next_in, next_out) = session.next_numbers();
-        // Nobody listens at the end of the program.
-        let _ = self.events.send(format!("logged on; next numbers {next_in} and {next_out}"));
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        let _ = self.events.send(format!("disconnected: {end}"));
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                let (next_in, next_out) = session.next_numbers();
+                // Nobody listens at the end of the program.
+                let _ =
+                    self.events.send(format!("logged on; next numbers {next_in} and {next_out}"));
+            }
+            SessionEvent::Disconnected(end) => {
+                let _ = self.events.send(format!("disconnected: {end}"));
+            }
+            _ => {}
+        }
     }
 }
 

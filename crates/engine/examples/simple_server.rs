@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineError, LogonAttempt,
-    LogonRefusal, Message, ResetPolicy, Role, SessionId, SessionRef, SessionSettings, Settings,
-    tag,
+    LogonRefusal, Message, ResetPolicy, Role, SessionEvent, SessionId, SessionRef, SessionSettings,
+    Settings, tag,
 };
 
 /// What the command line says.
@@ -98,8 +98,10 @@ impl Application for Server {
         Ok(())
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        println!("{} is logged on", session.id());
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        if let SessionEvent::LoggedOn = event {
+            println!("{} is logged on", session.id());
+        }
     }
 }
 

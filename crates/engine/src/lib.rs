@@ -89,7 +89,7 @@ pub use link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 pub use link::before_send::{BeforeSend, OutgoingMessage, Veto};
 pub use link::sent::Sent;
 pub use link::session_dictionaries::SessionDictionaries;
-pub use link::told::{Disconnection, Rejected, RejectedBy, Undone, Unsendable};
+pub use link::told::{Disconnection, Rejected, RejectedBy, SessionEvent, Undone, Unsendable};
 pub use observe::counters::Counters;
 pub use observe::event_codes::EventCode;
 pub use observe::latency::{Latency, LatencyHistogram, LatencyStage};

@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BusinessReject, Engine, Message, SessionHandle, SessionRef, Settings, Tag, tag,
+    Application, BusinessReject, Engine, Message, SessionEvent, SessionHandle, SessionRef,
+    Settings, Tag, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -42,14 +43,16 @@ impl Application for Side {
         Ok(())
     }
 
-    fn on_admin(&mut self, message: &Message<'_>, _: &mut SessionRef<'_>) {
-        if message.msg_type() == b"3" {
-            self.tell(message);
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::AdminMessage(message) if message.msg_type() == b"3" => {
+                self.tell(message);
+            }
+            SessionEvent::LoggedOn => {
+                let _ = self.events.send("logon".to_owned());
+            }
+            _ => {}
         }
-    }
-
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        let _ = self.events.send("logon".to_owned());
     }
 }
 

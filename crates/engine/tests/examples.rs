@@ -39,8 +39,8 @@ use transfix::codec::FrameWriter;
 use transfix::schedule::Schedule;
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Outcome,
-    ResetPolicy, Role, Secret, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
-    clock, tag,
+    ResetPolicy, Role, Secret, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings,
+    Settings, clock, tag,
 };
 
 const LONG: Duration = Duration::from_secs(300);
@@ -64,8 +64,10 @@ impl Application for Client {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.events.send("logon".to_owned()).unwrap();
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        if let SessionEvent::LoggedOn = event {
+            self.events.send("logon".to_owned()).unwrap();
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Mode, Role, SessionId,
-    SessionRef, SessionSettings, Settings, clock,
+    Application, BeginString, BusinessReject, Durability, Engine, Message, Mode, Role,
+    SessionEvent, SessionId, SessionRef, SessionSettings, Settings, clock,
 };
 
 const LONG: Duration = Duration::from_secs(300);
@@ -28,8 +28,10 @@ impl Application for Idler {
         Err(BusinessReject::unsupported())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.0.send(()).unwrap();
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        if let SessionEvent::LoggedOn = event {
+            self.0.send(()).unwrap();
+        }
     }
 }
 

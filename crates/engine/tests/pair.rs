@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use transfix::simulated::Pair;
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Disconnect, Disconnection, Durability, Message,
-    Role, SendError, SessionId, SessionRef, SessionSettings, msg_type, tag,
+    Application, BeginString, Body, BusinessReject, Disconnect, Durability, Message, Role,
+    SendError, SessionEvent, SessionId, SessionRef, SessionSettings, msg_type, tag,
 };
 
 /// Tells what it takes, and answers an order with News(B).
@@ -31,12 +31,16 @@ impl Application for Recorder {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.told.send(format!("{}: logon", self.name)).unwrap();
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        self.told.send(format!("{}: {:?}", self.name, end.reason)).unwrap();
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                self.told.send(format!("{}: logon", self.name)).unwrap();
+            }
+            SessionEvent::Disconnected(end) => {
+                self.told.send(format!("{}: {:?}", self.name, end.reason)).unwrap();
+            }
+            _ => {}
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Engine, Message, Outcome, Role,
-    SessionId, SessionRef, SessionSettings, Settings, tag,
+    SessionEvent, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -41,8 +41,10 @@ impl Application for Echo {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        let _ = self.0.send("logon".to_owned());
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        if let SessionEvent::LoggedOn = event {
+            let _ = self.0.send("logon".to_owned());
+        }
     }
 }
 

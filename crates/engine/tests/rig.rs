@@ -7,8 +7,8 @@ use std::sync::mpsc::{Sender, channel};
 use transfix::simulated::rig::{Rig, Rules};
 use transfix::store::{FileStore, Options};
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Message, Now, Offline, Role, SessionId,
-    SessionRef, SessionSettings, Unsendable, Unsent, tag,
+    Application, BeginString, BusinessReject, Disconnect, Message, Now, Offline, Role,
+    SessionEvent, SessionId, SessionRef, SessionSettings, Unsent, tag,
 };
 use transfix_testkit::delayed::{Delayed, Pace};
 use transfix_testkit::temp::TempDir;
@@ -70,8 +70,10 @@ impl Application for Returns {
         Ok(())
     }
 
-    fn on_unsent(&mut self, message: &Unsendable<'_>, _: &mut SessionRef<'_>) {
-        self.0.send(message.body.to_vec()).unwrap();
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        if let SessionEvent::Unsent(message) = event {
+            self.0.send(message.body.to_vec()).unwrap();
+        }
     }
 }
 

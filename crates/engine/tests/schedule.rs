@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use transfix::schedule::{NumbersAtOpening, Outside, Schedule, ScheduleSettings, WindowSettings};
 use transfix::{
-    Application, BeginString, BusinessReject, Direction, Disconnect, Disconnection, Durability,
-    Engine, Message, Role, SessionId, SessionRef, SessionSettings, Settings, Timestamp, clock, tag,
+    Application, BeginString, BusinessReject, Direction, Disconnect, Durability, Engine, Message,
+    Role, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, Timestamp, clock, tag,
 };
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
@@ -37,13 +37,17 @@ impl Application for Recorder {
         Ok(())
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        let (next_in, next_out) = session.next_numbers();
-        self.0.send(Seen::Logon(next_in, next_out)).unwrap();
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        let _ = self.0.send(Seen::Disconnect(end.reason));
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                let (next_in, next_out) = session.next_numbers();
+                self.0.send(Seen::Logon(next_in, next_out)).unwrap();
+            }
+            SessionEvent::Disconnected(end) => {
+                let _ = self.0.send(Seen::Disconnect(end.reason));
+            }
+            _ => {}
+        }
     }
 
     fn wants_wire(&self) -> bool {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use transfix::{
     Application, BeginString, Body, BusinessReject, Durability, Engine, LogSettings, Message, Mode,
-    Role, SessionId, SessionRef, SessionSettings, Settings, Template, tag,
+    Role, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, Template, tag,
 };
 use transfix_testkit::alloc::{Counting, all_allocations};
 use transfix_testkit::temp::TempDir;
@@ -107,8 +107,10 @@ impl Application for Client {
         Ok(())
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        self.send(session);
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        if let SessionEvent::LoggedOn = event {
+            self.send(session);
+        }
     }
 }
 

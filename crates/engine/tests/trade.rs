@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use transfix::store::journal::{self, Event};
 use transfix::{
-    ApplVerId, Application, BeginString, BusinessReject, Disconnect, Disconnection, Durability,
-    Engine, Message, Mode, Outcome, Role, SendMode, Sent, SessionId, SessionRef, SessionSettings,
+    ApplVerId, Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message,
+    Mode, Outcome, Role, SendMode, Sent, SessionEvent, SessionId, SessionRef, SessionSettings,
     Settings, tag,
 };
 
@@ -43,16 +43,19 @@ impl Application for Recorder {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.seen.send(Seen::Logon).unwrap();
-    }
-
-    fn on_reset(&mut self, _: &mut SessionRef<'_>) {
-        self.seen.send(Seen::Reset).unwrap();
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        self.seen.send(Seen::Disconnect(end.reason)).unwrap();
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                self.seen.send(Seen::Logon).unwrap();
+            }
+            SessionEvent::NumbersReset => {
+                self.seen.send(Seen::Reset).unwrap();
+            }
+            SessionEvent::Disconnected(end) => {
+                self.seen.send(Seen::Disconnect(end.reason)).unwrap();
+            }
+            _ => {}
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use transfix::codec::raw;
 use transfix::{
-    Application, Body, BusinessReject, Direction, Disconnection, HeaderChange, LogonAttempt,
-    LogonRefusal, Message, Rejected, Resend, SessionRef, Timestamp, Undone, Unsendable, tag,
+    Application, Body, BusinessReject, Direction, HeaderChange, LogonAttempt, LogonRefusal,
+    Message, Resend, SessionEvent, SessionRef, Timestamp, tag,
 };
 
 /// What the application does next: bytes of the input.
@@ -92,38 +92,31 @@ impl Application for Whimsical {
         }
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        self.act(b"logged on", session);
-    }
-
-    fn on_reset(&mut self, session: &mut SessionRef<'_>) {
-        self.act(b"reset", session);
-    }
-
-    fn on_reject(&mut self, rejected: &Rejected<'_>, session: &mut SessionRef<'_>) {
-        assert!(!rejected.to_string().contains(char::is_control));
-        self.act(rejected.text, session);
-    }
-
-    fn on_undone(&mut self, _: &Undone, session: &mut SessionRef<'_>) {
-        self.act(b"undone", session);
-    }
-
-    fn on_unsent(&mut self, message: &Unsendable<'_>, session: &mut SessionRef<'_>) {
-        self.act(message.body, session);
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        assert!(!end.to_string().contains(char::is_control));
-        self.act(b"ended", session);
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => self.act(b"logged on", session),
+            SessionEvent::NumbersReset => self.act(b"reset", session),
+            SessionEvent::Rejected(rejected) => {
+                assert!(!rejected.to_string().contains(char::is_control));
+                self.act(rejected.text, session);
+            }
+            SessionEvent::Undone(_) => self.act(b"undone", session),
+            SessionEvent::Unsent(message) => self.act(message.body, session),
+            SessionEvent::Disconnected(end) => {
+                assert!(!end.to_string().contains(char::is_control));
+                self.act(b"ended", session);
+            }
+            SessionEvent::ResendLoop { .. } => self.act(b"again", session),
+            SessionEvent::AdminMessage(message) => {
+                let value = any_value(message, self.wish());
+                self.act(&value, session);
+            }
+            _ => {}
+        }
     }
 
     fn on_resend(&mut self, _: &Message<'_>, _: &mut SessionRef<'_>) -> Resend {
         if self.wish() % 4 == 0 { Resend::Skip } else { Resend::Send }
-    }
-
-    fn on_resend_loop(&mut self, _: u32, session: &mut SessionRef<'_>) {
-        self.act(b"again", session);
     }
 
     fn wants_wire(&self) -> bool {
@@ -135,10 +128,5 @@ impl Application for Whimsical {
         let mut secrets = raw::fields(frame).filter(|field| field.tag == tag::PASSWORD);
         let is_hidden = secrets.all(|field| field.value.iter().all(|byte| *byte == b'*'));
         assert!(is_hidden, "a secret is shown");
-    }
-
-    fn on_admin(&mut self, message: &Message<'_>, session: &mut SessionRef<'_>) {
-        let value = any_value(message, self.wish());
-        self.act(&value, session);
     }
 }

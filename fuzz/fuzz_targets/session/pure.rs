@@ -245,7 +245,7 @@ impl Driver {
         for entry in self.out.entries() {
             match entry {
                 Entry::Frame { seq, kind, range } => {
-                    let bytes = self.out.bytes()[range.clone()].to_vec();
+                    let bytes = self.out.frame(range).to_vec();
                     let old = self.sent.insert(*seq, (*kind, bytes));
                     assert!(old.is_none(), "MsgSeqNum(34) {seq} is used twice");
                 }

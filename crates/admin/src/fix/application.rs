@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use transfix::{
-    Actor, Application, BusinessReject, Disconnection, LogonAttempt, LogonRefusal, Message,
+    Actor, Application, BusinessReject, LogonAttempt, LogonRefusal, Message, SessionEvent,
     SessionId, SessionRef, tag,
 };
 
@@ -123,9 +123,18 @@ impl Application for Administrator {
         Ok(())
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        if let Some(handle) = session.other(session.id()) {
-            self.desk.attendance.enters(handle);
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                if let Some(handle) = session.other(session.id()) {
+                    self.desk.attendance.enters(handle);
+                }
+            }
+            SessionEvent::Disconnected(_) => {
+                self.known = None;
+                self.desk.attendance.leaves(session.id());
+            }
+            _ => {}
         }
     }
 
@@ -156,10 +165,5 @@ impl Application for Administrator {
             let _ = session.logout("you are no user any more");
         }
         Ok(())
-    }
-
-    fn on_disconnect(&mut self, _: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        self.known = None;
-        self.desk.attendance.leaves(session.id());
     }
 }

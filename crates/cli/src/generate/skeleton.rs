@@ -206,7 +206,9 @@ mod MODULE;
 use std::error::Error;
 use std::process::ExitCode;
 
-use transfix::{Application, BusinessReject, Disconnection, Engine, Message, SessionRef, Settings};
+use transfix::{
+    Application, BusinessReject, Engine, Message, SessionEvent, SessionRef, Settings,
+};
 
 use IMPORTS;
 
@@ -231,13 +233,15 @@ impl Application for Desk {
         route(message, self, session)
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        println!("{} is logged on", session.id());
-        // LOGON
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        println!("{}: {end}", session.id());
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                println!("{} is logged on", session.id());
+                // LOGON
+            }
+            SessionEvent::Disconnected(end) => println!("{}: {end}", session.id()),
+            _ => {}
+        }
     }
 }
 

@@ -9,9 +9,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Disconnection, Message, MessageAnswer, Offline,
-    Precision, Rejected, RejectedBy, SendError, SessionHandle, SessionId, SessionRef, Undone,
-    Unsendable, tag,
+    Application, BeginString, Body, BusinessReject, Message, MessageAnswer, Offline, Precision,
+    Rejected, RejectedBy, SendError, SessionEvent, SessionHandle, SessionId, SessionRef, tag,
 };
 
 use super::Gateway;
@@ -523,11 +522,48 @@ impl Application for Bridge {
         }
     }
 
-    /// A Reject(3) is told to whom the message comes from.
-    fn on_reject(&mut self, rejected: &Rejected<'_>, session: &mut SessionRef<'_>) {
-        if rejected.by != RejectedBy::Session {
-            return;
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        let (gateway, id) = (&self.gateway, session.id());
+        match event {
+            SessionEvent::LoggedOn => self.logged_on(session),
+            SessionEvent::Disconnected(end) => {
+                gateway.told.say(format!("{id} ended: {end}"));
+                gateway.ports.tell_all(id, false);
+            }
+            SessionEvent::NumbersReset => {
+                gateway.origins.forget_from(id, session.next_numbers().1);
+            }
+            SessionEvent::Rejected(rejected) if rejected.by == RejectedBy::Session => {
+                self.pass_rejection_on(&rejected, session);
+            }
+            // What was passed on, and does not count any more, comes again.
+            SessionEvent::Undone(_) => self.may_repeat = true,
+            // Not for what is passed on, which has its number at once.
+            SessionEvent::Unsent(message) => {
+                tracing::warn!(session = %id, why = %message.why, "a message is not sent");
+            }
+            _ => {}
         }
+    }
+}
+
+impl Bridge {
+    fn logged_on(&self, session: &SessionRef<'_>) {
+        let (gateway, id) = (&self.gateway, session.id());
+        let count = gateway.origins.take_stored(id);
+        let (_, next_out) = session.next_numbers();
+        gateway.origins.forget_from(id, next_out);
+        // Numbers have begun again, and our Logon(A) is the first.
+        if count > 0 && next_out <= 2 {
+            let why = "the numbers were reset at the logon";
+            tracing::error!(session = %id, count, why, "messages are not sent");
+        }
+        gateway.told.say(format!("{id} logged on"));
+        gateway.ports.tell_all(id, true);
+    }
+
+    /// Passes a Reject(3) on to where the message comes from.
+    fn pass_rejection_on(&self, rejected: &Rejected<'_>, session: &SessionRef<'_>) {
         let (text, by) = (String::from_utf8_lossy(rejected.text), session.id());
         match self.gateway.origins.find(by, rejected.seq) {
             Some(Origin::Session(id, seq)) => {
@@ -542,8 +578,7 @@ impl Application for Bridge {
                     body.str(tag::TEXT, &format!("rejected by {}: {text}", by.target_comp_id));
                 };
                 let note = self.gateway.origins.note(to.id(), None);
-                let told = to.send_stored_noting("j", fill, note);
-                if let Err(error) = told {
+                if let Err(error) = to.send_stored_noting("j", fill, note) {
                     tracing::warn!(session = %id, seq, %error, "a rejection is not passed on");
                 }
             }
@@ -554,38 +589,6 @@ impl Application for Bridge {
             }
             None => {}
         }
-    }
-
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        let stored = self.gateway.origins.take_stored(session.id());
-        let (_, next_out) = session.next_numbers();
-        self.gateway.origins.forget_from(session.id(), next_out);
-        // Numbers have begun again, and our Logon(A) is the first.
-        if stored > 0 && next_out <= 2 {
-            let why = "the numbers were reset at the logon";
-            tracing::error!(session = %session.id(), count = stored, why, "messages are not sent");
-        }
-        self.gateway.told.say(format!("{} logged on", session.id()));
-        self.gateway.ports.tell_all(session.id(), true);
-    }
-
-    fn on_reset(&mut self, session: &mut SessionRef<'_>) {
-        self.gateway.origins.forget_from(session.id(), session.next_numbers().1);
-    }
-
-    /// What was passed on, and does not count any more, comes again.
-    fn on_undone(&mut self, _: &Undone, _: &mut SessionRef<'_>) {
-        self.may_repeat = true;
-    }
-
-    /// Not for what is passed on, which has its number at once.
-    fn on_unsent(&mut self, message: &Unsendable<'_>, session: &mut SessionRef<'_>) {
-        tracing::warn!(session = %session.id(), why = %message.why, "a message is not sent");
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        self.gateway.told.say(format!("{} ended: {end}", session.id()));
-        self.gateway.ports.tell_all(session.id(), false);
     }
 }
 

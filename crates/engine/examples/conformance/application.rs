@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use transfix::{
-    Application, BeginString, Body, BusinessReject, LogonAttempt, LogonRefusal, Message, SessionId,
-    SessionRef, Tag, tag,
+    Application, BeginString, Body, BusinessReject, LogonAttempt, LogonRefusal, Message,
+    SessionEvent, SessionId, SessionRef, Tag, tag,
 };
 
 const HEADLINE: Tag = Tag(148);
@@ -75,8 +75,10 @@ impl Application for Echo {
         }
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.orders.clear();
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        if let SessionEvent::LoggedOn = event {
+            self.orders.clear();
+        }
     }
 }
 

@@ -14,8 +14,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BusinessReject, Disconnection, Engine, Message, Rejected, SendError,
-    SessionHandle, SessionRef, Settings, clock, msg_type, tag,
+    Application, BusinessReject, Engine, Message, SendError, SessionEvent, SessionHandle,
+    SessionRef, Settings, clock, msg_type, tag,
 };
 
 /// How long an answer may take.
@@ -46,22 +46,25 @@ impl Application for Client {
                 self.tell(format!("order {id} has OrdStatus(39) {status}"));
                 Ok(())
             }
-            // `on_reject` has had it.
+            // `SessionEvent::Rejected` has told it.
             msg_type::BUSINESS_MESSAGE_REJECT => Ok(()),
             _ => Err(BusinessReject::unsupported()),
         }
     }
 
-    fn on_reject(&mut self, rejected: &Rejected<'_>, _: &mut SessionRef<'_>) {
-        self.tell(format!("not taken: {rejected}"));
-    }
-
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        self.tell(format!("{} is logged on", session.id()));
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        self.tell(format!("{end}"));
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::Rejected(rejected) => {
+                self.tell(format!("not taken: {rejected}"));
+            }
+            SessionEvent::LoggedOn => {
+                self.tell(format!("{} is logged on", session.id()));
+            }
+            SessionEvent::Disconnected(end) => {
+                self.tell(format!("{end}"));
+            }
+            _ => {}
+        }
     }
 }
 

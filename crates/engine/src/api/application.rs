@@ -15,22 +15,21 @@ use crate::link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 use crate::link::before_send::BeforeSend;
 use crate::link::callbacks::Access;
 use crate::link::gate::Gate;
-use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
+use crate::link::told::SessionEvent;
 
 /// The user's side of one session. Each session has an instance of its own, called by one thread
 /// at a time and in the order of MsgSeqNum(34); from one call to the next it may be another thread.
 ///
 /// Each callback has the session as its last argument, and can look at it there, and find other
-/// sessions. Those that only tell or ask something send nothing: [`SessionRef::send`] says
-/// [`SendError::NotHere`] in `fill_logon`, `on_undone`, `on_unsent`, `on_disconnect`, `on_resend`,
-/// `on_state` and `on_wire`.
+/// sessions. Some send nothing: [`SessionRef::send`] says [`SendError::NotHere`] in `fill_logon`,
+/// `on_resend` and `on_wire`, and in `on_event` unless [`SessionEvent::may_send`].
 pub trait Application: Send {
     /// An application message, in order. Answer with [`SessionRef::send`]; what is sent here is
     /// stored and written together with all else of the same read.
     ///
     /// Each message comes once, as far as the journal reaches. It comes again in two cases, and
     /// what was answered the first time never left then: the process was killed before the end of
-    /// the turn, or the store failed in it. In the second case [`Application::on_undone`] tells so
+    /// the turn, or the store failed in it. In the second case [`SessionEvent::Undone`] comes
     /// before any message comes again. A message at which this method panics counts as received,
     /// and does not come again.
     ///
@@ -67,49 +66,11 @@ pub trait Application: Send {
         let _ = (logon, session);
     }
 
-    /// The session is logged on: application messages may be sent from now on. Called once a
-    /// logon; a reset of the numbers while logged on calls [`Application::on_reset`].
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        let _ = session;
-    }
-
-    /// Both numbers have begun again at 1 while the session is logged on, and it stays so: a
-    /// Logon(A) with ResetSeqNumFlag(141)=Y came, or answered one of ours.
-    fn on_reset(&mut self, session: &mut SessionRef<'_>) {
-        let _ = session;
-    }
-
-    /// The counterparty has rejected a message of ours, by Reject(3) or by
-    /// BusinessMessageReject(j). The latter is an application message, and comes to
-    /// [`Application::on_message`] too.
-    fn on_reject(&mut self, rejected: &Rejected<'_>, session: &mut SessionRef<'_>) {
-        let _ = (rejected, session);
-    }
-
-    /// The session goes on from what its store has, after the store failed or the application
-    /// panicked in the middle of a turn: forget what the messages in `undone` have led to, or build
-    /// it anew from the journal. After a panic it is called in any case, since what the application
-    /// itself has in memory may be half changed. Called before the session connects again, or when
-    /// the engine stops.
-    fn on_undone(&mut self, undone: &Undone, session: &mut SessionRef<'_>) {
-        let _ = (undone, session);
-    }
-
-    /// A message that was handed over cannot be sent, or is given back: at the end of a connection
-    /// (`unsent = "return"`), or when the engine stops and it waits in memory alone. Each message
-    /// that [`SessionHandle::send`] took leaves with its number, stays in the store for a later
-    /// process (with `durability = "memory"` it ends with this one), or comes here. One that was
-    /// sent from a callback, and that the store has not kept, is among those of
-    /// [`Application::on_undone`]. If the store has failed and does not open at the stop, nobody
-    /// knows whether it has the messages sent last: the log says how many bytes they are.
-    fn on_unsent(&mut self, message: &Unsendable<'_>, session: &mut SessionRef<'_>) {
-        let _ = (message, session);
-    }
-
-    /// The session has no connection any more; it may log on again later. Called also for a
-    /// connection that never logged on.
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        let _ = (end, session);
+    /// Something has happened to the session: it is logged on, a message was rejected, the
+    /// connection has ended. [`SessionEvent`] lists all of it. Where [`SessionEvent::may_send`]
+    /// says so, the session may send here.
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        let _ = (event, session);
     }
 
     /// The counterparty asks for this message, which was sent before, again. Whether it is sent, or
@@ -118,14 +79,6 @@ pub trait Application: Send {
     fn on_resend(&mut self, message: &Message<'_>, session: &mut SessionRef<'_>) -> Resend {
         let _ = (message, session);
         Resend::Send
-    }
-
-    /// The counterparty has sent the same ResendRequest(2) once more, now `times` in a row: what it
-    /// gets makes no progress. Called from the second one on, before it is answered;
-    /// [`SessionRef::disconnect`] ends it here, `resend.same_requests_max` in the settings by
-    /// itself.
-    fn on_resend_loop(&mut self, times: u32, session: &mut SessionRef<'_>) {
-        let _ = (times, session);
     }
 
     /// The program's own look at each message before it is sent, in place of `toApp` of other
@@ -145,25 +98,6 @@ pub trait Application: Send {
     /// passwords, in whatever message; lengths stay, and CheckSum(10) is corrected for them.
     fn on_wire(&mut self, direction: Direction, frame: &[u8], session: &mut SessionRef<'_>) {
         let _ = (direction, frame, session);
-    }
-
-    /// An administrative message of the counterparty, after the session layer has dealt with it.
-    fn on_admin(&mut self, message: &Message<'_>, session: &mut SessionRef<'_>) {
-        let _ = (message, session);
-    }
-
-    /// The session was in the state `from`, and is in `to` now. Called for each change, in their
-    /// order, and before any other callback that the change brings; [`State`] shows which ones
-    /// there are.
-    fn on_state(&mut self, from: State, to: State, session: &mut SessionRef<'_>) {
-        let _ = (from, to, session);
-    }
-
-    /// The counterparty takes its messages too slowly: more than `slow_consumer_bytes` have waited
-    /// to be written for `slow_consumer_ms`. Called once more, with `false`, when half of that is
-    /// left; not if the connection ends before. May send, and may end the connection.
-    fn on_slow_consumer(&mut self, is_slow: bool, session: &mut SessionRef<'_>) {
-        let _ = (is_slow, session);
     }
 }
 

@@ -112,8 +112,8 @@ impl SessionHandle {
     }
 
     /// Brings a session back at once that has failed, since its store did or since it panicked:
-    /// from what its store has. [`Application::on_undone`](crate::Application::on_undone) is told
-    /// what that does not have. Without effect on a session that is connected; while the cause is
+    /// from what its store has. [`SessionEvent::Undone`](crate::SessionEvent::Undone) says what
+    /// that does not have. Without effect on a session that is connected; while the cause is
     /// still there it fails again.
     ///
     /// # Errors

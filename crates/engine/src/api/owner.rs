@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use transfix_codec::{Body, Message, MsgType};
-use transfix_session::{SessionId, State};
+use transfix_session::SessionId;
 
 use crate::api::application::{Application, SessionRef};
 use crate::api::handle::SessionHandle;
@@ -15,7 +15,7 @@ use crate::link::before_send::BeforeSend;
 use crate::link::callbacks::{Access, Callbacks, PassedOn};
 use crate::link::gate::Gate;
 use crate::link::judging::Judgement;
-use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
+use crate::link::told::SessionEvent;
 use crate::observe::called::{Callback, Called};
 
 /// An application, and the sessions that it can find from its callbacks.
@@ -83,35 +83,9 @@ impl Callbacks for Owner {
         });
     }
 
-    fn on_logon(&mut self, access: Access<'_>) {
-        self.call(Callback::OnLogon, access, |application, session| application.on_logon(session));
-    }
-
-    fn on_reset(&mut self, access: Access<'_>) {
-        self.call(Callback::OnReset, access, |application, session| application.on_reset(session));
-    }
-
-    fn on_reject(&mut self, rejected: &Rejected<'_>, access: Access<'_>) {
-        self.call(Callback::OnReject, access, |application, session| {
-            application.on_reject(rejected, session)
-        });
-    }
-
-    fn on_undone(&mut self, undone: &Undone, access: Access<'_>) {
-        self.call(Callback::OnUndone, access, |application, session| {
-            application.on_undone(undone, session)
-        });
-    }
-
-    fn on_unsent(&mut self, message: &Unsendable<'_>, access: Access<'_>) {
-        self.call(Callback::OnUnsent, access, |application, session| {
-            application.on_unsent(message, session)
-        });
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, access: Access<'_>) {
-        self.call(Callback::OnDisconnect, access, |application, session| {
-            application.on_disconnect(end, session)
+    fn on_event(&mut self, event: SessionEvent<'_>, access: Access<'_>) {
+        self.call(Callback::OnEvent, access, |application, session| {
+            application.on_event(event, session)
         });
     }
 
@@ -119,12 +93,6 @@ impl Callbacks for Owner {
         self.call(Callback::OnResend, access, |application, session| {
             application.on_resend(message, session)
         })
-    }
-
-    fn on_resend_loop(&mut self, times: u32, access: Access<'_>) {
-        self.call(Callback::OnResendLoop, access, |application, session| {
-            application.on_resend_loop(times, session)
-        });
     }
 
     fn wants_wire(&self) -> bool {
@@ -135,23 +103,6 @@ impl Callbacks for Owner {
         self.call(Callback::OnWire, access, |application, session| {
             application.on_wire(direction, frame, session)
         });
-    }
-
-    fn on_admin(&mut self, message: &Message<'_>, access: Access<'_>) {
-        self.call(Callback::OnAdmin, access, |application, session| {
-            application.on_admin(message, session)
-        });
-    }
-
-    fn on_state(&mut self, from: State, to: State, access: Access<'_>) {
-        self.call(Callback::OnState, access, |app, session| app.on_state(from, to, session));
-    }
-
-    fn on_slow_consumer(&mut self, is_slow: bool, access: Access<'_>) {
-        let call = |app: &mut dyn Application, session: &mut SessionRef<'_>| {
-            app.on_slow_consumer(is_slow, session);
-        };
-        self.call(Callback::OnSlowConsumer, access, call);
     }
 
     fn before_send(&self) -> Option<Arc<dyn BeforeSend>> {

@@ -21,7 +21,7 @@ use crate::link::core::Core;
 use crate::link::desk::{Call, Desk, Item, Made, Work};
 use crate::link::judging::Judgement;
 use crate::link::later::{Answer, Later, Parts};
-use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
+use crate::link::told::{Disconnection, Rejected, SessionEvent, Unsendable};
 use crate::settings::{ApplicationSettings, QueueWhenFull};
 
 /// Time after which what the application has sent goes out though there is more for it to do, and
@@ -210,7 +210,7 @@ fn call(
         // Both were whole and sound when they came.
         Work::Admin => {
             if let Ok(message) = Message::parse(bytes, index, CheckSumPolicy::Ignore) {
-                application.on_admin(&message, access);
+                application.on_event(SessionEvent::AdminMessage(&message), access);
             }
         }
         Work::Message => {
@@ -338,10 +338,27 @@ impl Remote for Elsewhere<'_> {
 /// asked here, where it is free.
 pub(crate) struct Pooled(pub(crate) Arc<Bench>);
 
-impl Pooled {
-    fn tell(&self, access: &Access<'_>, call: Call) {
-        self.0.desk.tell(access.now, Work::Call(call), b"", access.may_act());
-    }
+/// A call that tells the application of this event, which borrows nothing.
+fn later(event: SessionEvent<'static>) -> Call {
+    Box::new(move |application, access| application.on_event(event, access))
+}
+
+fn rejected_later(rejected: Rejected<'_>) -> Call {
+    let Rejected { by, seq, msg_type, reason, tag, id, text } = rejected;
+    let (msg_type, id, text) = (msg_type.as_bytes().to_vec(), id.to_vec(), text.to_vec());
+    Box::new(move |application, access| {
+        let (msg_type, id, text) = (MsgType::of(&msg_type), &*id, &*text);
+        let rejected = Rejected { by, seq, msg_type, reason, tag, id, text };
+        application.on_event(SessionEvent::Rejected(rejected), access);
+    })
+}
+
+fn unsent_later(unsent: Unsendable<'_>) -> Call {
+    let (msg_type, body) = (unsent.msg_type.as_bytes().to_vec(), unsent.body.to_vec());
+    Box::new(move |application, access| {
+        let unsent = Unsendable::new(&msg_type, &body, unsent.why);
+        application.on_event(SessionEvent::Unsent(unsent), access);
+    })
 }
 
 impl Callbacks for Pooled {
@@ -367,55 +384,39 @@ impl Callbacks for Pooled {
         self.0.seat().application.fill_logon(logon, access);
     }
 
-    fn on_logon(&mut self, access: Access<'_>) {
-        self.tell(&access, Box::new(|application, access| application.on_logon(access)));
-    }
-
-    fn on_reset(&mut self, access: Access<'_>) {
-        self.tell(&access, Box::new(|application, access| application.on_reset(access)));
-    }
-
-    fn on_reject(&mut self, rejected: &Rejected<'_>, access: Access<'_>) {
-        let (by, seq, reason, tag) = (rejected.by, rejected.seq, rejected.reason, rejected.tag);
-        let msg_type = rejected.msg_type.as_bytes().to_vec();
-        let (id, text) = (rejected.id.to_vec(), rejected.text.to_vec());
-        let call: Call = Box::new(move |application, access| {
-            let (msg_type, id, text) = (MsgType::of(&msg_type), &id, &text);
-            application.on_reject(&Rejected { by, seq, msg_type, reason, tag, id, text }, access);
-        });
-        self.tell(&access, call);
-    }
-
-    fn on_undone(&mut self, undone: &Undone, access: Access<'_>) {
-        let undone = undone.clone();
-        let call: Call = Box::new(move |app, access| app.on_undone(&undone, access));
-        self.tell(&access, call);
-    }
-
-    fn on_unsent(&mut self, message: &Unsendable<'_>, access: Access<'_>) {
-        let (msg_type, body) = (message.msg_type.as_bytes().to_vec(), message.body.to_vec());
-        let why = message.why;
-        let call: Call = Box::new(move |application, access| {
-            application.on_unsent(&Unsendable::new(&msg_type, &body, why), access);
-        });
-        self.tell(&access, call);
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, access: Access<'_>) {
-        let (reason, text) = (end.reason, end.text.map(<[u8]>::to_vec));
-        let call: Call = Box::new(move |application, access| {
-            application.on_disconnect(&Disconnection::new(reason, text.as_deref()), access);
-        });
-        self.tell(&access, call);
+    fn on_event(&mut self, event: SessionEvent<'_>, access: Access<'_>) {
+        let (desk, now, acts) = (&self.0.desk, access.now, access.may_act());
+        let call: Call = match event {
+            SessionEvent::AdminMessage(message) => {
+                return desk.tell(now, Work::Admin, message.bytes(), acts);
+            }
+            SessionEvent::Rejected(rejected) => rejected_later(rejected),
+            SessionEvent::Unsent(unsent) => unsent_later(unsent),
+            SessionEvent::Undone(undone) => {
+                let undone = undone.clone();
+                Box::new(move |app, access| app.on_event(SessionEvent::Undone(&undone), access))
+            }
+            SessionEvent::Disconnected(Disconnection { reason, text }) => {
+                let text = text.map(<[u8]>::to_vec);
+                Box::new(move |app, access| {
+                    let end = Disconnection::new(reason, text.as_deref());
+                    app.on_event(SessionEvent::Disconnected(end), access);
+                })
+            }
+            SessionEvent::LoggedOn => later(SessionEvent::LoggedOn),
+            SessionEvent::NumbersReset => later(SessionEvent::NumbersReset),
+            SessionEvent::ResendLoop { times } => later(SessionEvent::ResendLoop { times }),
+            SessionEvent::StateChanged { from, to } => {
+                later(SessionEvent::StateChanged { from, to })
+            }
+            SessionEvent::SlowConsumer => later(SessionEvent::SlowConsumer),
+            SessionEvent::CaughtUp => later(SessionEvent::CaughtUp),
+        };
+        desk.tell(now, Work::Call(call), b"", acts);
     }
 
     fn on_resend(&mut self, message: &Message<'_>, access: Access<'_>) -> Resend {
         self.0.seat().application.on_resend(message, access)
-    }
-
-    fn on_resend_loop(&mut self, times: u32, access: Access<'_>) {
-        let call: Call = Box::new(move |app, access| app.on_resend_loop(times, access));
-        self.tell(&access, call);
     }
 
     fn wants_wire(&self) -> bool {
@@ -424,18 +425,6 @@ impl Callbacks for Pooled {
 
     fn on_wire(&mut self, direction: Direction, frame: &[u8], access: Access<'_>) {
         self.0.desk.tell(access.now, Work::Wire(direction), frame, access.may_act());
-    }
-
-    fn on_admin(&mut self, message: &Message<'_>, access: Access<'_>) {
-        self.0.desk.tell(access.now, Work::Admin, message.bytes(), access.may_act());
-    }
-
-    fn on_state(&mut self, from: State, to: State, access: Access<'_>) {
-        self.tell(&access, Box::new(move |app, access| app.on_state(from, to, access)));
-    }
-
-    fn on_slow_consumer(&mut self, is_slow: bool, access: Access<'_>) {
-        self.tell(&access, Box::new(move |app, access| app.on_slow_consumer(is_slow, access)));
     }
 
     fn trim(&mut self) {

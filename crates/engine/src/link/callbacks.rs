@@ -15,7 +15,7 @@ use crate::link::gate::Gate;
 use crate::link::judging::Judgement;
 use crate::link::later::Later;
 use crate::link::points::Points;
-use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
+use crate::link::told::SessionEvent;
 use crate::settings::{QueueSettings, QueueWhenFull};
 
 /// Bytes that callbacks may send beyond `queued_bytes_max`: a program that never stops sending in
@@ -39,19 +39,10 @@ pub(crate) trait Callbacks: Send {
         from: (&SessionId, Option<SocketAddr>),
     ) -> Judgement;
     fn fill_logon(&mut self, logon: &mut Body<'_>, access: Access<'_>);
-    fn on_logon(&mut self, access: Access<'_>);
-    fn on_reset(&mut self, access: Access<'_>);
-    fn on_reject(&mut self, rejected: &Rejected<'_>, access: Access<'_>);
-    fn on_undone(&mut self, undone: &Undone, access: Access<'_>);
-    fn on_unsent(&mut self, message: &Unsendable<'_>, access: Access<'_>);
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, access: Access<'_>);
+    fn on_event(&mut self, event: SessionEvent<'_>, access: Access<'_>);
     fn on_resend(&mut self, message: &Message<'_>, access: Access<'_>) -> Resend;
-    fn on_resend_loop(&mut self, times: u32, access: Access<'_>);
     fn wants_wire(&self) -> bool;
     fn on_wire(&mut self, direction: Direction, frame: &[u8], access: Access<'_>);
-    fn on_admin(&mut self, message: &Message<'_>, access: Access<'_>);
-    fn on_state(&mut self, from: State, to: State, access: Access<'_>);
-    fn on_slow_consumer(&mut self, is_slow: bool, access: Access<'_>);
 
     /// The owner's look at what is sent, if it has one.
     fn before_send(&self) -> Option<Arc<dyn BeforeSend>> {

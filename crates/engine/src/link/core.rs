@@ -40,7 +40,7 @@ use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::replay::Replay;
 use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
-use crate::link::told::Disconnection;
+use crate::link::told::{Disconnection, SessionEvent};
 use crate::link::watermarks::Watermarks;
 use crate::observe::protocol_log::Tap;
 use crate::observe::published::Published;
@@ -487,10 +487,11 @@ impl Core {
     fn tell_slow(&mut self, now: Now, is_slow: bool) -> Result<(), Down> {
         self.published.note_slow(is_slow);
         self.events.slow_consumer(now, is_slow, self.out.len());
+        let event = if is_slow { SessionEvent::SlowConsumer } else { SessionEvent::CaughtUp };
         if is_slow && self.slow.disconnects() {
             return Err(Down::Session(Disconnect::Stalled));
         }
-        self.with_application(now, |app, s| app.on_slow_consumer(is_slow, s));
+        self.with_application(now, |app, s| app.on_event(event, s));
         self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
     }
 
@@ -509,7 +510,8 @@ impl Core {
         let from = std::mem::replace(&mut self.told_state, to);
         self.published.note_change(now.utc);
         let access = Access::look(&mut self.session, now);
-        self.delivery.application().on_state(from, to, access);
+        let event = SessionEvent::StateChanged { from, to };
+        self.delivery.application().on_event(event, access);
     }
 
     /// The connection has ended.
@@ -552,6 +554,6 @@ impl Core {
         // An answer that is still to come finds nobody.
         self.judging = Judging::default();
         let access = Access::look(&mut self.session, now);
-        self.delivery.application().on_disconnect(&end, access);
+        self.delivery.application().on_event(SessionEvent::Disconnected(end), access);
     }
 }

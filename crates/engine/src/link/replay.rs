@@ -50,8 +50,8 @@ impl Replay {
     }
 
     /// Begins with the number `begin`. The outgoing stream up to the offset `at`, where the number
-    /// `last` ends, goes out before. A request that comes during a replay is answered behind it, unless the replay is
-    /// still to come to all that it asks for.
+    /// `last` ends, goes out before. A request that comes during a replay is answered behind it,
+    /// unless the replay is still to come to all that it asks for.
     pub(crate) fn start(&mut self, begin: u64, end: u64, last: u64, at: u64) {
         if !self.active {
             self.active = true;

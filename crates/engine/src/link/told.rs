@@ -1,11 +1,113 @@
-//! What an application is told besides messages: how a connection has ended, what the counterparty
-//! has rejected, and what a failure has undone.
+//! What an application hears besides messages: [`SessionEvent`].
 
 use std::fmt;
 
 use transfix_codec::shown::Shown;
 use transfix_codec::{Message, MsgType, Tag, tag};
-use transfix_session::{Disconnect, SendError};
+use transfix_session::{Disconnect, SendError, State};
+
+use crate::observe::event_codes::EventCode;
+
+/// What has happened to a session. [`Application::on_event`] hears of it, in the order in which it
+/// happened.
+///
+/// [`Application::on_event`]: crate::Application::on_event
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum SessionEvent<'a> {
+    /// The session is logged on: application messages may be sent from now on. Once for each logon.
+    LoggedOn,
+    /// Both numbers have begun again at 1 while the session is logged on, and it stays so: a
+    /// Logon(A) with ResetSeqNumFlag(141)=Y came, or answered one of ours.
+    NumbersReset,
+    /// The counterparty has rejected a message of ours, by Reject(3) or by
+    /// BusinessMessageReject(j). The latter is an application message, and comes to
+    /// [`Application::on_message`] too.
+    ///
+    /// [`Application::on_message`]: crate::Application::on_message
+    Rejected(Rejected<'a>),
+    /// The session goes on from what its store has, after the store failed or the application
+    /// panicked in the middle of a turn: forget what these messages have led to, or build it anew
+    /// from the journal. After a panic this event comes in any case, since what the application
+    /// itself has in memory may be half changed. It comes before the session connects again, or
+    /// when the engine stops.
+    Undone(&'a Undone),
+    /// A message that was handed over cannot be sent, or is given back: at the end of a connection
+    /// (`unsent = "return"`), or when the engine stops and it waits in memory alone. Each message
+    /// that [`SessionHandle::send`] took leaves with its number, stays in the store for a later
+    /// process (with `durability = "memory"` it ends with this one), or comes here. One that was
+    /// sent from a callback, and that the store has not kept, is among those of
+    /// [`SessionEvent::Undone`]. If the store has failed and does not open at the stop, nobody
+    /// knows whether it has the messages sent last: the log says how many bytes they are.
+    ///
+    /// [`SessionHandle::send`]: crate::SessionHandle::send
+    Unsent(Unsendable<'a>),
+    /// The session has no connection any more; it may log on again later. Also for a connection
+    /// that never logged on.
+    Disconnected(Disconnection<'a>),
+    /// The counterparty has sent the same ResendRequest(2) once more: what it gets makes no
+    /// progress. From the second one on, before it is answered. [`SessionRef::disconnect`] ends
+    /// the connection here, `resend.same_requests_max` in the settings by itself.
+    ///
+    /// [`SessionRef::disconnect`]: crate::SessionRef::disconnect
+    ResendLoop {
+        /// How many times in a row.
+        times: u32,
+    },
+    /// An administrative message of the counterparty, after the session layer has dealt with it.
+    AdminMessage(&'a Message<'a>),
+    /// The session has changed its state. For each change, in their order, and before any other
+    /// event that the change brings; [`State`] shows which ones there are.
+    StateChanged {
+        /// The state before.
+        from: State,
+        /// The state now.
+        to: State,
+    },
+    /// The counterparty takes its messages too slowly: more than `slow_consumer_bytes` have waited
+    /// to be written for `slow_consumer_ms`.
+    SlowConsumer,
+    /// The counterparty was too slow, and half of `slow_consumer_bytes` or less is left. Not if the
+    /// connection ends before.
+    CaughtUp,
+}
+
+impl SessionEvent<'_> {
+    /// The code with which the log tells it; `None` for what is no line of the log.
+    #[must_use]
+    pub const fn code(&self) -> Option<EventCode> {
+        Some(match self {
+            Self::LoggedOn => EventCode::LoggedOn,
+            Self::NumbersReset => EventCode::NumbersBeginAgain,
+            Self::Rejected(_) => EventCode::RejectedByCounterparty,
+            Self::Undone(_) => EventCode::Undone,
+            Self::Unsent(_) => EventCode::GivenBack,
+            Self::Disconnected(_) => EventCode::Disconnected,
+            Self::ResendLoop { .. } => EventCode::AskedAgain,
+            Self::SlowConsumer => EventCode::SlowConsumer,
+            Self::CaughtUp => EventCode::CaughtUp,
+            Self::AdminMessage(_) | Self::StateChanged { .. } => return None,
+        })
+    }
+
+    /// Whether the application may send, and end the connection, while it hears of this.
+    #[must_use]
+    pub const fn may_send(&self) -> bool {
+        match self {
+            Self::LoggedOn
+            | Self::NumbersReset
+            | Self::Rejected(_)
+            | Self::ResendLoop { .. }
+            | Self::AdminMessage(_)
+            | Self::SlowConsumer
+            | Self::CaughtUp => true,
+            Self::Undone(_)
+            | Self::Unsent(_)
+            | Self::Disconnected(_)
+            | Self::StateChanged { .. } => false,
+        }
+    }
+}
 
 /// How a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

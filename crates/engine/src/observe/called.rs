@@ -20,39 +20,14 @@ pub(crate) enum Callback {
     OnMessage = 1,
     JudgeLogon,
     FillLogon,
-    OnLogon,
-    OnReset,
-    OnReject,
-    OnUndone,
-    OnUnsent,
-    OnDisconnect,
+    OnEvent,
     OnResend,
-    OnResendLoop,
     OnWire,
-    OnAdmin,
-    OnState,
-    OnSlowConsumer,
 }
 
 /// By their numbers.
-const NAMES: [&str; 16] = [
-    "none",
-    "on_message",
-    "judge_logon",
-    "fill_logon",
-    "on_logon",
-    "on_reset",
-    "on_reject",
-    "on_undone",
-    "on_unsent",
-    "on_disconnect",
-    "on_resend",
-    "on_resend_loop",
-    "on_wire",
-    "on_admin",
-    "on_state",
-    "on_slow_consumer",
-];
+const NAMES: [&str; 7] =
+    ["none", "on_message", "judge_logon", "fill_logon", "on_event", "on_resend", "on_wire"];
 
 /// What an application is called for now. It is called for one thing at a time.
 #[derive(Debug)]
@@ -216,7 +191,7 @@ mod tests {
         let called = watch.add(&SessionId::new(BeginString::Fix44, "US", "THEM"));
         let of_panic = Arc::clone(&called);
         let panicked = std::thread::spawn(move || {
-            let _call = of_panic.begin(Callback::OnLogon);
+            let _call = of_panic.begin(Callback::OnEvent);
             std::panic::resume_unwind(Box::new("on purpose"));
         });
         assert!(panicked.join().is_err());
@@ -234,7 +209,7 @@ mod tests {
     #[test]
     fn each_callback_has_its_name() {
         assert_eq!(NAMES[Callback::OnMessage as usize], "on_message");
-        assert_eq!(NAMES[Callback::OnState as usize], "on_state");
-        assert_eq!(NAMES.len(), Callback::OnSlowConsumer as usize + 1);
+        assert_eq!(NAMES[Callback::FillLogon as usize], "fill_logon");
+        assert_eq!(NAMES.len(), Callback::OnWire as usize + 1);
     }
 }

@@ -162,7 +162,8 @@ events! {
         "Mend the program that made the message: `reject` says why it is not valid.";
     GivenBack = 2019, Warn,
         "a message was not sent, and given back",
-        "Handle the message in `on_unsent`, which the application got; `why` says the cause.";
+        "Handle the message of `SessionEvent::Unsent`, which the application got; `why` says the \
+        cause.";
     NotAnswered = 2020, Warn,
         "the answer of the application could not be sent",
         "Read `why`. Mend the program, if the mistake is its own: then the counterparty got a \
@@ -317,7 +318,7 @@ events! {
         "Wait until the store is open again: then the engine reports whether it has the messages.";
     SentInDoubt = 2205, Error,
         "a message was sent as the store failed: it comes back when the store is open again",
-        "Wait until the store is open again: then the application is told by `on_undone`.";
+        "Wait until the store is open again: then the application gets `SessionEvent::Undone`.";
     NotGivenBack = 2206, Error,
         "messages were not given back: they wait again",
         "Wait: the application could not be told, and is told later.";

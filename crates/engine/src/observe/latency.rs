@@ -38,8 +38,7 @@ pub enum LatencyStage {
     Found,
     /// Of each sound message: from there until the session layer and the dictionary have judged it
     /// and the application is called; of a message that the application does not get, until the
-    /// session has done what it demands, with callbacks such as
-    /// [`on_admin`](crate::Application::on_admin).
+    /// session has done what it demands, with [`on_event`](crate::Application::on_event).
     Session,
     /// Of each call of [`on_message`](crate::Application::on_message): how long it took.
     Callback,

@@ -57,7 +57,7 @@ pub enum QueueWhenFull {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SlowConsumer {
-    /// The log and the application are told: [`crate::Application::on_slow_consumer`].
+    /// The log and the application are told: [`crate::SessionEvent::SlowConsumer`].
     Tell,
     /// The connection ends as well.
     Disconnect,
@@ -85,7 +85,7 @@ pub enum Unsent {
     /// They are sent after the next logon. Those that are in memory alone when the engine stops go
     /// back to the application.
     Keep,
-    /// They go back to the application: [`crate::Application::on_unsent`].
+    /// They go back to the application: [`crate::SessionEvent::Unsent`].
     Return,
 }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use transfix::codec::{raw, shown};
 use transfix::{
-    Actor, Application, BeginString, BusinessReject, Disconnection, Durability, Engine,
-    LogDirection, LogSettings, Message, Role, SessionId, SessionRef, SessionSettings, Settings,
-    Tag, Timestamp, tag,
+    Actor, Application, BeginString, BusinessReject, Durability, Engine, LogDirection, LogSettings,
+    Message, Role, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, Tag, Timestamp,
+    tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -33,8 +33,10 @@ impl Application for Venue {
         Ok(())
     }
 
-    fn on_disconnect(&mut self, _: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        let _ = self.0.send(());
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        if let SessionEvent::Disconnected(_) = event {
+            let _ = self.0.send(());
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use transfix::store::{FileStore, survey};
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineError, Message, Offline,
-    Role, SessionId, SessionRef, SessionSettings, Settings, tag,
+    Role, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -19,8 +19,10 @@ use crate::LONG;
 struct Teller(Sender<String>);
 
 impl Application for Teller {
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        self.0.send(session.id().target_comp_id.to_string()).unwrap_or_default();
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        if let SessionEvent::LoggedOn = event {
+            self.0.send(session.id().target_comp_id.to_string()).unwrap_or_default();
+        }
     }
 
     fn on_message(

@@ -3,8 +3,7 @@
 use std::sync::mpsc::Sender;
 
 use transfix::{
-    Application, Body, BusinessReject, Disconnect, Disconnection, Message, SessionRef, Tag,
-    Unsendable, tag,
+    Application, Body, BusinessReject, Disconnect, Message, SessionEvent, SessionRef, Tag, tag,
 };
 
 /// What the application tells the world.
@@ -46,13 +45,17 @@ impl Application for Recorder {
         Ok(())
     }
 
-    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
-        let message = [b"35=", unsent.msg_type.as_bytes(), b"\x01", unsent.body].concat();
-        let _ = self.events.send(Event::Returned(message));
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        let _ = self.events.send(Event::Ended(end.reason));
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::Unsent(unsent) => {
+                let message = [b"35=", unsent.msg_type.as_bytes(), b"\x01", unsent.body].concat();
+                let _ = self.events.send(Event::Returned(message));
+            }
+            SessionEvent::Disconnected(end) => {
+                let _ = self.events.send(Event::Ended(end.reason));
+            }
+            _ => {}
+        }
     }
 }
 

@@ -177,6 +177,8 @@ fn a_remedy_says_what_to_do() {
 /// Names in a remedy that are neither keys of the settings nor fields of the event.
 const OTHER_NAMES: [&str; 14] = [
     "LimitNOFILE",
+    "SessionEvent::Undone",
+    "SessionEvent::Unsent",
     "asked",
     "audit_hash",
     "callback",
@@ -184,8 +186,6 @@ const OTHER_NAMES: [&str; 14] = [
     "garbled",
     "judge_logon",
     "log_on",
-    "on_undone",
-    "on_unsent",
     "perf",
     "test_request",
     "tracing",

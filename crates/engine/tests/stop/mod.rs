@@ -9,9 +9,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Direction, Disconnect, Disconnection, Durability,
-    Engine, EngineSettings, Message, Outcome, Role, SendError, SendMode, SessionId, SessionRef,
-    SessionSettings, Settings, clock, tag,
+    Application, BeginString, BusinessReject, Direction, Disconnect, Durability, Engine,
+    EngineSettings, Message, Outcome, Role, SendError, SendMode, SessionEvent, SessionId,
+    SessionRef, SessionSettings, Settings, clock, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -63,12 +63,21 @@ impl Application for Venue {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.reach(Callback::Logon);
-    }
-
-    fn on_admin(&mut self, _: &Message<'_>, _: &mut SessionRef<'_>) {
-        self.reach(Callback::Admin);
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                self.reach(Callback::Logon);
+            }
+            SessionEvent::AdminMessage(_) => {
+                self.reach(Callback::Admin);
+            }
+            SessionEvent::Disconnected(end) => {
+                // Nobody listens any more where the engine is dropped at the end of a test.
+                let _ = self.ended.send((session.id().target_comp_id.to_string(), end.reason));
+                self.reach(Callback::Disconnect);
+            }
+            _ => {}
+        }
     }
 
     fn wants_wire(&self) -> bool {
@@ -78,12 +87,6 @@ impl Application for Venue {
     fn on_wire(&mut self, direction: Direction, _: &[u8], _: &mut SessionRef<'_>) {
         let inbound = direction == Direction::Inbound;
         self.reach(if inbound { Callback::WireIn } else { Callback::WireOut });
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        // Nobody listens any more where the engine is dropped at the end of a test.
-        let _ = self.ended.send((session.id().target_comp_id.to_string(), end.reason));
-        self.reach(Callback::Disconnect);
     }
 }
 

@@ -16,8 +16,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use transfix::codec::shown::is_hidden;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, LogSettings,
-    LogonAttempt, LogonRefusal, Message, Offline, Role, Secret, SessionId, SessionRef,
-    SessionSettings, Settings, ThreadLost, Unsendable, Unsent, tag,
+    LogonAttempt, LogonRefusal, Message, Offline, Role, Secret, SessionEvent, SessionId,
+    SessionRef, SessionSettings, Settings, ThreadLost, Unsent, tag,
 };
 use transfix_testkit::program::Haproxy;
 use transfix_testkit::proxy::{self, Header, Proxy};
@@ -57,8 +57,10 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_unsent(&mut self, _: &Unsendable<'_>, _: &mut SessionRef<'_>) {
-        self.0.send(()).unwrap();
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        if let SessionEvent::Unsent(_) = event {
+            self.0.send(()).unwrap();
+        }
     }
 }
 

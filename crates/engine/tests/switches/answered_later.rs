@@ -10,7 +10,8 @@ use std::thread;
 use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored, Wake};
 use transfix::{
     Application, BeginString, Body, BusinessReject, Engine, Message, MessageAnswer, Offline,
-    SendError, Sent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
+    SendError, Sent, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
+    tag,
 };
 
 use crate::switches::wire::Wire;
@@ -47,8 +48,10 @@ impl Application for Asks {
         Ok(())
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        assert!(session.answer_later().is_none(), "there is no message");
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        if let SessionEvent::LoggedOn = event {
+            assert!(session.answer_later().is_none(), "there is no message");
+        }
     }
 }
 

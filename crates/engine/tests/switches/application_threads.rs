@@ -4,8 +4,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Disconnection, Durability, Engine,
-    Message, Resend, SessionRef, SessionSettings, Settings, State, Undone, WhenFull, tag,
+    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Resend,
+    SessionEvent, SessionRef, SessionSettings, Settings, State, WhenFull, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -50,18 +50,21 @@ impl Application for Slow {
         Ok(())
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        self.tell(format!("logon of {}", session.id().target_comp_id));
-    }
-
-    fn on_undone(&mut self, undone: &Undone, _: &mut SessionRef<'_>) {
-        self.tell(format!("undone {:?} {:?}", undone.received, undone.sent));
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        assert!(session.send("8", |_| ()).is_err(), "there is no connection");
-        if end.reason != Disconnect::LogonUnanswered {
-            self.tell(format!("end: {}", end.reason));
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                self.tell(format!("logon of {}", session.id().target_comp_id));
+            }
+            SessionEvent::Undone(undone) => {
+                self.tell(format!("undone {:?} {:?}", undone.received, undone.sent));
+            }
+            SessionEvent::Disconnected(end) => {
+                assert!(session.send("8", |_| ()).is_err(), "there is no connection");
+                if end.reason != Disconnect::LogonUnanswered {
+                    self.tell(format!("end: {}", end.reason));
+                }
+            }
+            _ => {}
         }
     }
 

@@ -11,9 +11,9 @@ use transfix::store::{
     Committed, FileStore, MemoryStore, Numbers, Options, Record, Store, StoreError, Stored,
 };
 use transfix::{
-    Application, BusinessReject, Disconnect, Disconnection, Engine, Message, Offline, OperateError,
-    Outcome, SendError, SendMode, Sent, SessionHandle, SessionRef, SessionSettings, Settings,
-    Unsendable, Unsent, tag,
+    Application, BusinessReject, Disconnect, Engine, Message, Offline, OperateError, Outcome,
+    SendError, SendMode, Sent, SessionEvent, SessionHandle, SessionRef, SessionSettings, Settings,
+    Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -96,19 +96,23 @@ impl Application for Told {
         Ok(())
     }
 
-    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
-        let body = unsent.body.escape_ascii().to_string();
-        self.events.send(Event::Unsent(body, unsent.why)).unwrap();
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        if let Some(own) = self.own.get() {
-            self.fails.store(self.how, Ordering::SeqCst);
-            for id in ["a", "b", "c"] {
-                assert!(matches!(send(own, id), Ok(Sent::Queued { .. })));
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::Unsent(unsent) => {
+                let body = unsent.body.escape_ascii().to_string();
+                self.events.send(Event::Unsent(body, unsent.why)).unwrap();
             }
+            SessionEvent::Disconnected(end) => {
+                if let Some(own) = self.own.get() {
+                    self.fails.store(self.how, Ordering::SeqCst);
+                    for id in ["a", "b", "c"] {
+                        assert!(matches!(send(own, id), Ok(Sent::Queued { .. })));
+                    }
+                }
+                self.events.send(Event::Ended(end.reason)).unwrap();
+            }
+            _ => {}
         }
-        self.events.send(Event::Ended(end.reason)).unwrap();
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Direction, Disconnection, MSG_SEQ_NUM_MAX,
-    Message, Misuse, OperateError, Resend, SendError, SendMode, Sent, SessionId, SessionRef,
-    SessionSettings, State, Unsendable, Unsent, msg_type, tag,
+    Application, BeginString, Body, BusinessReject, Direction, MSG_SEQ_NUM_MAX, Message, Misuse,
+    OperateError, Resend, SendError, SendMode, Sent, SessionEvent, SessionId, SessionRef,
+    SessionSettings, State, Unsent, msg_type, tag,
 };
 
 use crate::switches::wire::Wire;
@@ -223,13 +223,20 @@ impl Application for Looker {
         self.look("fill_logon", session);
     }
 
-    fn on_unsent(&mut self, message: &Unsendable<'_>, session: &mut SessionRef<'_>) {
-        assert_eq!((message.msg_type, message.body), (msg_type::NEWS, &b"58=held\x01"[..]));
-        self.look("on_unsent", session);
-    }
-
-    fn on_disconnect(&mut self, _: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        self.look("on_disconnect", session);
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        // The session layer alone may send a Logon(A): nothing is written in any case.
+        let refused = session.send(msg_type::LOGON, |_| ());
+        assert_eq!(refused != Err(SendError::NotHere), event.may_send(), "{event:?}");
+        match event {
+            SessionEvent::Unsent(message) => {
+                assert_eq!((message.msg_type, message.body), (msg_type::NEWS, &b"58=held\x01"[..]));
+                self.look("on_unsent", session);
+            }
+            SessionEvent::Disconnected(_) => {
+                self.look("on_disconnect", session);
+            }
+            _ => {}
+        }
     }
 
     fn on_resend(&mut self, _: &Message<'_>, session: &mut SessionRef<'_>) -> Resend {

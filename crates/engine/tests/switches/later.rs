@@ -4,8 +4,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Disconnection, Engine, LogonAnswer,
-    LogonAttempt, LogonRefusal, Message, Mode, Role, SessionId, SessionRef, SessionSettings,
+    Application, BeginString, BusinessReject, Disconnect, Engine, LogonAnswer, LogonAttempt,
+    LogonRefusal, Message, Mode, Role, SessionEvent, SessionId, SessionRef, SessionSettings,
     Settings,
 };
 
@@ -36,8 +36,10 @@ impl Application for Asks {
         Ok(())
     }
 
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        let _ = self.ended.send(end.reason);
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        if let SessionEvent::Disconnected(end) = event {
+            let _ = self.ended.send(end.reason);
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Disconnection, Engine, Message,
-    SendError, SendMode, SessionId, SessionRef, Settings, tag,
+    Application, BeginString, BusinessReject, Disconnect, Engine, Message, SendError, SendMode,
+    SessionEvent, SessionId, SessionRef, Settings, tag,
 };
 
 use crate::switches::wire::Wire;
@@ -23,8 +23,10 @@ impl Application for Ends {
         Echo.on_message(message, session)
     }
 
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
-        self.0.send((session.id().target_comp_id.to_string(), end.reason)).unwrap();
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        if let SessionEvent::Disconnected(end) = event {
+            self.0.send((session.id().target_comp_id.to_string(), end.reason)).unwrap();
+        }
     }
 }
 

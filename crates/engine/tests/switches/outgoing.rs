@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Durability, Message, Offline, Resend,
-    SendError, Sent, SessionHandle, SessionRef, Unsendable, Unsent, tag,
+    Application, BeginString, BusinessReject, Durability, Message, Offline, Resend, SendError,
+    Sent, SessionEvent, SessionHandle, SessionRef, Unsent, tag,
 };
 
 use transfix_testkit::temp::TempDir;
@@ -97,9 +97,11 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
-        let line = format!("{}|{}", unsent.msg_type, unsent.body.escape_ascii());
-        self.0.send((line, unsent.why)).unwrap();
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        if let SessionEvent::Unsent(unsent) = event {
+            let line = format!("{}|{}", unsent.msg_type, unsent.body.escape_ascii());
+            self.0.send((line, unsent.why)).unwrap();
+        }
     }
 }
 
@@ -161,9 +163,11 @@ impl Application for Fragile {
         Ok(())
     }
 
-    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
-        self.0.send(unsent.body.escape_ascii().to_string()).unwrap();
-        panic!("at each message");
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        if let SessionEvent::Unsent(unsent) = event {
+            self.0.send(unsent.body.escape_ascii().to_string()).unwrap();
+            panic!("at each message");
+        }
     }
 }
 
@@ -312,10 +316,12 @@ impl Application for Patient {
         Ok(())
     }
 
-    fn on_resend_loop(&mut self, times: u32, session: &mut SessionRef<'_>) {
-        self.0.send(times).unwrap();
-        if times == 3 {
-            session.disconnect().unwrap();
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        if let SessionEvent::ResendLoop { times } = event {
+            self.0.send(times).unwrap();
+            if times == 3 {
+                session.disconnect().unwrap();
+            }
         }
     }
 }
@@ -361,13 +367,17 @@ impl Application for FromWithin {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.1 = self.0.try_recv().ok().or(self.1.take());
-    }
-
-    fn on_disconnect(&mut self, _: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        if let Some(handle) = &self.1 {
-            assert!(matches!(send(handle, "within"), Ok(Sent::Queued { .. })));
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                self.1 = self.0.try_recv().ok().or(self.1.take());
+            }
+            SessionEvent::Disconnected(_) => {
+                if let Some(handle) = &self.1 {
+                    assert!(matches!(send(handle, "within"), Ok(Sent::Queued { .. })));
+                }
+            }
+            _ => {}
         }
     }
 }

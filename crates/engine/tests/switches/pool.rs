@@ -9,9 +9,9 @@ use std::thread;
 
 use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Disconnection, Durability, Engine,
-    Message, SendError, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, State,
-    Undone, clock, tag,
+    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, SendError,
+    SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, State, clock,
+    tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -77,21 +77,22 @@ impl Application for Actor {
         Ok(())
     }
 
-    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        self.tell(format!("logon of {}", session.id().target_comp_id));
-        if self.waits_at_logon {
-            self.wait();
-            send(session, "welcome").unwrap();
-        }
-    }
-
-    fn on_undone(&mut self, undone: &Undone, _: &mut SessionRef<'_>) {
-        self.tell(format!("undone {:?} {:?}", undone.received, undone.sent));
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        if end.reason != Disconnect::LogonUnanswered {
-            self.tell(format!("end: {}", end.reason));
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                self.tell(format!("logon of {}", session.id().target_comp_id));
+                if self.waits_at_logon {
+                    self.wait();
+                    send(session, "welcome").unwrap();
+                }
+            }
+            SessionEvent::Undone(undone) => {
+                self.tell(format!("undone {:?} {:?}", undone.received, undone.sent));
+            }
+            SessionEvent::Disconnected(end) if end.reason != Disconnect::LogonUnanswered => {
+                self.tell(format!("end: {}", end.reason));
+            }
+            _ => {}
         }
     }
 }

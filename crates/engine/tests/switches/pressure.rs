@@ -4,9 +4,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Engine, Message, QueueWhenFull, Role,
-    SendError, SendMode, Sent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
-    SlowConsumer, State, tag,
+    Application, BeginString, BusinessReject, Engine, Message, QueueWhenFull, Role, SendError,
+    SendMode, Sent, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
+    SlowConsumer, tag,
 };
 
 use crate::switches::wire::Wire;
@@ -47,24 +47,27 @@ impl Application for Teller {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.tell("logon");
-    }
-
-    fn on_state(&mut self, from: State, to: State, session: &mut SessionRef<'_>) {
-        assert_eq!(session.send("B", |_| ()), Err(SendError::NotHere));
-        self.tell(format!("{from:?} to {to:?}"));
-    }
-
-    fn on_slow_consumer(&mut self, is_slow: bool, session: &mut SessionRef<'_>) {
-        // It may send.
-        let sent = session.send("B", |news| _ = news.str(tag::TEXT, "hurry"));
-        self.tell(if is_slow { "slow" } else { "caught up" });
-        assert!(sent.is_ok());
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        self.tell(format!("end: {}", end.reason));
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                self.tell("logon");
+            }
+            SessionEvent::StateChanged { from, to } => {
+                assert_eq!(session.send("B", |_| ()), Err(SendError::NotHere));
+                self.tell(format!("{from:?} to {to:?}"));
+            }
+            SessionEvent::SlowConsumer | SessionEvent::CaughtUp => {
+                let is_slow = matches!(event, SessionEvent::SlowConsumer);
+                // It may send.
+                let sent = session.send("B", |news| _ = news.str(tag::TEXT, "hurry"));
+                self.tell(if is_slow { "slow" } else { "caught up" });
+                assert!(sent.is_ok());
+            }
+            SessionEvent::Disconnected(end) => {
+                self.tell(format!("end: {}", end.reason));
+            }
+            _ => {}
+        }
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use transfix::simulated::Simulation;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, Message, Now, Offline, Role,
-    SendError, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, Timestamp,
-    Unsendable, Unsent, tag,
+    SendError, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
+    Timestamp, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -27,8 +27,10 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
-        self.0.send((unsent.body.escape_ascii().to_string(), unsent.why)).unwrap();
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        if let SessionEvent::Unsent(unsent) = event {
+            self.0.send((unsent.body.escape_ascii().to_string(), unsent.why)).unwrap();
+        }
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
-    AfterPanic, Application, BeginString, BusinessReject, Direction, Disconnect, Disconnection,
-    Engine, LogonFault, Message, Rejected, RejectedBy, Role, SessionHandle, SessionRef,
+    AfterPanic, Application, BeginString, BusinessReject, Direction, Disconnect, Engine,
+    LogonFault, Message, RejectedBy, Role, SessionEvent, SessionHandle, SessionRef,
     SessionSettings, Settings, Undone, tag,
 };
 
@@ -45,27 +45,28 @@ impl Application for Told {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.0.send(Event::Logon).unwrap();
-    }
-
-    fn on_reset(&mut self, _: &mut SessionRef<'_>) {
-        self.0.send(Event::Reset).unwrap();
-    }
-
-    fn on_reject(&mut self, rejected: &Rejected<'_>, _: &mut SessionRef<'_>) {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (msg_type, why) = (rejected.msg_type.to_string(), text(rejected.text));
-        self.0.send(Event::Rejected(rejected.by, rejected.seq, msg_type, why)).unwrap();
-    }
-
-    fn on_undone(&mut self, undone: &Undone, _: &mut SessionRef<'_>) {
-        self.0.send(Event::Undone(undone.clone())).unwrap();
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        let text = String::from_utf8_lossy(end.text.unwrap_or_default()).into_owned();
-        self.0.send(Event::Ended(end.reason, text)).unwrap();
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                self.0.send(Event::Logon).unwrap();
+            }
+            SessionEvent::NumbersReset => {
+                self.0.send(Event::Reset).unwrap();
+            }
+            SessionEvent::Rejected(rejected) => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let (msg_type, why) = (rejected.msg_type.to_string(), text(rejected.text));
+                self.0.send(Event::Rejected(rejected.by, rejected.seq, msg_type, why)).unwrap();
+            }
+            SessionEvent::Undone(undone) => {
+                self.0.send(Event::Undone(undone.clone())).unwrap();
+            }
+            SessionEvent::Disconnected(end) => {
+                let text = String::from_utf8_lossy(end.text.unwrap_or_default()).into_owned();
+                self.0.send(Event::Ended(end.reason, text)).unwrap();
+            }
+            _ => {}
+        }
     }
 }
 
@@ -349,8 +350,10 @@ impl Application for Shy {
         assert!(!is_news || !is_sender || !self.panics.swap(false, Ordering::Relaxed), "a bug");
     }
 
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        self.ended.send(end.reason).unwrap();
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        if let SessionEvent::Disconnected(end) = event {
+            self.ended.send(end.reason).unwrap();
+        }
     }
 }
 

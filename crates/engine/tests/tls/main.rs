@@ -25,7 +25,8 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 use transfix::{
     Application, BeginString, BusinessReject, ClientCertificate, Durability, Engine, EngineError,
-    Message, Mode, Role, SessionId, SessionRef, SessionSettings, Settings, TlsSettings, tag,
+    Message, Mode, Role, SessionEvent, SessionId, SessionRef, SessionSettings, Settings,
+    TlsSettings, tag,
 };
 use transfix_testkit::certificates::{Authority, Signed, Valid};
 use transfix_testkit::program::Haproxy;
@@ -66,8 +67,10 @@ impl Application for Recorder {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        let _ = self.0.send("logon".to_owned());
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        if let SessionEvent::LoggedOn = event {
+            let _ = self.0.send("logon".to_owned());
+        }
     }
 }
 

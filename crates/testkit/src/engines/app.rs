@@ -4,8 +4,8 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, PoisonError};
 
 use transfix::{
-    Application, Body, BusinessReject, Direction, Disconnection, LogonAttempt, LogonRefusal,
-    Message, SendError, Sent, SessionHandle, SessionId, SessionRef, State, Undone, Unsendable, tag,
+    Application, Body, BusinessReject, Direction, LogonAttempt, LogonRefusal, Message, SendError,
+    Sent, SessionEvent, SessionHandle, SessionId, SessionRef, State, tag,
 };
 
 use super::ledger::{Board, CALLBACK, Lost};
@@ -133,27 +133,54 @@ impl Application for App {
         Ok(())
     }
 
-    fn on_undone(&mut self, undone: &Undone, session: &mut SessionRef<'_>) {
-        let mut numbers = session.next_numbers();
-        if self.is_pooled {
-            // The session has gone on meanwhile, and may have taken note of more messages.
-            let nothing = undone.received.is_empty();
-            numbers.0 = if nothing { u64::MAX } else { undone.received.start };
-        }
-        self.board.machine.say(|| {
-            format!("side {} goes on with {numbers:?} in session {}", self.side, self.session)
-        });
-        self.board.undo(self.mine(), numbers, Lost::Turn);
-    }
-
-    fn on_state(&mut self, from: State, to: State, _: &mut SessionRef<'_>) {
-        let before = std::mem::replace(&mut self.state, to);
-        if before != from || from == to {
-            let (side, session) = self.mine();
-            self.board.machine.breaks(|| {
-                let what = format!("{from:?} to {to:?} behind {before:?}");
-                format!("side {side} is told of {what} in session {session}")
-            });
+    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::Undone(undone) => {
+                let mut numbers = session.next_numbers();
+                if self.is_pooled {
+                    // The session has gone on meanwhile, and may have taken note of more messages.
+                    let nothing = undone.received.is_empty();
+                    numbers.0 = if nothing { u64::MAX } else { undone.received.start };
+                }
+                self.board.machine.say(|| {
+                    format!(
+                        "side {} goes on with {numbers:?} in session {}",
+                        self.side, self.session
+                    )
+                });
+                self.board.undo(self.mine(), numbers, Lost::Turn);
+            }
+            SessionEvent::StateChanged { from, to } => {
+                let before = std::mem::replace(&mut self.state, to);
+                if before != from || from == to {
+                    let (side, session) = self.mine();
+                    self.board.machine.breaks(|| {
+                        let what = format!("{from:?} to {to:?} behind {before:?}");
+                        format!("side {side} is told of {what} in session {session}")
+                    });
+                }
+            }
+            SessionEvent::Unsent(unsent) => {
+                let id = id_of(unsent.body);
+                self.board.machine.say(|| format!("side {} gets back {id}", self.side));
+                self.board.give_back(self.mine(), id);
+                let machine = &self.board.machine;
+                if machine.below(16) == 0 {
+                    // Others go on meanwhile, and find the session's lock taken.
+                    machine.sleep(machine.below(20) as u64 * MS);
+                }
+                if self.board.chance(self.board.odds().panic) {
+                    resume_unwind(Box::new(()));
+                }
+            }
+            SessionEvent::Disconnected(end) => {
+                let reason = end.reason;
+                self.board
+                    .machine
+                    .say(|| format!("side {}, session {}: {reason}", self.side, self.session));
+                *self.board.ends.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+            }
+            _ => {}
         }
     }
 
@@ -166,27 +193,5 @@ impl Application for App {
             let text = String::from_utf8_lossy(frame).replace('\x01', "|");
             format!("side {}, session {} {direction:?}: {text:.300}", self.side, self.session)
         });
-    }
-
-    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
-        let id = id_of(unsent.body);
-        self.board.machine.say(|| format!("side {} gets back {id}", self.side));
-        self.board.give_back(self.mine(), id);
-        let machine = &self.board.machine;
-        if machine.below(16) == 0 {
-            // Others go on meanwhile, and find the session's lock taken.
-            machine.sleep(machine.below(20) as u64 * MS);
-        }
-        if self.board.chance(self.board.odds().panic) {
-            resume_unwind(Box::new(()));
-        }
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        let reason = end.reason;
-        self.board
-            .machine
-            .say(|| format!("side {}, session {}: {reason}", self.side, self.session));
-        *self.board.ends.lock().unwrap_or_else(PoisonError::into_inner) += 1;
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transfix::{
     Application, BeginString, Body, BusinessReject, LogonAnswer, LogonAttempt, LogonRefusal,
-    Message, SessionRef, Unsendable, tag,
+    Message, SessionEvent, SessionRef, tag,
 };
 
 use crate::random::Random;
@@ -224,11 +224,15 @@ impl Application for Shared {
         if admitted { Ok(()) } else { Err(LogonRefusal::new("not now")) }
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        assert!(self.lock().admitted, "a session is logged on that was not admitted");
-    }
-
-    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
-        self.lock().returned.push(id_of(unsent.body));
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                assert!(self.lock().admitted, "a session is logged on that was not admitted");
+            }
+            SessionEvent::Unsent(unsent) => {
+                self.lock().returned.push(id_of(unsent.body));
+            }
+            _ => {}
+        }
     }
 }

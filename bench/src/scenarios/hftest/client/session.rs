@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transfix::clock::monotonic_ns;
 use transfix::{
-    Application, Batch, BeginString, BusinessReject, Disconnection, Durability, Engine, Message,
-    Mode, Rejected, Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings,
-    Settings, State,
+    Application, Batch, BeginString, BusinessReject, Durability, Engine, Message, Mode, Role,
+    SendError, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
+    State,
 };
 
 use super::super::book::{Book, Check, Counts};
@@ -54,16 +54,19 @@ impl Application for Listener {
         Ok(())
     }
 
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.seen().events.push(Event::LoggedOn);
-    }
-
-    fn on_reject(&mut self, rejected: &Rejected<'_>, _: &mut SessionRef<'_>) {
-        self.seen().book.wrong(&format!("the server does not take an order: {rejected}"));
-    }
-
-    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
-        self.seen().events.push(Event::Ended(end.to_string()));
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+        match event {
+            SessionEvent::LoggedOn => {
+                self.seen().events.push(Event::LoggedOn);
+            }
+            SessionEvent::Rejected(rejected) => {
+                self.seen().book.wrong(&format!("the server does not take an order: {rejected}"));
+            }
+            SessionEvent::Disconnected(end) => {
+                self.seen().events.push(Event::Ended(end.to_string()));
+            }
+            _ => {}
+        }
     }
 }
 

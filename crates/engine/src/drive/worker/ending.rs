@@ -164,8 +164,9 @@ fn finish(slot: &mut DrivenSession, until_ns: u64) {
         return;
     }
     let mut left = slot.unsettled();
-    // A panic in `on_unsent` leaves one message less to tell. One in another callback, or in
-    // whoever listens to events, leaves as many: a few of these are borne, so that the loop ends.
+    // A panic at `SessionEvent::Unsent` leaves one message less to tell. One at another event, or
+    // in whoever listens to the log, leaves as many: a few of these are borne, so that the loop
+    // ends.
     let mut borne = 0;
     let act = |slot: &mut DrivenSession| {
         slot.finish(until_ns);

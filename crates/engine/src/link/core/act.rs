@@ -14,6 +14,7 @@ use crate::link::answers::Direction;
 use crate::link::callbacks::Access;
 use crate::link::delivery::Handling;
 use crate::link::down::Down;
+use crate::link::told::SessionEvent;
 
 impl Core {
     /// Carries out the session's verdict on `message`, then on the held messages it has freed.
@@ -111,7 +112,7 @@ impl Core {
             Verdict::Handled if message.msg_type().is_application() => {}
             Verdict::Handled => {
                 self.points.heard(message);
-                self.with_application(now, |app, s| app.on_admin(message, s));
+                self.tell_admin_message(now, message);
             }
             Verdict::LoggedOn => self.logged_on(now, message)?,
             Verdict::Reset => self.reset(now, message)?,
@@ -122,12 +123,12 @@ impl Core {
             }
             Verdict::Resend { begin, end } => {
                 self.published.counters.resend_requests_in.add(1);
-                self.with_application(now, |app, s| app.on_admin(message, s));
+                self.tell_admin_message(now, message);
                 self.note_request(now);
                 self.start_replay(now, begin, end);
             }
             Verdict::Disconnect(reason) => {
-                self.with_application(now, |app, s| app.on_admin(message, s));
+                self.tell_admin_message(now, message);
                 if reason == Disconnect::ResendLoop {
                     self.published.counters.resend_requests_in.add(1);
                     self.note_request(now);
@@ -136,6 +137,11 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    fn tell_admin_message(&mut self, now: Now, message: &Message<'_>) {
+        let event = SessionEvent::AdminMessage(message);
+        self.with_application(now, |app, s| app.on_event(event, s));
     }
 
     fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
@@ -161,7 +167,8 @@ impl Core {
         let times = self.session.same_resend_requests();
         if times > 1 {
             self.events.asked_again(now, times);
-            self.with_application(now, |app, s| app.on_resend_loop(times, s));
+            let event = SessionEvent::ResendLoop { times };
+            self.with_application(now, |app, s| app.on_event(event, s));
         }
     }
 }

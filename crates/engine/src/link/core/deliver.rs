@@ -15,7 +15,7 @@ use crate::link::callbacks::{Access, Acts, Callbacks, PassedOn};
 use crate::link::delivery::{Delivery, Handling, Offered};
 use crate::link::desk::{Desk, Had, Stopped};
 use crate::link::down::Down;
-use crate::link::told::Rejected;
+use crate::link::told::{Rejected, SessionEvent};
 
 /// Longest Text(58) of a Logout(5) that is kept for the application.
 const TEXT_BYTES_MAX: usize = 4 << 10;
@@ -394,7 +394,8 @@ impl Core {
             rejected.msg_type = MsgType::of(&stored);
         }
         self.events.rejected(now, &rejected);
-        self.with_application(now, |app, session| app.on_reject(&rejected, session));
+        let event = SessionEvent::Rejected(rejected);
+        self.with_application(now, |app, session| app.on_event(event, session));
     }
 
     /// FIX, third-party routing: passes the message on to the session with that counterparty, as

@@ -8,6 +8,7 @@ use crate::link::callbacks::Access;
 use crate::link::down::Down;
 use crate::link::failed_logons::is_failed_logon;
 use crate::link::judging::{self, Asked, Judgement, Judging};
+use crate::link::told::SessionEvent;
 
 const MS: u64 = 1_000_000;
 
@@ -147,8 +148,8 @@ impl Core {
             let _ = self.session.heartbeat(now, &mut self.out);
         }
         self.with_application(now, |app, mut s| {
-            app.on_admin(message, s.again());
-            app.on_logon(s);
+            app.on_event(SessionEvent::AdminMessage(message), s.again());
+            app.on_event(SessionEvent::LoggedOn, s);
         });
         Ok(())
     }
@@ -159,8 +160,8 @@ impl Core {
         self.choose_rules(now, self.session.appl_ver_id());
         self.events.numbers_begin_again(now);
         self.with_application(now, |app, mut s| {
-            app.on_admin(message, s.again());
-            app.on_reset(s);
+            app.on_event(SessionEvent::AdminMessage(message), s.again());
+            app.on_event(SessionEvent::NumbersReset, s);
         });
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::link::callbacks::{Access, Acts};
 use crate::link::outgoing::{GivenBack, IfLost};
 use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
-use crate::link::told::Unsendable;
+use crate::link::told::{SessionEvent, Unsendable};
 
 impl Core {
     pub(crate) fn send(
@@ -307,7 +307,7 @@ impl Core {
         while let Some((left, why)) = self.outgoing.take_untold(ticket) {
             let unsent = Unsendable::new(&left.msg_type, &left.body, why);
             let access = Access::look(&mut self.session, now);
-            self.delivery.application().on_unsent(&unsent, access);
+            self.delivery.application().on_event(SessionEvent::Unsent(unsent), access);
             // Behind the call: whoever listens to events may panic.
             self.events.given_back(now, why);
         }

@@ -10,7 +10,7 @@ use crate::link::callbacks::Access;
 use crate::link::journal::Journal;
 use crate::link::queue::SendQueue;
 use crate::link::replay::Replay;
-use crate::link::told::Undone;
+use crate::link::told::{SessionEvent, Undone};
 use crate::link::watermarks::Awaited;
 
 /// What a turn that nobody waits for writes at once: with fewer messages the system calls cost more
@@ -244,6 +244,6 @@ impl Core {
         self.events.undone(now, &undone);
         self.note_state(now);
         let access = Access::look(&mut self.session, now);
-        self.delivery.application().on_undone(&undone, access);
+        self.delivery.application().on_event(SessionEvent::Undone(&undone), access);
     }
 }
