@@ -9,6 +9,8 @@ use crate::config::{Now, TimingConfig};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
+/// Heartbeats are due at multiples of this time: the sessions of a thread share its wake-ups.
+const HEARTBEAT_STEP: u64 = 10 * MS;
 
 /// Moments of one connection, in nanoseconds of the monotonic clock.
 #[derive(Debug)]
@@ -95,8 +97,11 @@ impl Timers {
         watched.then(|| self.unanswered_at().unwrap_or(self.patience_ends_at()))
     }
 
+    /// When Heartbeat(0) is due, if nothing else is sent until then: up to 10 ms before the
+    /// interval ends.
     pub(crate) fn heartbeat_at(&self) -> Option<u64> {
-        (self.heart_bt_int > 0).then_some(self.last_sent.saturating_add(self.heart_bt_int))
+        let at = self.last_sent.saturating_add(self.heart_bt_int);
+        (self.heart_bt_int > 0).then_some(at - at % HEARTBEAT_STEP)
     }
 
     /// When the Logon(A) must have come.
@@ -122,5 +127,25 @@ impl Timers {
     pub(crate) const fn test_request_sent(&mut self, now: Now) {
         self.test_request_sent = Some(now.monotonic_ns);
         self.test_requests += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sessions that have sent at any moments have few moments at which they are to send again.
+    #[test]
+    fn heartbeats_share_moments() {
+        let mut moments = std::collections::BTreeSet::new();
+        for sent in (0..1_000).map(|n| 7 * SECOND + n * 123_457) {
+            let mut timers = Timers::new(30, TimingConfig::default());
+            timers.sent(Now { monotonic_ns: sent, ..Now::default() });
+            let at = timers.heartbeat_at().unwrap();
+            let early = sent + 30 * SECOND - at;
+            assert!(early < 10 * MS, "{early} ns before the interval ends");
+            moments.insert(at);
+        }
+        assert_eq!(moments.len(), 13, "in 123 ms");
     }
 }

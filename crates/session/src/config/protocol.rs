@@ -11,7 +11,8 @@ settings_table! {
     /// The keys of a session that belong to no table.
     #[derive(PartialEq, Eq)]
     pub struct ProtocolConfig {
-        /// HeartBtInt(108) that an initiator asks for, in seconds; 0 for none.
+        /// HeartBtInt(108) that an initiator asks for, in seconds; 0 for none. A Heartbeat(0)
+        /// leaves up to 10 ms before the interval ends, so that sessions share wake-ups.
         pub heart_bt_int_s: u32 = 30,
         /// DefaultApplVerID(1137) of a FIXT.1.1 session: 2 to 10. An initiator needs it; an
         /// acceptor without one takes what the Logon(A) names.
