@@ -134,6 +134,11 @@ impl Application for App {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+        // No application may send a Logon(A): nothing is written in any case.
+        let refused = session.send("A", |_| ());
+        if (refused == Err(SendError::NotHere)) == event.may_send() {
+            self.board.machine.breaks(|| format!("{refused:?} to what is sent at {event:?}"));
+        }
         match event {
             SessionEvent::Undone(undone) => {
                 let mut numbers = session.next_numbers();
