@@ -2,19 +2,6 @@
 
 use transfix::{Body, Message, Tag, tag};
 
-/// What belongs to the session that a message came on, beside what each session writes: ids below
-/// the two sides, the last number processed, signature and encryption of this one message.
-const OF_ITS_SESSION: [Tag; 9] = [
-    tag::SENDER_SUB_ID,
-    tag::SENDER_LOCATION_ID,
-    tag::TARGET_SUB_ID,
-    tag::TARGET_LOCATION_ID,
-    Tag(369),
-    Tag(93),
-    Tag(89),
-    Tag(90),
-    Tag(91),
-];
 /// Fields of the standard header that are not the session's own.
 const OF_HEADER: [u32; 20] = [
     50, 57, 97, 115, 116, 128, 129, 142, 143, 144, 145, 212, 213, 347, 627, 628, 629, 630, 1128,
@@ -23,12 +10,6 @@ const OF_HEADER: [u32; 20] = [
 
 fn is_of_header(tag: Tag) -> bool {
     OF_HEADER.contains(&tag.0) || tag.0 == 1156
-}
-
-/// Whether a field belongs to the session that a message came on: it is another one when the
-/// message is sent again.
-pub(super) fn is_of_its_session(tag: Tag) -> bool {
-    tag::is_session_owned(tag) || OF_ITS_SESSION.contains(&tag)
 }
 
 /// For whom a message is: these end here.
@@ -94,11 +75,11 @@ impl Change {
         let mut is_in_header = true;
         for (n, field) in message.fields().enumerate() {
             let tag = field.tag;
-            if is_in_header && !is_of_header(tag) && !is_of_its_session(tag) {
+            if is_in_header && !is_of_header(tag) && !tag::stays_with_session(tag) {
                 is_in_header = false;
                 set(body, false);
             }
-            let is_left_out = is_of_its_session(tag)
+            let is_left_out = tag::stays_with_session(tag)
                 || DELIVER_TO.contains(&tag)
                 || (ON_BEHALF_OF.contains(&tag) && self.on_behalf != OnBehalf::Keep)
                 || (tag == tag::POSS_RESEND && beside.repeats)

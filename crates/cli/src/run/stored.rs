@@ -7,7 +7,6 @@ use transfix::store::journal::{self, Direction, Event};
 use transfix::store::{Kind, StoreError};
 use transfix::{Durability, Settings, Tag, tag};
 
-use super::copy::is_of_its_session;
 use super::mark::mark;
 use super::written::named;
 
@@ -100,7 +99,7 @@ pub(super) fn lasting_fields(bytes: &[u8], left_out: &BTreeSet<Tag>) -> Vec<u8> 
             number.wrapping_mul(10).wrapping_add(u32::from(digit - b'0'))
         });
         let own = Tag(number);
-        let is_left_out = is_of_its_session(own)
+        let is_left_out = tag::stays_with_session(own)
             || own == tag::POSS_RESEND
             || own == tag::REF_SEQ_NUM
             || left_out.contains(&own);
