@@ -597,6 +597,66 @@ fn the_life_of_an_order() {
     assert!(run.err.contains("4 more in other sources, byte by byte the same"), "{run:?}");
 }
 
+/// A session has a log and a journal, and both may be named.
+#[test]
+fn what_two_logs_show_by_one_message_is_one_line() {
+    let dir = TempDir::new();
+    let beat = |seq| message("0", seq, "");
+    let again = |seq| message("0", seq, "43=Y|122=20261121-09:28:00|");
+    let sent = [
+        beat(1),
+        message("2", 2, "7=1|16=0|"),
+        beat(5),
+        again(3),
+        message("4", 4, "43=Y|123=Y|36=5|"),
+        beat(5),
+        message("3", 6, "45=2|58=no such tag|"),
+        // Twice in one log is twice.
+        message("3", 6, "45=2|58=no such tag|"),
+        message("4", 7, "36=20|"),
+        beat(20),
+        message("A", 1, "98=0|108=30|141=Y|"),
+        beat(2),
+        beat(4),
+    ];
+    let received = [between("B", "A", "2", 1, "7=1|16=0|"), between("B", "A", "0", 3, "")];
+    fs::write(dir.path().join("FIX.4.4-A-B.out.log"), lines(&sent)).unwrap();
+    fs::write(dir.path().join("FIX.4.4-A-B.in.log"), lines(&received)).unwrap();
+    let (mut store, _) = FileStore::open(&dir.path().join("store"), Options::default(), 0).unwrap();
+    let kind = store::Kind::Application;
+    let logon = sent.len() as u64 - 3;
+    for (n, bytes) in (0..).zip(&sent) {
+        if n == logon {
+            store.put(n, Record::Reset).unwrap();
+        }
+        let seq = if n < logon { n + 1 } else { n - logon + 1 };
+        store.put(n, Record::Outbound { seq, kind, bytes }).unwrap();
+    }
+    for (seq, bytes) in (1..).zip(&received) {
+        store.put(seq, Record::Inbound { seq, kind, bytes }).unwrap();
+    }
+    store.commit().unwrap();
+    drop(store);
+    let table = |run: &Run| {
+        let rows = run.out.lines().take_while(|line| !line.is_empty());
+        let what = |line: &str| line.split_once("FIX.4.4").unwrap().1.to_owned();
+        let mut rows: Vec<_> = rows.skip(1).map(what).collect();
+        rows.sort();
+        rows
+    };
+    let logged = logs(&dir, "--gaps FIX.4.4-A-B.out.log FIX.4.4-A-B.in.log");
+    let stored = logs(&dir, "--gaps store");
+    assert_eq!(table(&logged).len(), 13, "{logged:#?}");
+    assert_eq!(table(&logged), table(&stored), "{stored:#?}");
+    let both = logs(&dir, "--gaps .");
+    assert_eq!(table(&both), table(&logged), "{both:#?}");
+    assert!(both.err.contains("13 lines left out: another log has the same message"), "{both:?}");
+    assert!(!logged.err.contains("left out"), "{logged:?}");
+    // Each log has its own sum.
+    assert_eq!(both.out.lines().filter(|line| line.contains(" missing (")).count(), 4, "{both:#?}");
+    assert_eq!((both.code, logged.code), (1, 1));
+}
+
 #[test]
 fn gaps_and_repeats() {
     let dir = TempDir::new();
