@@ -597,6 +597,53 @@ fn the_life_of_an_order() {
     assert!(run.err.contains("4 more in other sources, byte by byte the same"), "{run:?}");
 }
 
+#[test]
+fn the_life_of_an_order_in_each_form() {
+    let dir = TempDir::new();
+    let order = |id: &str, seq| message("D", seq, &format!("11={id}|55=EU|54=1|38=1|40=1|"));
+    let report =
+        between("B", "A", "8", 2, "37=O1|11=C1|17=E1|150=0|39=0|55=EU|54=1|151=1|14=0|6=0|");
+    // The answer stands in the file that is read first.
+    fs::write(dir.path().join("a.in.log"), lines(&[order("x", 9), report])).unwrap();
+    let later = lines(&[order("C1", 2), order("x", 3), order("O1", 4)]);
+    fs::write(dir.path().join("a.out.log"), later).unwrap();
+    let run = logs(&dir, "--order C1 --json .");
+    assert_eq!(run.code, 0, "{run:?}");
+    let told: Vec<Value> =
+        run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<_> =
+        told.iter().map(|one| (one["direction"].clone(), one["time"].clone())).collect();
+    let at = |way: &str, second: u32| {
+        (json!(way), json!(format!("20261121-09:28:{second:02}.000000000")))
+    };
+    assert_eq!(told, [at("out", 0), at("in", 1), at("out", 2)], "{run:?}");
+    assert!(run.err.starts_with("3 of 5 messages\n"), "{run:?}");
+    // What is shown is what the search shows, one by one.
+    for form in ["--json", "--full", "--raw", "--csv time,direction,11"] {
+        let life = logs(&dir, &format!("--order C1 {form} ."));
+        let mut parts = String::new();
+        for (n, found) in ["--out --seq 2", "--in --seq 2", "--out --seq 4"].iter().enumerate() {
+            let one = logs(&dir, &format!("{form} {found} .")).out;
+            let one = one.split_inclusive('\n').filter(|line| !line.starts_with("==>"));
+            let is_heading = form.starts_with("--csv") && n > 0;
+            parts.extend(one.skip(usize::from(is_heading)));
+        }
+        assert_eq!((life.code, &life.out), (0, &parts), "{form}");
+    }
+    let count = logs(&dir, "--order C1 --count .");
+    assert_eq!((count.code, &*count.out, &*count.err), (0, "3\n", ""), "{count:?}");
+    // An order that is not there.
+    for (form, out) in [("", ""), ("--json ", ""), ("--csv 11 ", "11\n"), ("--count ", "0\n")] {
+        let none = logs(&dir, &format!("{form}--order 99 ."));
+        assert_eq!((none.code, &*none.out), (1, out), "{none:?}");
+        let first = if form.contains("count") { "" } else { "0 of 5 messages\n" };
+        let note = "no message has 99 as ClOrdID(11), OrigClOrdID(41) or OrderID(37)\n";
+        assert_eq!(none.err, format!("{first}{note}"), "{form}");
+    }
+    let refused = logs(&dir, "--order C1 --gaps .");
+    assert!(refused.code == 2 && refused.err.contains("cannot be used with"), "{refused:?}");
+}
+
 /// A session has a log and a journal, and both may be named.
 #[test]
 fn what_two_logs_show_by_one_message_is_one_line() {
