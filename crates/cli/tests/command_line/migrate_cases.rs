@@ -239,7 +239,7 @@ fn zones_of_windows_and_java_are_mapped_and_unknown_ones_keep_the_engine_from_st
         (&hours("Narnia Standard Time"), "zone = \"Narnia Standard Time\""),
         (&local, "zone = \"?\""),
         (&broken, "to = \"25:00:00\""),
-        (&half, "to = \"?\""),
+        (&half, "from = \"08:00:00\" }"),
         (&days, "from = \"? 08:00:00\""),
     ] {
         let run = migrated(&dir, text, &["--dialect", "n", "--out", "desk.toml", "--force"]);
@@ -520,4 +520,47 @@ fn a_session_below_a_mistyped_heading_is_not_lost_in_silence() {
     ] {
         assert!(run.err.contains(expected), "{expected}: {run:#?}");
     }
+}
+
+/// What only one half of a pair of keys says cannot be carried over, and the other half is the
+/// reason.
+#[test]
+fn a_missing_key_of_the_hours_is_named() {
+    let dir = TempDir::new();
+    let without_hours = cfg("").replace("StartTime=00:00:00\nEndTime=00:00:00\n", "");
+    let times = "StartTime=08:00:00\nEndTime=17:00:00\n";
+    for (keys, missing, there) in [
+        ("StartTime=08:00:00\n".to_owned(), "EndTime", "StartTime"),
+        ("EndTime=17:00:00\n".to_owned(), "StartTime", "EndTime"),
+        (format!("{times}StartDay=monday\n"), "EndDay", "StartDay"),
+        (format!("{times}EndDay=friday\n"), "StartDay", "EndDay"),
+        (format!("{times}LogonDay=monday\n"), "LogoutDay", "LogonDay"),
+    ] {
+        let text = without_hours.clone() + &keys;
+        let options = ["--dialect", "cpp", "--out", "desk.toml", "--force"];
+        let run = migrated(&dir, &text, &options);
+        assert_eq!(run.code, 1, "{keys}: {run:#?}");
+        let why = format!(
+            ": {missing} is missing; {there} does not go without it; the engine does not start \
+             until `schedule` is put right"
+        );
+        let said = run.err.lines().filter(|line| line.contains("not carried over: "));
+        let count = keys.lines().count();
+        assert_eq!(said.filter(|line| line.ends_with(&why)).count(), count, "{keys}: {run:#?}");
+        let toml = fs::read_to_string(dir.path().join("desk.toml")).unwrap();
+        assert!(toml.replace("\n# ", " ").contains(&why[2..]), "{toml}");
+        // The check names the key of ours that says the same.
+        let run = run_in(dir.path(), &["settings", "check", "desk.toml"], b"");
+        let expected = match missing {
+            "EndTime" => "`to` is missing",
+            "StartTime" | "LogoutDay" => "`from` is missing",
+            "EndDay" => "to = \"17:00:00\" has no day",
+            _ => "from = \"08:00:00\" has no day",
+        };
+        assert_eq!((run.code, run.out.contains(expected)), (1, true), "{missing}: {run:#?}");
+    }
+    // An empty one is missing too.
+    let text = format!("{without_hours}{times}StartDay=monday\nEndDay=\n");
+    let run = migrated(&dir, &text, &["--dialect", "cpp"]);
+    assert!(run.err.contains(" is empty; StartDay does not go without it;"), "{run:#?}");
 }

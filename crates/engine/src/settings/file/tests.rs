@@ -218,7 +218,32 @@ fn what_is_wrong_with_a_schedule_stands_in_a_line_of_its_own() {
             format!("{zone}{windows}to = \"x\""),
             "16: FIX.4.4:A->B: schedule: `x` is no time; write 17:00, 17:00:30, or fri 17:00",
         ),
-        (format!("{zone}{windows}"), "13: FIX.4.4:A->B: schedule: a window needs both from and to"),
+        (
+            format!("{zone}{windows}"),
+            "13: FIX.4.4:A->B: schedule: `to` is missing: `from` does not go without it",
+        ),
+        (
+            format!("{zone}to = \"17:00\""),
+            "7: FIX.4.4:A->B: schedule: `from` is missing: `to` does not go without it",
+        ),
+        (
+            format!("{zone}days = \"mon\""),
+            "7: FIX.4.4:A->B: schedule: a window needs both from and to",
+        ),
+        (
+            format!("{zone}from = \"mon 08:00\"\nto = \"17:00\""),
+            "10: FIX.4.4:A->B: schedule: to = \"17:00\" has no day, and from = \"mon 08:00\" has \
+             one: write both with a day, or none",
+        ),
+        (
+            format!("{zone}from = \"08:00\"\nto = \"fri 17:00\""),
+            "9: FIX.4.4:A->B: schedule: from = \"08:00\" has no day, and to = \"fri 17:00\" has \
+             one: write both with a day, or none",
+        ),
+        (
+            format!("{zone}[[session.schedule.windows]]\nclose = \"0 8 * * *\""),
+            "9: FIX.4.4:A->B: schedule: `open` is missing: `close` does not go without it",
+        ),
         (
             format!("{zone}from = \"08:00\"\nto = \"17:00\"\nholidays = [\"2026-13-01\"]"),
             "11: FIX.4.4:A->B: schedule: holidays: `2026-13-01` is no date such as 2026-12-25, \
@@ -232,6 +257,8 @@ fn what_is_wrong_with_a_schedule_stands_in_a_line_of_its_own() {
         (zone.to_owned(), "7: FIX.4.4:A->B: schedule: write from and to, or windows"),
     ] {
         check(&format!("{GOOD}{keys}\n"), &format!("my.toml:{expected}"));
+        let all = parse_or_all(Path::new("my.toml"), &format!("{GOOD}{keys}\n"));
+        assert_eq!(all.unwrap_err().len(), 1, "{keys}");
     }
     // That of all sessions, in their place.
     let text = format!("[defaults]\nheart_bt_int_s = 5\nschedule = {{ zone = \"X\" }}\n{GOOD}");
