@@ -564,3 +564,27 @@ fn a_missing_key_of_the_hours_is_named() {
     let run = migrated(&dir, &text, &["--dialect", "cpp"]);
     assert!(run.err.contains(" is empty; StartDay does not go without it;"), "{run:#?}");
 }
+
+/// QuickFIX C++ puts no variables there by itself; a value that cannot be read is told as that.
+#[test]
+fn a_variable_in_a_file_of_cpp_is_told_once() {
+    let dir = TempDir::new();
+    let text = cfg("ResetOnLogon=${resets}\nFileLogPath=${logs}\nCheckLatency=${check}\n")
+        .replace("SocketConnectPort=", "LogonTimeout=${wait}\nSocketConnectPort=");
+    let run = migrated(&dir, &text, &["--dialect", "cpp"]);
+    for (key, fate) in [
+        (
+            "ResetOnLogon",
+            "not carried over: ResetOnLogon=${resets}: `${resets}` is neither Y nor N",
+        ),
+        ("FileLogPath", "dangerous: FileLogPath=${logs}: QuickFIX C++ puts variables"),
+        ("CheckLatency", "dangerous: CheckLatency=${check}: QuickFIX C++ puts variables"),
+        ("LogonTimeout", "not carried over: LogonTimeout=${wait}: "),
+    ] {
+        let of_key = format!(": {key}=${{");
+        let lines: Vec<_> = run.err.lines().filter(|line| line.contains(&of_key)).collect();
+        let bad = lines.iter().filter(|line| !line.contains(": mapped: "));
+        let bad: Vec<_> = bad.filter(|line| !line.contains(": honoured: ")).collect();
+        assert!(bad.len() == 1 && bad[0].contains(fate), "{key}: {lines:#?}");
+    }
+}
