@@ -565,6 +565,45 @@ fn a_missing_key_of_the_hours_is_named() {
     assert!(run.err.contains(" is empty; StartDay does not go without it;"), "{run:#?}");
 }
 
+#[test]
+fn each_line_of_the_report_says_which_sessions_it_is_about() {
+    let dir = TempDir::new();
+    let text = "[DEFAULT]\nSenderCompID=US\nHeartBtInt=30\nBeginString=FIX.4.4\n\
+        SocketConnectHost=127.0.0.1\nSocketConnectPort=9880\nSocketAcceptPort=9881\n\
+        [SESSION]\nConnectionType=initiator\nTargetCompID=ONE\nNonStopSession=Y\n\
+        [SESSION]\nConnectionType=initiator\nTargetCompID=TWO\n\
+        [SESSION]\nConnectionType=acceptor\nTargetCompID=THREE\nReconnectInterval=5\n\
+        NonStopSession=Y\nSocketNodelay=Y\n\
+        [SESSION]\nConnectionType=nonsense\nTargetCompID=FOUR\n";
+    for dialect in ["cpp", "j", "n"] {
+        let run = migrated(&dir, text, &["--dialect", dialect]);
+        let fates = ["honoured", "mapped", "ignored", "dangerous", "not carried over"];
+        let mut absent = 0;
+        for line in run.err.lines().filter(|line| line.starts_with("desk.cfg:")) {
+            let Some((at, said)) = line["desk.cfg:".len()..].split_once(": ") else { continue };
+            let Ok(at) = at.parse::<usize>() else { continue };
+            let rest = fates.iter().find_map(|fate| said.strip_prefix(fate)).unwrap();
+            let key = text.lines().nth(at - 1).unwrap();
+            let is_of_key = rest.strip_prefix(": ").is_some_and(|rest| rest.starts_with(key));
+            // A key of the session's own stands in its lines.
+            if is_of_key && at > 7 {
+                continue;
+            }
+            absent += usize::from(!is_of_key);
+            assert!(line.ends_with(']'), "{dialect}: {line}");
+        }
+        assert!(absent >= 4, "{dialect}: {run:#?}");
+        let lines: Vec<_> = run.err.lines().collect();
+        let ends = |what: &str, whose: &str| {
+            let mut found = lines.iter().filter(|line| line.contains(what));
+            let is_right = found.all(|line| line.ends_with(&format!(" [{whose}]")));
+            assert!(is_right, "{dialect}: {what}: {lines:#?}");
+        };
+        ends("reconnect_interval_ms = 30000", "FIX.4.4:US->ONE, FIX.4.4:US->TWO");
+        ends("the session: ConnectionType", "FIX.4.4:US->FOUR");
+    }
+}
+
 /// QuickFIX C++ puts no variables there by itself; a value that cannot be read is told as that.
 #[test]
 fn a_variable_in_a_file_of_cpp_is_told_once() {

@@ -126,7 +126,8 @@ impl<'c> Session<'c> {
 
     /// Says what became of a line.
     pub(super) fn note(&mut self, mut finding: Finding) {
-        if !finding.key.is_empty() && self.default_lines.contains(&finding.line) {
+        // A line of its own session names it.
+        if finding.key.is_empty() || self.default_lines.contains(&finding.line) {
             finding.sessions.push(self.name.clone());
         }
         self.findings.push(finding);
