@@ -863,6 +863,30 @@ fn logs_and_journals_of_this_engine() {
     assert_eq!((nothing.code, &*nothing.out), (1, ""), "{nothing:?}");
 }
 
+/// Settings, the administration, logs and stores call a session the same.
+#[test]
+fn a_session_has_one_name() {
+    let dir = traded();
+    let name = "FIX.4.4:VENUE->CLIENT";
+    let of = |args: &[&str], key: &str| {
+        let run = run_in(dir.path(), args, b"");
+        let line = run.out.lines().next().unwrap_or_else(|| panic!("{run:?}"));
+        serde_json::from_str::<Value>(line).unwrap()[key].clone()
+    };
+    for (n, store) in
+        ["venue/FIX.4.4-VENUE-CLIENT", "client/FIX.4.4-CLIENT-VENUE"].iter().enumerate()
+    {
+        let expected = [name, "FIX.4.4:CLIENT->VENUE"][n];
+        assert_eq!(of(&["store", "show", "--json", store], "session"), expected);
+        assert_eq!(of(&["logs", "--json", store], "session"), expected);
+        let shown = run_in(dir.path(), &["store", "show", store], b"").out;
+        assert!(shown.contains(expected), "{shown}");
+    }
+    assert_eq!(of(&["logs", "--json", "log"], "session"), name);
+    let checked = run_in(dir.path(), &["settings", "check", "venue.toml"], b"");
+    assert!(checked.out.contains(name), "{checked:?}");
+}
+
 #[test]
 fn following_over_the_rolling_of_files() {
     let dir = TempDir::new();
