@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use transfix::codec::{CheckSumPolicy, FrameWriter, MessageLayout, Rules, Scratch};
+use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter, MessageLayout, Rules, Scratch};
 use transfix::codec::{Precision, Switches};
 use transfix::dictionary::{DataType, Dictionary, Field, Flat, Member, Message, nearest};
 use transfix::{BeginString, Mask, SessionDictionaries, SessionSettings, Tag, clock, tag};
@@ -43,6 +43,11 @@ impl Vocabulary {
             target_comp_id: id.target_comp_id.to_string(),
             mask: session.mask(),
         })
+    }
+
+    /// An index that knows the data fields of the session's messages.
+    pub(super) fn index(&self) -> FieldIndex {
+        self.dictionaries.index()
     }
 
     fn dictionaries(&self) -> [&Dictionary; 2] {
