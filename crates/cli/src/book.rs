@@ -167,6 +167,20 @@ fn a_call_is_found_and_judged() {
     assert_eq!(judged, [false, true, true, false]);
 }
 
+/// A command that no help shows is one that nobody finds.
+#[test]
+fn only_the_counterparty_of_tests_is_hidden() {
+    fn hidden(command: &clap::Command, path: &str) -> Vec<String> {
+        let below = command.get_subcommands().flat_map(|one| {
+            let path = format!("{path}{} ", one.get_name());
+            let own = one.is_hide_set().then(|| path.trim_end().to_owned());
+            own.into_iter().chain(hidden(one, &path)).collect::<Vec<_>>()
+        });
+        below.collect()
+    }
+    assert_eq!(hidden(&Cli::command(), ""), ["peer"]);
+}
+
 #[test]
 fn the_page_of_commands_has_each_verb() {
     let page = fs::read_to_string(root().join("book/src/commands.md")).unwrap();
