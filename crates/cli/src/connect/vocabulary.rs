@@ -45,6 +45,11 @@ impl Vocabulary {
         })
     }
 
+    /// The Length field of a data field.
+    pub(super) fn length_of(&self, tag: u32) -> Option<u32> {
+        self.dictionaries().into_iter().find_map(|one| one.length_tag(tag))
+    }
+
     /// An index that knows the data fields of the session's messages.
     pub(super) fn index(&self) -> FieldIndex {
         self.dictionaries.index()
