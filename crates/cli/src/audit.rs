@@ -1,4 +1,5 @@
-//! `transfix audit`: what was written of operators' actions is proven to be unchanged.
+//! `transfix audit`: what was written of operators' actions is proven to be unchanged, and what two
+//! sides of a session have kept to be the same.
 
 pub(crate) mod journals;
 
@@ -12,7 +13,7 @@ use transfix::{AuditError, verify_audit};
 use crate::foreign;
 use crate::input::failed;
 
-/// Prove that the file of operators' actions was not changed.
+/// Prove that the file of operators' actions was not changed, or that a session lost no message.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -22,8 +23,6 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     Verify(Verify),
-    /// Compare the journals of both sides of a session.
-    #[command(hide = true)]
     Journals(journals::Args),
 }
 

@@ -39,6 +39,9 @@ fn calls(page: &str) -> Vec<Call> {
         } else if in_block {
             let line = line.trim_start().trim_start_matches("$ ");
             let line = line.split_once("sudo -u transfix ").map_or(line, |(_, call)| call);
+            // A unit of systemd names the whole path.
+            let of_unit = line.strip_prefix("Exec").and_then(|rest| rest.split_once("=/usr/bin/"));
+            let line = of_unit.map_or(line, |(_, call)| call);
             found.push((number, true, line));
         } else {
             found.extend(line.split('`').skip(1).step_by(2).map(|span| (number, false, span)));
@@ -159,12 +162,46 @@ fn each_call_in_the_pages_is_one_that_the_program_knows() {
 #[test]
 fn a_call_is_found_and_judged() {
     let page = "Do `transfix store list DIR`, not `transfix stare`:\n```text\n\
-        $ transfix top --quick   fast\ntransfix logs --type 'D 8' store > out\n```\n";
+        $ transfix top --quick   fast\ntransfix logs --type 'D 8' store > out\n\
+        ExecStart=/usr/bin/transfix run --fast a.toml\n```\n";
     let found = calls(page);
     let lines: Vec<_> = found.iter().map(|call| (call.line, call.words.len())).collect();
-    assert_eq!(lines, [(1, 4), (1, 2), (3, 3), (4, 5)]);
+    assert_eq!(lines, [(1, 4), (1, 2), (3, 3), (4, 5), (5, 4)]);
     let judged: Vec<_> = found.iter().map(|call| wrong(&call.words).is_some()).collect();
-    assert_eq!(judged, [false, true, true, false]);
+    assert_eq!(judged, [false, true, true, false, true]);
+}
+
+/// A unit has one `ExecStart`, and runs each `ExecStartPre`: a drop-in clears those of the unit
+/// first.
+#[test]
+fn a_drop_in_clears_the_commands_that_it_replaces() {
+    let mut drop_ins = 0;
+    for (name, page) in pages() {
+        for block in page.split("```ini\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            let lines = block.lines().filter_map(|line| line.split_once('='));
+            let mut keys = std::collections::HashSet::new();
+            for (key, value) in lines.filter(|(key, _)| key.starts_with("Exec")) {
+                let is_first = keys.insert(key);
+                assert_eq!(is_first, value.is_empty(), "{name}: {key}={value}");
+                drop_ins += usize::from(!is_first);
+            }
+        }
+    }
+    assert!(drop_ins > 0, "no page has a drop-in");
+}
+
+/// A command that no help shows is one that nobody finds.
+#[test]
+fn only_the_counterparty_of_tests_is_hidden() {
+    fn hidden(command: &clap::Command, path: &str) -> Vec<String> {
+        let below = command.get_subcommands().flat_map(|one| {
+            let path = format!("{path}{} ", one.get_name());
+            let own = one.is_hide_set().then(|| path.trim_end().to_owned());
+            own.into_iter().chain(hidden(one, &path)).collect::<Vec<_>>()
+        });
+        below.collect()
+    }
+    assert_eq!(hidden(&Cli::command(), ""), ["peer"]);
 }
 
 #[test]

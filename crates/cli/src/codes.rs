@@ -1,7 +1,9 @@
 //! `transfix codes`: what the number of an event, an error or a reason means, and what to do.
 //!
-//! Invariant: the texts are those of the engine's table of events and of the code's documentation;
-//! none is written here.
+//! Invariant: the meanings are those of the engine's table of events, of the code's documentation,
+//! and of the standard dictionary; none is written here.
+
+mod standard;
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -19,14 +21,19 @@ Examples:
   transfix codes event_code=2201 the same, as a log line has it
   transfix codes StoreFailed     the same by its name
   transfix codes 109             the reason of a disconnect
+  transfix codes 373=5           a code of a field of FIX, as a message has it
+  transfix codes 5               the reasons of this number in Reject(3) and
+                                 BusinessMessageReject(j)
 
+Numbers below 100 are those of SessionRejectReason(373) and BusinessRejectReason(380). The codes of
+all other fields are found as FIELD=VALUE, by the field's tag or name.
 Exit code: 0 found, 1 there is no such number or name, 2 wrong usage.";
 
-/// Explain the number of an event, an error or a reason, and say what to do about it.
+/// Explain the number of an event, an error or a reason, or a code of FIX.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Number or name; all if left out.
+    /// Number, name or FIELD=VALUE; all numbers if left out.
     code: Option<String>,
 }
 
@@ -120,31 +127,53 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 fn answer(code: Option<&str>) -> Result<String, String> {
     let all = Known::all();
-    let Some(code) = code else { return Ok(all.iter().map(Known::line).collect()) };
+    let Some(code) = code else {
+        let lines = standard::reasons()?.map(|one| one.line());
+        return Ok(lines.chain(all.iter().map(Known::line)).collect());
+    };
     let code = code.strip_prefix("event_code=").unwrap_or(code);
+    if let Some((field, value)) = code.split_once('=') {
+        return standard::code(field, value);
+    }
     if let Ok(number) = code.parse::<u64>() {
-        // Numbers of one kind share their thousand.
-        let alike = all.iter().filter(|known| u64::from(known.number()) / 1000 == number / 1000);
-        let near = alike.min_by_key(|known| u64::from(known.number()).abs_diff(number));
-        return match near {
-            Some(known) if u64::from(known.number()) == number => Ok(known.explained()),
-            Some(known) => {
-                Err(format!("no code is {number}; the nearest is {}", known.line().trim()))
-            }
-            None => Err(format!("no code is {number}; `transfix codes` lists all")),
-        };
+        return numbered(number, &all);
     }
     let named = all.iter().filter(|known| known.name().eq_ignore_ascii_case(code));
-    let found: Vec<_> = named.map(Known::explained).collect();
+    let of_standard = standard::reasons()?.filter(|one| one.is(code));
+    let found: Vec<_> =
+        named.map(Known::explained).chain(of_standard.map(|one| one.explained())).collect();
     if !found.is_empty() {
         return Ok(found.join("\n"));
     }
-    let hint = nearest(code, all.iter().map(Known::name));
+    let names = all.iter().map(Known::name).chain(standard::reasons()?.map(|one| one.name()));
+    let hint = nearest(code, names);
     let hint = hint.map_or_else(
         || "`transfix codes` lists all".to_owned(),
         |name| format!("did you mean {name}?"),
     );
     Err(format!("no code has the name '{}'; {hint}", code.escape_debug()))
+}
+
+/// Below this the numbers are those of the standard.
+const OURS_FROM: u64 = 100;
+
+fn numbered(number: u64, all: &[Known]) -> Result<String, String> {
+    if number < OURS_FROM {
+        let wanted = number.to_string();
+        let found = standard::reasons()?.filter(|one| one.is(&wanted));
+        let found: Vec<_> = found.map(|one| one.explained()).collect();
+        if !found.is_empty() {
+            return Ok(found.join("\n"));
+        }
+    }
+    // Numbers of one kind share their thousand.
+    let alike = all.iter().filter(|known| u64::from(known.number()) / 1000 == number / 1000);
+    let near = alike.min_by_key(|known| u64::from(known.number()).abs_diff(number));
+    match near {
+        Some(known) if u64::from(known.number()) == number => Ok(known.explained()),
+        Some(known) => Err(format!("no code is {number}; the nearest is {}", known.line().trim())),
+        None => Err(format!("no code is {number}; `transfix codes` lists all")),
+    }
 }
 
 #[cfg(test)]
@@ -154,7 +183,11 @@ mod tests {
     #[test]
     fn each_number_is_explained_and_listed() {
         let (all, list) = (Known::all(), answer(None).unwrap());
-        assert_eq!(list.lines().count(), all.len());
+        let of_standard: Vec<_> = standard::reasons().unwrap().collect();
+        assert_eq!(list.lines().count(), all.len() + of_standard.len());
+        for one in &of_standard {
+            assert!(list.contains(&one.line()), "{}", one.line());
+        }
         assert!(all.len() > EventCode::ALL.len() + 100, "{}", all.len());
         assert!(all.is_sorted_by(|a, b| a.number() < b.number()), "a number is given once");
         for known in &all {
@@ -177,15 +210,55 @@ mod tests {
     fn an_unknown_code_names_the_nearest() {
         for (code, expected) in [
             ("2299", "no code is 2299; the nearest is 2301  CallbackHangs"),
-            ("0", "no code is 0; the nearest is 101  LoggedOut"),
+            ("50", "no code is 50; the nearest is 101  LoggedOut"),
             ("99999", "no code is 99999; `transfix codes` lists all"),
             ("event_code=2299", "no code is 2299; the nearest is 2301  CallbackHangs"),
             ("99999999999999999999", "no code has the name"),
             ("StoreFaild", "did you mean StoreFailed?"),
+            ("VALUE_IS_INCORECT", "did you mean VALUE_IS_INCORRECT?"),
+            (
+                "373=50",
+                "SessionRejectReason(373) has no code 50; `transfix dictionary FIXLatest 373`",
+            ),
+            ("58=5", "Text(58) has no codes"),
+            (
+                "SesionRejectReason=5",
+                "FIX has no field SesionRejectReason; did you mean SessionRejectReason?",
+            ),
+            ("9999=5", "FIX has no field 9999"),
+            ("=5", "FIX has no field "),
             ("nonsense-word", "`transfix codes` lists all"),
         ] {
             let error = answer(Some(code)).unwrap_err();
             assert!(error.contains(expected), "{code}: {error}");
+        }
+    }
+
+    /// A number below 100 is what Reject(3) and BusinessMessageReject(j) have.
+    #[test]
+    fn the_reasons_of_the_standard_are_explained() {
+        let answer = |code: &str| answer(Some(code)).unwrap();
+        let incorrect = answer("373=5");
+        assert_eq!(
+            incorrect,
+            "SessionRejectReason(373)=5 VALUE_IS_INCORRECT (Reject(3))\n\
+             meaning: Value is incorrect (out of range) for this tag\n\
+             what to do: RefSeqNum(45) names the message and RefTagID(371) the field; `transfix \
+             check` shows what would be right\n"
+        );
+        for same in ["SessionRejectReason=5", "sessionrejectreason=5", "VALUE_IS_INCORRECT"] {
+            assert_eq!(answer(same), incorrect, "{same}");
+        }
+        let both = answer("5");
+        assert!(both.starts_with(&incorrect), "{both}");
+        assert!(both.contains("\nBusinessRejectReason(380)=5 CONDITIONALLY_REQUIRED_"), "{both}");
+        assert!(answer("380=3").contains("UNSUPPORTED_MESSAGE_TYPE (BusinessMessageReject(j))"));
+        assert_eq!(answer("103=1"), "OrdRejReason(103)=1 UNKNOWN_SYMBOL\n");
+        assert_eq!(answer("Side=1"), "Side(54)=1 BUY\n");
+        // Each reason that the engine itself gives.
+        for reason in standard::GIVEN {
+            let text = answer(&format!("373={}", reason.as_u16()));
+            assert!(text.contains(&format!("\nmeaning: {}\n", reason.text())), "{text}");
         }
     }
 }

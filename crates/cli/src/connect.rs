@@ -246,7 +246,7 @@ fn connect(
     let to = addresses.join(" or ");
     say(&format!("connecting to {to}; orders go on at {next_order}; `help` lists the commands"));
     let seen = Arc::default();
-    let heard = Heard::default();
+    let heard = Heard::of(words.index());
     let client = Client { show, quiet: args.quiet, heard: heard.clone(), seen: Arc::clone(&seen) };
     let mut client = Some(client);
     let in_script = Arc::new(AtomicBool::new(args.script.is_some()));

@@ -34,7 +34,7 @@ BodyLength(9) and CheckSum(10) stand in the JSON only if they are wrong; where t
 they are computed. What a log says around its messages is not converted. A message with a value
 that holds the delimiter asked for is left out, and said on the standard error.
 The messages of a file are written as they are, passwords too, unless there is --mask; those of a
-store have stars in place of passwords.
+store, of a .seg file of it and of a directory have stars in place of passwords.
 
 Exit code: 0 done, 1 something was garbled or left out, 2 wrong usage or input that cannot be
 read.";
@@ -225,8 +225,12 @@ fn to_fix(args: &Args) -> Result<u64, Failure> {
     if args.file == Path::new("-") {
         return objects(&mut io::stdin().lock(), form, dictionaries, out);
     }
-    let unreadable = |error| Failure::Read(format!("{}: {error}", args.file.display()));
-    let mut file = File::open(&args.file).map_err(unreadable)?;
+    let path = args.file.display();
+    if args.file.is_dir() {
+        return Err(Failure::Read(format!("{path}: a directory; --to fix reads a file of JSON")));
+    }
+    let mut file =
+        File::open(&args.file).map_err(|error| Failure::Read(format!("{path}: {error}")))?;
     objects(&mut file, form, dictionaries, out)
 }
 

@@ -162,7 +162,8 @@ pub(crate) fn read(
         if !holds_store(path) {
             let path = path.display();
             return Err(Failure::Read(format!(
-                "{path}: no .seg file here; name the directory of one session's store"
+                "{path}: no .seg file here; name the directory of one session's store, or a file \
+                 (`transfix logs` reads whole directories)"
             )));
         }
         let entries = journal::read(path).map_err(unreadable)?;

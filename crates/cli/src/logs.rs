@@ -25,6 +25,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use transfix::codec::shown::Shown;
 use transfix::store::StoreError;
 use transfix::store::journal;
 
@@ -49,6 +50,7 @@ Examples:
   transfix logs --where ExecType=TRADE --csv time,Symbol,Side,LastQty,LastPx today.log
   transfix logs --follow --type 3,j log              what comes in, over the rolling of files
   transfix logs --order A-4711 log                   the life of an order
+  transfix logs --order A-4711 --json log            the same, an object a line
   transfix logs --gaps --session DESK log            gaps and repeats of MsgSeqNum(34)
   transfix logs --latency --in --type D log          from each order received to its answer
   transfix logs --latency --csv time,ClOrdID,Symbol,latency_ns log >all.csv
@@ -79,6 +81,10 @@ pub(crate) struct Args {
     sought: Sought,
     #[command(flatten)]
     forms: Forms,
+    /// All messages of the order with this ClOrdID(11), OrigClOrdID(41) or OrderID(37), and of
+    /// those that replace it, in the order of time: a table, or the form that is asked for.
+    #[arg(long, value_name = "ID", conflicts_with = "gaps")]
+    order: Option<String>,
     /// Times from requests to their answers, by ClOrdID(11): how many, percentiles, the slowest.
     /// With `--csv` all of them, which may have the columns answer_time, answer and latency_ns.
     #[arg(long, conflicts_with_all = ["full", "raw", "json", "count", "order", "gaps"])]
@@ -125,10 +131,6 @@ struct Forms {
     /// Only the number of messages.
     #[arg(long)]
     count: bool,
-    /// All messages of the order with this ClOrdID(11), OrigClOrdID(41) or OrderID(37), and of
-    /// those that replace it, in the order of time.
-    #[arg(long, value_name = "ID")]
-    order: Option<String>,
     /// Gaps and repeats of MsgSeqNum(34), and what was said of them.
     #[arg(long)]
     gaps: bool,
@@ -139,7 +141,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     let done = match () {
         () if args.forms.gaps => gaps(args),
         () if args.latency => latency(args),
-        () if args.forms.order.is_some() => order(args),
+        () if args.order.is_some() => order(args),
         () => search(args),
     };
     match done {
@@ -155,19 +157,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn search(args: &Args) -> Result<ExitCode, Failure> {
-    let dictionaries = || Dictionaries::new(&args.dictionary).map_err(Failure::Read);
-    let mut known = dictionaries()?;
+    let mut known = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
     let query = Query::of(&args.sought, &mut known).map_err(Failure::Read)?;
-    let Forms { full, raw, csv, json, count, .. } = &args.forms;
-    let form = match () {
-        () if *raw => Form::Raw,
-        () if *json => Form::Json(Box::new(ToJson::new(dictionaries()?, false, io::sink()))),
-        () if *count => Form::Count,
-        () if !csv.is_empty() => {
-            Form::Csv(Csv::of(csv, Rows::Messages, &mut known).map_err(Failure::Read)?)
-        }
-        () => Form::Readable { one_line: !full, palette: args.color.palette() },
-    };
+    let form = form(args, &mut known)?;
     let is_count = matches!(form, Form::Count);
     let index = known.index();
     let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
@@ -199,11 +191,35 @@ fn search(args: &Args) -> Result<ExitCode, Failure> {
     Ok(code(&search.report, search.matches > 0))
 }
 
+/// The form in which messages are shown.
+fn form(args: &Args, known: &mut Dictionaries) -> Result<Form, Failure> {
+    let Forms { full, raw, csv, json, count, .. } = &args.forms;
+    Ok(match () {
+        () if *raw => Form::Raw,
+        () if *json => {
+            let dictionaries = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
+            Form::Json(Box::new(ToJson::new(dictionaries, false, io::sink())))
+        }
+        () if *count => Form::Count,
+        () if !csv.is_empty() => {
+            Form::Csv(Csv::of(csv, Rows::Messages, known).map_err(Failure::Read)?)
+        }
+        () => Form::Readable { one_line: !full, palette: args.color.palette() },
+    })
+}
+
 fn order(args: &Args) -> Result<ExitCode, Failure> {
     let mut known = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
     let query = Query::of(&args.sought, &mut known).map_err(Failure::Read)?;
-    let id = args.forms.order.as_deref().unwrap_or_default();
+    let id = args.order.as_deref().unwrap_or_default();
+    let form = form(args, &mut known)?;
+    let is_count = matches!(form, Form::Count);
     let mut order = Order::new(id, query, known, args.masking.mask());
+    // Without another form it is a table.
+    if !matches!(form, Form::Readable { one_line: true, .. }) {
+        let known = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
+        order.show_by(Show::new(Vec::new(), form, known, args.masking.mask()))?;
+    }
     let mut sources = sources(args, &mut order.report);
     // It is read several times.
     let _spilled = spill::spill(&mut sources.all)?;
@@ -214,8 +230,16 @@ fn order(args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     left_out(&order.query, &mut order.report);
-    let (table, rows, report) = order.table();
-    tell(&table, rows > 0, &report)
+    let (mut text, rows, mut report) = order.text();
+    if rows == 0 {
+        let id = Shown::whole(id.as_bytes());
+        report.note(format!("no message has {id} as ClOrdID(11), OrigClOrdID(41) or OrderID(37)"));
+    }
+    if is_count {
+        text = format!("{rows}\n").into_bytes();
+    }
+    let first = report.share(rows);
+    tell(&text, (!is_count).then_some(&*first), rows > 0, &report)
 }
 
 fn gaps(args: &Args) -> Result<ExitCode, Failure> {
@@ -231,7 +255,8 @@ fn gaps(args: &Args) -> Result<ExitCode, Failure> {
         gaps.report.note("no message to look at, so nothing is known of gaps".to_owned());
     }
     let (table, report) = gaps.table();
-    tell(&table, verdict == Verdict::Complete, &report)
+    let first = crate::show::count(report.messages, "message");
+    tell(table.as_bytes(), Some(&first), verdict == Verdict::Complete, &report)
 }
 
 fn latency(args: &Args) -> Result<ExitCode, Failure> {
@@ -264,12 +289,17 @@ fn latency(args: &Args) -> Result<ExitCode, Failure> {
     Ok(code(&report, answered > 0))
 }
 
-/// Writes a table, and what is to be said.
-fn tell(table: &str, is_good: bool, report: &Report) -> Result<ExitCode, Failure> {
+/// Writes a text, and what is to be said below a first line.
+fn tell(
+    text: &[u8],
+    first: Option<&str>,
+    is_good: bool,
+    report: &Report,
+) -> Result<ExitCode, Failure> {
     let mut out = io::stdout().lock();
-    out.write_all(table.as_bytes())?;
+    out.write_all(text)?;
     out.flush()?;
-    report.say(Some(&crate::show::count(report.messages, "message")));
+    report.say(first);
     Ok(code(report, is_good))
 }
 

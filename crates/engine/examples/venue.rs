@@ -1,10 +1,7 @@
 //! The venue of the README, which a test compares with it.
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
-use transfix::{
-    Application, BeginString, BusinessReject, Engine, Message, Role, SessionId, SessionRef,
-    SessionSettings, Settings, msg_type, tag,
-};
+use transfix::*;
 
 pub(crate) struct Venue;
 
@@ -17,9 +14,9 @@ impl Application for Venue {
         if order.msg_type() != msg_type::NEW_ORDER_SINGLE {
             return Err(BusinessReject::unsupported());
         }
-        let (number, quantity) = (order.msg_seq_num()?, order.decimal(tag::ORDER_QTY)?);
-        let (id, symbol) = (order.required(tag::CL_ORD_ID)?, order.required(tag::SYMBOL)?);
-        let side = order.char(tag::SIDE)?;
+        let (number, id) = (order.msg_seq_num()?, order.required(tag::CL_ORD_ID)?);
+        let (symbol, side) = (order.required(tag::SYMBOL)?, order.char(tag::SIDE)?);
+        let quantity = order.decimal(tag::ORDER_QTY)?;
         session.send(msg_type::EXECUTION_REPORT, |report| {
             report.uint(tag::ORDER_ID, number).bytes(tag::CL_ORD_ID, id).uint(tag::EXEC_ID, number);
             report.char(tag::EXEC_TYPE, b'0').char(tag::ORD_STATUS, b'0');

@@ -339,7 +339,17 @@ fn the_readme_has_the_example_venue() {
     let example = std::fs::read_to_string(root.join("examples/venue.rs")).unwrap();
     let (_, venue) = example.split_once("\n\n").unwrap();
     let venue = venue.replace("pub(crate) ", "");
-    assert!(readme.contains(&format!("```rust\n{venue}```")), "copy examples/venue.rs into it");
+    let block = format!("```rust\n{venue}```");
+    let (before, _) = readme.split_once(&block).expect("copy examples/venue.rs into it");
+    // A newcomer reads all of it, with its manifest.
+    let lines = manifest_of(before).lines().count() + venue.lines().count();
+    assert!(lines <= 42, "{lines} lines");
+}
+
+/// The first manifest, or the end of one, in a page.
+fn manifest_of(page: &str) -> String {
+    let mut blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.find(|block| block.contains("[dependencies]")).unwrap().to_owned()
 }
 
 /// The packages that the pages tell users to make have dependencies that are there.
@@ -350,10 +360,7 @@ fn the_manifests_of_the_pages_name_what_is_there() {
     let workspace: toml::Table = read("Cargo.toml").parse().unwrap();
     let versions = &workspace["workspace"]["dependencies"];
     for page in ["README.md", "book/src/first-program.md"] {
-        let text = read(page);
-        let (_, manifest) = text.split_once("```toml\n[package]").unwrap();
-        let manifest = format!("[package]{}", manifest.split("```").next().unwrap());
-        let manifest: toml::Table = manifest.parse().unwrap();
+        let manifest: toml::Table = manifest_of(&read(page)).parse().unwrap();
         let dependencies = &manifest["dependencies"];
         let path = dependencies["transfix"]["path"].as_str().unwrap();
         let path = path.strip_prefix("../transfix/").unwrap();

@@ -24,7 +24,8 @@ other languages. A number never changes its meaning; later versions add numbers.
 number may change. The page [What happened?](what-happened.md#all-events) lists the events.
 
 Numbers below 100 are those of the standard: `RejectReason::as_u16` is SessionRejectReason(373),
-`BusinessReject::as_u16` is BusinessRejectReason(380).
+`BusinessReject::as_u16` is BusinessRejectReason(380). `transfix codes 5` explains both, and
+`transfix codes 373=5` one of them, or a code of any other field.
 ";
 
 /// What the page says of a number whose variant is gone.

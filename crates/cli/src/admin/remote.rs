@@ -3,12 +3,13 @@
 use std::io::{BufRead as _, BufReader, Write as _, stdout};
 use std::process::ExitCode;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::admin::shown;
 use crate::foreign;
 use crate::input::answered;
 
+mod actions;
 mod dynamic;
 mod fix;
 mod to;
@@ -337,16 +338,7 @@ fn sessions(args: &Sessions) -> Answer {
 }
 
 fn perform(args: &Do) -> Answer {
-    let mut body = Map::new();
-    body.insert("action".to_owned(), args.action.clone().into());
-    for value in &args.values {
-        let (name, value) = value
-            .split_once('=')
-            .ok_or_else(|| Failure::Usage(format!("write NAME=VALUE, not `{value}`")))?;
-        let is_text = matches!(name, "text" | "id" | "msg_type" | "fields");
-        let number = value.parse::<u64>().ok().filter(|_| !is_text);
-        body.insert(name.to_owned(), number.map_or_else(|| value.into(), Value::from));
-    }
+    let mut body = actions::object(args)?;
     if let Some(confirm) = &args.confirm {
         body.insert("confirm".to_owned(), confirm.clone().into());
     }

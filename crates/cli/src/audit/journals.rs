@@ -12,7 +12,7 @@ use transfix::{Mask, Message, Tag, tag};
 use crate::foreign;
 use crate::input::{failed, tag as tag_number};
 
-/// Compare the journals of both sides of a session.
+/// Compare the journals of both sides of a session: was each message received once, in order?
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix audit journals store/client/FIX.4.4-CLIENT-VENUE store/venue/FIX.4.4-VENUE-CLIENT

@@ -1,19 +1,19 @@
 //! What was heard of the counterparty, for the commands `expect` and `wait`: its messages, and
 //! whether it has let us log on.
 //!
-//! Invariant: bounded; who trades for hours without a look loses the oldest.
+//! Invariants: bounded; who trades for hours without a look loses the oldest. A data field is read
+//! by its Length field, so what stands in its value is no field.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use transfix::clock;
-use transfix::codec::SOH;
+use transfix::codec::{CheckSumPolicy, FieldIndex, raw};
+use transfix::{clock, tag};
 
 use super::replay::SESSION_TYPES;
+use crate::input::parse;
 
-/// PossDupFlag(43)=Y.
-const POSS_DUP: &[u8] = b"\x0143=Y\x01";
 /// Messages that are kept.
 const MESSAGES_MAX: usize = 10_000;
 
@@ -34,8 +34,10 @@ struct Inner {
     messages: VecDeque<Fields>,
     /// Those that had come before the last message was sent.
     earlier: VecDeque<Fields>,
-    /// The last message of the application that has left.
-    out: Vec<u8>,
+    /// The fields of the last message of the application that has left.
+    out: Fields,
+    /// Knows the data fields of the session's dictionaries.
+    index: FieldIndex,
     is_logged_on: bool,
     /// How the last connection has ended; none while the next one may still log on.
     end: Option<End>,
@@ -59,6 +61,12 @@ pub(super) struct Missed {
 }
 
 impl Heard {
+    /// Nothing yet, of a session whose messages this index knows how to read.
+    pub(super) fn of(index: FieldIndex) -> Self {
+        let inner = Inner { index, ..Inner::default() };
+        Self { inner: Arc::new((Mutex::new(inner), Condvar::new())) }
+    }
+
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,20 +77,24 @@ impl Heard {
         if inner.messages.len() == MESSAGES_MAX {
             inner.messages.pop_front();
         }
-        inner.messages.push_back(fields(frame));
+        let fields = fields(frame, &mut inner.index);
+        inner.messages.push_back(fields);
         self.inner.1.notify_all();
     }
 
     /// A message leaves.
     pub(super) fn leaves(&self, frame: &[u8]) {
-        let is_of_session = msg_type(frame).is_none_or(|one| SESSION_TYPES.contains(&one));
-        // What is sent again was sent before.
-        if is_of_session || frame.windows(POSS_DUP.len()).any(|bytes| bytes == POSS_DUP) {
+        let is_of_session = raw::first(frame, tag::MSG_TYPE);
+        if is_of_session.is_none_or(|one| SESSION_TYPES.contains(&one)) {
             return;
         }
         let mut inner = self.inner();
-        inner.out.clear();
-        inner.out.extend_from_slice(frame);
+        let fields = fields(frame, &mut inner.index);
+        // What is sent again was sent before.
+        if value(&fields, tag::POSS_DUP_FLAG.0) == Some("Y") {
+            return;
+        }
+        inner.out = fields;
         self.inner.1.notify_all();
     }
 
@@ -91,9 +103,8 @@ impl Heard {
         let until_ns = clock::monotonic_ns().saturating_add(within.as_nanos() as u64);
         let mut inner = self.inner();
         loop {
-            let out = fields(&inner.out);
-            if sent.iter().all(|field| out.contains(field)) {
-                return Some(out);
+            if sent.iter().all(|field| inner.out.contains(field)) {
+                return Some(inner.out.clone());
             }
             let left = until_ns.saturating_sub(clock::monotonic_ns());
             if left == 0 {
@@ -196,31 +207,28 @@ pub(super) fn value(fields: &Fields, tag: u32) -> Option<&str> {
     fields.iter().find(|(known, _)| *known == tag).map(|(_, value)| &**value)
 }
 
-fn msg_type(frame: &[u8]) -> Option<&[u8]> {
-    frame.split(|byte| *byte == SOH).find_map(|field| field.strip_prefix(b"35="))
-}
-
 /// MsgSeqNum(34) of a Logout(5).
 pub(super) fn logout_number(frame: &[u8]) -> Option<u64> {
-    if msg_type(frame) != Some(b"5") {
+    if raw::first(frame, tag::MSG_TYPE) != Some(b"5") {
         return None;
     }
-    let seq = frame.split(|byte| *byte == SOH).find_map(|field| field.strip_prefix(b"34="))?;
-    std::str::from_utf8(seq).ok()?.parse().ok()
+    std::str::from_utf8(raw::first(frame, tag::MSG_SEQ_NUM)?).ok()?.parse().ok()
 }
 
-/// For a look: a data field that holds SOH is cut into pieces.
-fn fields(frame: &[u8]) -> Fields {
-    let fields = frame.split(|byte| *byte == SOH).filter_map(|field| {
-        let field = String::from_utf8_lossy(field);
-        let (tag, value) = field.split_once('=')?;
-        Some((tag.parse().ok()?, value.to_owned()))
-    });
-    fields.collect()
+/// The fields of a message; of what is none, those that can be seen.
+fn fields(frame: &[u8], index: &mut FieldIndex) -> Fields {
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    match parse(frame, index, CheckSumPolicy::Ignore) {
+        Ok(message) => message.fields().map(|field| (field.tag.0, text(field.value))).collect(),
+        Err(_) => raw::fields(frame).map(|field| (field.tag.0, text(field.value))).collect(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use transfix::Tag;
+    use transfix::codec::FrameWriter;
+
     use super::*;
 
     const LONG: Duration = Duration::from_secs(20);
@@ -245,6 +253,50 @@ mod tests {
         let others = missed.unwrap_err().others;
         assert_eq!(others.iter().map(|one| value(one, 35)).collect::<Vec<_>>(), [Some("8")]);
         assert_eq!(take(&heard, Duration::ZERO), Err(Missed::default()));
+    }
+
+    /// A frame of these fields, which `|` delimits.
+    fn frame(msg_type: &str, fields: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
+        frame.raw(fields.replace('|', "\x01").as_bytes());
+        frame.finish().unwrap();
+        out
+    }
+
+    #[test]
+    fn what_stands_in_a_data_field_is_no_field() {
+        let index = || {
+            let mut index = FieldIndex::default();
+            index.set_data_fields([(Tag(9001), Tag(9002))]);
+            index
+        };
+        // One of the standard, and one of the session's own dictionary.
+        for [length, data] in [[95, 96], [9001, 9002]] {
+            let inner = "a|37=inner|43=Y|34=99|39=8";
+            let body = format!("34=2|{length}={}|{data}={inner}|37=outer|", inner.len());
+            for whole in [frame("8", &body), body.replace('|', "\x01").into_bytes()] {
+                let is_whole = whole.starts_with(b"8=");
+                if !is_whole && data == 9002 {
+                    continue;
+                }
+                let heard = Heard::of(index());
+                heard.add(&whole);
+                let found = heard.take(Duration::ZERO, false, |_| true).unwrap();
+                let of = |tag| value(&found, tag);
+                assert_eq!(of(data), Some(&*inner.replace('|', "\x01")), "{length}");
+                assert_eq!(
+                    (of(37), of(43), of(39), of(34)),
+                    (Some("outer"), None, None, Some("2"))
+                );
+            }
+            // It is not sent again, whatever its data look like.
+            let heard = Heard::of(index());
+            heard.leaves(&frame("D", &body));
+            let out = heard.whole(&vec![(37, "outer".to_owned())], Duration::ZERO).unwrap();
+            assert_eq!(value(&out, 39), None, "{out:?}");
+        }
+        assert_eq!(logout_number(&frame("5", "90=5|91=|34=9|34=7|")), Some(7));
     }
 
     #[test]

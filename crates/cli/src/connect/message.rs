@@ -13,11 +13,20 @@ pub(super) struct Typed {
 }
 
 impl Typed {
-    /// `TAG=VALUE|TAG=VALUE`; names in place of tags and values are understood too.
+    /// `TAG=VALUE|TAG=VALUE`; names in place of tags and values are understood too. A data field
+    /// behind its Length field may hold bars.
     pub(super) fn parse(msg_type: &str, fields: &str, words: &Vocabulary) -> Result<Self, String> {
-        let fields = fields.split('|').filter(|field| !field.is_empty());
-        let fields = fields.map(|field| pair(field, words)).collect::<Result<_, _>>()?;
-        Ok(Self { msg_type: words.msg_type(msg_type)?, fields })
+        let (mut rest, mut found) = (fields, Vec::new());
+        while !rest.is_empty() {
+            let bar = rest.find('|').unwrap_or(rest.len());
+            let end = end_of_data(rest, found.last(), words).unwrap_or(bar);
+            let field = &rest[..end];
+            if !field.is_empty() {
+                found.push(pair(field, words)?);
+            }
+            rest = rest[end..].strip_prefix('|').unwrap_or_default();
+        }
+        Ok(Self { msg_type: words.msg_type(msg_type)?, fields: found })
     }
 
     /// The same for a line that is typed: without bars its fields may be parted by spaces.
@@ -94,6 +103,18 @@ impl Typed {
     }
 }
 
+/// The end of the data field at the begin of the text, if the field before is its Length field and
+/// fits.
+fn end_of_data(text: &str, before: Option<&(u32, String)>, words: &Vocabulary) -> Option<usize> {
+    let (name, _) = text.split_once('=')?;
+    let (length, count) = before?;
+    let is_its_length = words.tag(name).is_ok_and(|tag| words.length_of(tag) == Some(*length));
+    let bytes = count.parse::<usize>().ok().filter(|_| is_its_length)?;
+    let end = bytes.checked_add(name.len() + 1)?;
+    let behind = text.get(end..)?;
+    (behind.is_empty() || behind.starts_with('|')).then_some(end)
+}
+
 /// A field, by tag or name, with its value or the name of its code.
 pub(super) fn pair(field: &str, words: &Vocabulary) -> Result<(u32, String), String> {
     let (name, value) =
@@ -141,12 +162,40 @@ fn spaced(line: &str) -> Result<Vec<String>, String> {
 
 #[cfg(test)]
 mod tests {
+    use transfix::{BeginString, Role, SessionId, SessionSettings};
+
     use super::*;
 
     #[test]
     fn quotes_hold_words_together() {
         assert_eq!(quoted("a=1  b=\"x y\" c=").unwrap(), ["a=1", "b=x y", "c="]);
         assert_eq!(quoted("a=\"1"), Err("a quote is open".to_owned()));
+    }
+
+    #[test]
+    fn a_data_field_is_read_by_its_length() {
+        let id = SessionId::new(BeginString::Fix44, "A", "B");
+        let session = SessionSettings::new(Role::Initiator, &id, "127.0.0.1:1");
+        let words = Vocabulary::new(&session).unwrap();
+        let read = |fields: &str| {
+            let typed = Typed::parse("B", fields, &words).unwrap();
+            // What was kept is read again.
+            assert_eq!(Typed::parse("B", &typed.line(), &words).as_ref(), Ok(&typed), "{fields}");
+            typed.fields.iter().map(|(tag, value)| format!("{tag}={value}")).collect::<Vec<_>>()
+        };
+        assert_eq!(read("95=7|96=a|37=|b|58=x"), ["95=7", "96=a|37=|b", "58=x"]);
+        assert_eq!(read("RawDataLength=3|RawData=|||"), ["95=3", "96=|||"]);
+        assert_eq!(read("95=2|96=\u{e9}|58=x"), ["95=2", "96=\u{e9}", "58=x"]);
+        // A length that does not fit is one that is to be sent so.
+        for length in ["0", "1", "4", "9", "18446744073709551615", "x"] {
+            let fields = [format!("95={length}"), "96=ab".to_owned(), "58=x".to_owned()];
+            assert_eq!(read(&fields.join("|")), fields);
+        }
+        // Only its own Length field counts, and only before it.
+        assert_eq!(read("354=3|96=a|58=x"), ["354=3", "96=a", "58=x"]);
+        assert_eq!(read("95=3|58=x|96=a|44=1"), ["95=3", "58=x", "96=a", "44=1"]);
+        let wrong = Typed::parse("B", "95=3|nonsense|96=a", &words).unwrap_err();
+        assert!(wrong.contains("nonsense"), "{wrong}");
     }
 
     #[test]

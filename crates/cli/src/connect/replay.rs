@@ -58,7 +58,7 @@ struct Player<'p, 's> {
 impl<'p> Player<'p, '_> {
     /// One that counts.
     fn new(words: &'p Vocabulary, sender_comp_id: &'p str) -> Self {
-        let (index, done) = (FieldIndex::default(), Replayed::default());
+        let (index, done) = (words.index(), Replayed::default());
         Self { words, sender_comp_id, send: None, sends_max: u64::MAX, index, done }
     }
 }

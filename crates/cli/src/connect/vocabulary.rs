@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use transfix::codec::{CheckSumPolicy, FrameWriter, MessageLayout, Rules, Scratch};
+use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter, MessageLayout, Rules, Scratch};
 use transfix::codec::{Precision, Switches};
 use transfix::dictionary::{DataType, Dictionary, Field, Flat, Member, Message, nearest};
 use transfix::{BeginString, Mask, SessionDictionaries, SessionSettings, Tag, clock, tag};
@@ -43,6 +43,16 @@ impl Vocabulary {
             target_comp_id: id.target_comp_id.to_string(),
             mask: session.mask(),
         })
+    }
+
+    /// The Length field of a data field.
+    pub(super) fn length_of(&self, tag: u32) -> Option<u32> {
+        self.dictionaries().into_iter().find_map(|one| one.length_tag(tag))
+    }
+
+    /// An index that knows the data fields of the session's messages.
+    pub(super) fn index(&self) -> FieldIndex {
+        self.dictionaries.index()
     }
 
     fn dictionaries(&self) -> [&Dictionary; 2] {

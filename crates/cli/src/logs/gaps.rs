@@ -1,9 +1,12 @@
 //! What the numbers of the messages tell: gaps, repeats, and what was said about them.
 //!
-//! Invariant: numbers are compared within one log and one direction, from one CompID to another, so
-//! that nothing need be known of whose log it is.
+//! Invariants: numbers are compared within one log and one direction, from one CompID to another,
+//! so that nothing need be known of whose log it is. What two logs show by the same message is one
+//! line of the table.
 
 use std::collections::HashMap;
+use std::collections::hash_map::{DefaultHasher, Entry};
+use std::hash::{Hash, Hasher};
 
 use comfy_table::{Table, presets};
 use transfix::codec::shown::Shown;
@@ -60,12 +63,16 @@ struct Line {
     numbers: Numbers,
     /// The event that a repeated number adds to.
     resent: Option<(usize, u64)>,
+    /// When the store began its numbers again, until a message shows the new ones.
+    restarted: Option<Option<Timestamp>>,
 }
 
 /// A line of the table.
 struct Event {
     time: Option<Timestamp>,
     line: usize,
+    /// The hash of the message that shows it; none if no message does.
+    shown_by: Option<u64>,
     what: What,
 }
 
@@ -123,15 +130,23 @@ impl Gaps {
 
     /// The table of what was found and a summary.
     pub(super) fn table(mut self) -> (String, Report) {
+        for line in 0..self.lines.len() {
+            self.tell_of_restart(line, None);
+        }
         if self.left_out > 0 {
             self.report.note(format!("and {} more; narrow it with --session", self.left_out));
         }
         let mut text = String::new();
         self.events.sort_by_key(|event| event.time);
+        let repeats = self.drop_repeats();
+        if repeats > 0 {
+            let lines = count(repeats, "line");
+            self.report.note(format!("{lines} left out: another log has the same message"));
+        }
         if !self.events.is_empty() {
             let mut table = Table::new();
             table.load_style(presets::NOTHING).set_header(["time", "session", "", "what"]);
-            for Event { time, line, what } in &self.events {
+            for Event { time, line, what, .. } in &self.events {
                 let line = &self.lines[*line];
                 let way = line.way.map_or("", Way::word).to_owned();
                 let time = time.map(|time| time.to_string()).unwrap_or_default();
@@ -145,6 +160,25 @@ impl Gaps {
             text += &line.summary();
         }
         (text, self.report)
+    }
+
+    /// Leaves out what another log shows by the same message; returns how many lines.
+    fn drop_repeats(&mut self) -> u64 {
+        let (all, lines) = (self.events.len(), &self.lines);
+        let mut first = HashMap::new();
+        self.events.retain(|event| {
+            let Some(message) = event.shown_by else { return true };
+            let line = &lines[event.line];
+            match first.entry((message, line.way, event.what.text())) {
+                // One log may have the same message twice.
+                Entry::Occupied(log) => *log.get() == &line.log,
+                Entry::Vacant(entry) => {
+                    entry.insert(&line.log);
+                    true
+                }
+            }
+        });
+        (all - self.events.len()) as u64
     }
 
     /// The line of the message.
@@ -177,51 +211,75 @@ impl Gaps {
             way,
             numbers: Numbers::default(),
             resent: None,
+            restarted: None,
         });
         self.last = self.lines.len() - 1;
         self.places.insert(key, self.last);
         Some(self.last)
     }
 
-    /// Adds a line to the table; returns its place.
-    fn event(&mut self, time: Option<Timestamp>, line: usize, what: What) -> usize {
+    /// Adds a line to the table, which these bytes of a message show; returns its place.
+    fn event(
+        &mut self,
+        time: Option<Timestamp>,
+        line: usize,
+        bytes: Option<&[u8]>,
+        what: What,
+    ) -> usize {
         if self.events.len() >= EVENTS_MAX {
             self.left_out += 1;
             return EVENTS_MAX;
         }
-        self.events.push(Event { time, line, what });
+        let shown_by = bytes.map(|bytes| {
+            let mut hasher = DefaultHasher::new();
+            bytes.hash(&mut hasher);
+            hasher.finish()
+        });
+        self.events.push(Event { time, line, shown_by, what });
         self.events.len() - 1
     }
 
+    /// Says that a store began its numbers again, once: at the first message behind it, by which
+    /// other logs show the same.
+    fn tell_of_restart(&mut self, line: usize, bytes: Option<&[u8]>) {
+        if let Some(time) = self.lines[line].restarted.take() {
+            self.event(time, line, bytes, What::restart());
+        }
+    }
+
     /// What a step of the numbers says.
-    fn tell(&mut self, line: usize, step: Step, time: impl Fn(&Self) -> Option<Timestamp>) {
-        match step {
-            Step::Next => self.lines[line].resent = None,
+    fn tell(
+        &mut self,
+        line: usize,
+        step: Step,
+        bytes: &[u8],
+        time: impl Fn(&Self) -> Option<Timestamp>,
+    ) {
+        let what = match step {
+            Step::Next => return self.lines[line].resent = None,
             Step::Gap { first, last } => {
                 let time = time(self);
-                let place = self.event(time, line, What::Gap { first, last, filled: 0 });
+                let what = What::Gap { first, last, filled: 0 };
+                let place = self.event(time, line, Some(bytes), what);
                 self.lines[line].numbers.open(first, last, place);
-                self.lines[line].resent = None;
+                return self.lines[line].resent = None;
             }
+            Step::Resent { first, last } => return self.resent(line, (first, last), bytes, time),
             Step::Again { number, expected } => {
-                let text = format!("{number} again, expected {expected}");
-                let time = time(self);
-                self.event(time, line, What::Text(text));
+                What::Text(format!("{number} again, expected {expected}"))
             }
-            Step::Resent { first, last } => self.resent(line, first, last, time),
-            Step::Restart => {
-                let time = time(self);
-                self.event(time, line, What::Text("numbers begin again at 1".to_owned()));
-            }
-        }
+            Step::Restart => What::restart(),
+        };
+        let time = time(self);
+        self.event(time, line, Some(bytes), what);
     }
 
     /// Numbers that came again fill the gaps that they are in.
     fn resent(
         &mut self,
         line: usize,
-        first: u64,
-        last: u64,
+        (first, last): (u64, u64),
+        bytes: &[u8],
         time: impl Fn(&Self) -> Option<Timestamp>,
     ) {
         for (place, count) in self.lines[line].numbers.fill(first, last) {
@@ -239,12 +297,12 @@ impl Gaps {
             return;
         }
         let time = time(self);
-        let place = self.event(time, line, What::Resent { first, last });
+        let place = self.event(time, line, Some(bytes), What::Resent { first, last });
         self.lines[line].resent = Some((place, last.saturating_add(1)));
     }
 
     /// A message of the session layer that says something of numbers.
-    fn said(&mut self, line: usize, message: &Message<'_>, time: Option<Timestamp>) {
+    fn said(&mut self, line: usize, message: &Message<'_>, bytes: &[u8], time: Option<Timestamp>) {
         let text = |tag: u32| {
             let value = message.raw(Tag(tag)).unwrap_or(b"?");
             Shown::whole(value).to_string()
@@ -261,7 +319,7 @@ impl Gaps {
             b"4" => format!("SequenceReset(4) to {}", text(36)),
             _ => return,
         };
-        self.event(time, line, What::Text(said));
+        self.event(time, line, Some(bytes), What::Text(said));
     }
 }
 
@@ -285,6 +343,10 @@ impl Line {
 }
 
 impl What {
+    fn restart() -> Self {
+        Self::Text("numbers begin again at 1".to_owned())
+    }
+
     fn text(&self) -> String {
         match self {
             Self::Gap { first, last, filled } => {
@@ -327,8 +389,9 @@ impl Sink for Gaps {
         let (true, Some(number)) = (is_plain, number) else { return Wanted::Perhaps };
         let Some(line) = self.line(bytes, by, head) else { return Wanted::Perhaps };
         self.report.messages += 1;
+        self.tell_of_restart(line, Some(bytes));
         let step = self.lines[line].numbers.message(number);
-        self.tell(line, step, |all| all.query.origins.time(bytes, by, head));
+        self.tell(line, step, bytes, |all| all.query.origins.time(bytes, by, head));
         Wanted::No
     }
 
@@ -369,7 +432,7 @@ impl Sink for Gaps {
                 (Some("reset"), ..) => {
                     line.numbers.restart();
                     let time = text.split(' ').nth(1).map(str::as_bytes).and_then(Timestamp::parse);
-                    self.tell(at, Step::Restart, |_| time);
+                    line.restarted = Some(time);
                 }
                 (Some("next_in"), Some(Way::In), Some(number))
                 | (Some("next_out"), Some(Way::Out), Some(number)) => line.numbers.set(number),
@@ -391,13 +454,14 @@ impl Gaps {
         };
         let Some(seq) = message.raw(tag::MSG_SEQ_NUM).and_then(number) else {
             let text = format!("{} without a number", Shown::whole(message.msg_type().as_bytes()));
-            self.event(time, line, What::Text(text));
+            self.event(time, line, Some(found.bytes), What::Text(text));
             return;
         };
         let is_dup = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
         let new = message.raw(Tag(36)).and_then(number);
         let is_fill = message.raw(Tag(123)) == Some(b"Y");
-        self.said(line, message, time);
+        self.tell_of_restart(line, Some(found.bytes));
+        self.said(line, message, found.bytes, time);
         let numbers = &mut self.lines[line].numbers;
         let steps = match (message.msg_type().as_bytes(), new) {
             (b"4", Some(new)) if is_fill => numbers.fills(seq, new),
@@ -410,7 +474,7 @@ impl Gaps {
             _ => vec![numbers.message(seq)],
         };
         for step in steps {
-            self.tell(line, step, |_| time);
+            self.tell(line, step, found.bytes, |_| time);
         }
     }
 }

@@ -16,7 +16,7 @@ use super::origin::WIRE;
 use super::query::Query;
 use super::quick::Quick;
 use super::report::Report;
-use super::show::{code_in_words, type_of};
+use super::show::{Show, code_in_words, type_of};
 use super::sources::{Source, Way};
 use crate::input::{
     Dictionaries, Failure, Found, Glance, Place, Sink, Wanted, Wrong, covered, parse,
@@ -53,12 +53,24 @@ pub(super) struct Order {
     dictionaries: Dictionaries,
     mask: Option<Mask>,
     index: FieldIndex,
+    /// Shows the messages in another form than the table.
+    show: Option<Show<Vec<u8>>>,
+    /// What stands above them in that form.
+    heading: Vec<u8>,
 }
 
-/// A line of the table.
+/// A message of the order.
 struct Row {
     time: Option<Timestamp>,
-    cells: Vec<String>,
+    shown: Shape,
+}
+
+/// How a message is shown.
+enum Shape {
+    /// A line of the table.
+    Cells(Vec<String>),
+    /// In the form that is asked for.
+    Text(Vec<u8>),
 }
 
 const HEADER: [&str; 14] = [
@@ -100,7 +112,17 @@ impl Order {
             index: dictionaries.index(),
             dictionaries,
             mask,
+            show: None,
+            heading: Vec::new(),
         }
+    }
+
+    /// Shows the messages in another form than the table.
+    pub(super) fn show_by(&mut self, mut show: Show<Vec<u8>>) -> Result<(), Failure> {
+        show.names()?;
+        self.heading = std::mem::take(&mut show.out);
+        self.show = Some(show);
+        Ok(())
     }
 
     /// Goes on with another source.
@@ -126,8 +148,8 @@ impl Order {
         wants_more
     }
 
-    /// The table of all messages, and how many there are.
-    pub(super) fn table(mut self) -> (String, u64, Report) {
+    /// All messages, and how many there are.
+    pub(super) fn text(mut self) -> (Vec<u8>, u64, Report) {
         if self.repeats > 0 {
             let repeats = self.repeats;
             self.report.note(format!("{repeats} more in other sources, byte by byte the same"));
@@ -142,9 +164,21 @@ impl Order {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
-        self.rows.drain(..).for_each(|row| _ = table.add_row(row.cells));
-        let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
-        (if rows == 0 { String::new() } else { lines.collect() }, rows, self.report)
+        let mut text = self.heading;
+        let mut is_table = false;
+        for row in self.rows.drain(..) {
+            match row.shown {
+                Shape::Cells(cells) => {
+                    table.add_row(cells);
+                    is_table = true;
+                }
+                Shape::Text(mut one) => text.append(&mut one),
+            }
+        }
+        if is_table {
+            table.lines().for_each(|line| text.extend(format!("{}\n", line.trim_end()).bytes()));
+        }
+        (text, rows, self.report)
     }
 
     /// Whether one of the message's IDs is known.
@@ -183,13 +217,33 @@ impl Order {
         }
         let time = self.query.origins.time(found.bytes, WIRE, found.head.as_bytes());
         self.last = time.or(self.last);
+        let shown = match &mut self.show {
+            Some(show) => {
+                show.message("", found, &self.source)?;
+                Shape::Text(std::mem::take(&mut show.out))
+            }
+            None => match self.cells(found, way)? {
+                Some(cells) => Shape::Cells(cells),
+                None => return Ok(()),
+            },
+        };
+        self.rows.push(Row { time: self.last, shown });
+        Ok(())
+    }
+
+    /// The line of the table.
+    fn cells(
+        &mut self,
+        found: &Found<'_>,
+        way: Option<Way>,
+    ) -> Result<Option<Vec<String>>, Failure> {
         let session = self.query.origins.ends(found.bytes, WIRE).session(way);
         let bytes = match &self.mask {
             Some(mask) => covered(mask, found.bytes, &mut self.index),
             None => found.bytes.into(),
         };
         let Ok(message) = parse(&bytes, &mut self.index, CheckSumPolicy::Ignore) else {
-            return Ok(());
+            return Ok(None);
         };
         let pair = self.dictionaries.find(&message).map_err(Failure::Read)?;
         let text = |tag: u32| {
@@ -207,7 +261,7 @@ impl Order {
         };
         let ids = [text(37), text(17)].into_iter().filter(|id| !id.is_empty());
         let dup = if message.raw(tag::POSS_DUP_FLAG) == Some(b"Y") { " PossDup" } else { "" };
-        let cells = vec![
+        Ok(Some(vec![
             self.last.map(|time| time.to_string()).unwrap_or_default(),
             session,
             way.map_or("", Way::word).to_owned(),
@@ -223,9 +277,7 @@ impl Order {
             text(11),
             text(41),
             ids.collect::<Vec<_>>().join(" / "),
-        ];
-        self.rows.push(Row { time: self.last, cells });
-        Ok(())
+        ]))
     }
 
     /// Whether another source had the same bytes, in the same direction.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use transfix::SessionSettings;
 use transfix::store::{Fault, FileStore, Survey};
 
 use super::{count, size};
@@ -37,6 +38,13 @@ pub(super) fn misnamed(dir: &Path, survey: &Survey) -> Option<String> {
         let (dir, session) = (dir.display(), one_line(session));
         format!("{dir} belongs to the session {session}, and its directory is named otherwise")
     })
+}
+
+/// The session as settings, logs and the administration name it. A store that an engine has not
+/// named, or whose name is too long to be whole, has its own words.
+pub(super) fn session(survey: &Survey) -> String {
+    let id = SessionSettings::id_of_store(&survey.session);
+    id.map_or_else(|| survey.session.clone(), |id| id.to_string())
 }
 
 /// How many messages received it holds. A store with none does not say why: `keep_inbound` is no

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde_json::json;
 use transfix::store::{self, Survey};
 
-use super::health::{health, received, told};
+use super::health::{health, received, session, told};
 use super::{ended, existing, moment, say, size};
 use crate::foreign;
 use crate::input::{Failure, failed, one_line};
@@ -46,7 +46,7 @@ fn show(dir: &Path, survey: &Survey) -> Result<ExitCode, Failure> {
     let used_bytes: u64 = survey.segments.iter().map(|segment| segment.used_bytes).sum();
     let mut table = plain();
     if !survey.session.is_empty() {
-        table.add_row(["session", &one_line(&survey.session)]);
+        table.add_row(["session", &one_line(&session(survey))]);
     }
     if let Some(numbers) = survey.numbers {
         table.add_row(["next_in", &numbers.next_in.to_string()]);
@@ -120,7 +120,7 @@ fn show_json(dir: &Path, survey: &Survey) -> Result<ExitCode, Failure> {
     });
     let object = json!({
         "store": dir.display().to_string(),
-        "session": Some(&survey.session).filter(|session| !session.is_empty()),
+        "session": Some(session(survey)).filter(|session| !session.is_empty()),
         "next_in": numbers.map(|numbers| numbers.next_in),
         "next_out": numbers.map(|numbers| numbers.next_out),
         "last_reset": numbers.map(|numbers| time(numbers.created_ns)),

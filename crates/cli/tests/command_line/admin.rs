@@ -117,7 +117,20 @@ fn an_operator_looks_acts_and_is_written_down() {
         &["do", ID, "set_numbers", "next_in=7"],
         "needs the role administrator",
     );
-    desk.refused("administrator", &["do", ID, "set_numbers", "next_in=7"], "write \"confirm\":");
+    let unsure = format!("set_numbers is dangerous: add --confirm '{ID}' to do it");
+    desk.refused("administrator", &["do", ID, "set_numbers", "next_in=7"], &unsure);
+    let unsure = format!("to remove a session is dangerous: add --confirm '{ID}' to do it");
+    desk.refused("administrator", &["remove", ID], &unsure);
+    desk.refused("administrator", &["stop", "--confirm", "no"], "add --confirm 'stop' to stop");
+    for (args, why) in [
+        (&["resend_request"][..], "resend_request needs begin=NUMBER"),
+        (&["resend_request", "begin=x"], "begin= is a whole number from 0 on, not `x`"),
+        (&["heartbeat", "n=1"], "heartbeat has no argument n=; it takes no argument"),
+    ] {
+        let wrong = desk.ask("operator", &[&["do", ID], args].concat());
+        assert!(wrong.code == 2 && wrong.err.contains(why), "{why}: {wrong:?}");
+        assert!(!wrong.err.contains("JSON") && !wrong.err.contains("field"), "{wrong:?}");
+    }
     let confirmed = ["do", ID, "set_numbers", "next_in=7", "--confirm", ID];
     desk.good("administrator", &confirmed);
     let shown = desk.good("viewer", &["sessions", "--json"]);

@@ -106,7 +106,7 @@ fn a_session_is_added_trades_outlives_a_reload_and_is_removed() {
     assert!(desk.venue.wait_for_error(&why).contains("reload: "));
     desk.trades("NEW");
     let remove = ["remove", NEW, "--text", "good bye"];
-    desk.refused("administrator", &remove, "to remove a session is dangerous: write confirm=");
+    desk.refused("administrator", &remove, "to remove a session is dangerous: add --confirm ");
     let sure = [&remove[..], &["--confirm", NEW]].concat();
     desk.refused("operator", &sure, "needs the role administrator");
     assert_eq!(desk.good("administrator", &sure), format!("{NEW}: removed\n"));

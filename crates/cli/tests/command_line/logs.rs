@@ -598,6 +598,113 @@ fn the_life_of_an_order() {
 }
 
 #[test]
+fn the_life_of_an_order_in_each_form() {
+    let dir = TempDir::new();
+    let order = |id: &str, seq| message("D", seq, &format!("11={id}|55=EU|54=1|38=1|40=1|"));
+    let report =
+        between("B", "A", "8", 2, "37=O1|11=C1|17=E1|150=0|39=0|55=EU|54=1|151=1|14=0|6=0|");
+    // The answer stands in the file that is read first.
+    fs::write(dir.path().join("a.in.log"), lines(&[order("x", 9), report])).unwrap();
+    let later = lines(&[order("C1", 2), order("x", 3), order("O1", 4)]);
+    fs::write(dir.path().join("a.out.log"), later).unwrap();
+    let run = logs(&dir, "--order C1 --json .");
+    assert_eq!(run.code, 0, "{run:?}");
+    let told: Vec<Value> =
+        run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<_> =
+        told.iter().map(|one| (one["direction"].clone(), one["time"].clone())).collect();
+    let at = |way: &str, second: u32| {
+        (json!(way), json!(format!("20261121-09:28:{second:02}.000000000")))
+    };
+    assert_eq!(told, [at("out", 0), at("in", 1), at("out", 2)], "{run:?}");
+    assert!(run.err.starts_with("3 of 5 messages\n"), "{run:?}");
+    // What is shown is what the search shows, one by one.
+    for form in ["--json", "--full", "--raw", "--csv time,direction,11"] {
+        let life = logs(&dir, &format!("--order C1 {form} ."));
+        let mut parts = String::new();
+        for (n, found) in ["--out --seq 2", "--in --seq 2", "--out --seq 4"].iter().enumerate() {
+            let one = logs(&dir, &format!("{form} {found} .")).out;
+            let one = one.split_inclusive('\n').filter(|line| !line.starts_with("==>"));
+            let is_heading = form.starts_with("--csv") && n > 0;
+            parts.extend(one.skip(usize::from(is_heading)));
+        }
+        assert_eq!((life.code, &life.out), (0, &parts), "{form}");
+    }
+    let count = logs(&dir, "--order C1 --count .");
+    assert_eq!((count.code, &*count.out, &*count.err), (0, "3\n", ""), "{count:?}");
+    // An order that is not there.
+    for (form, out) in [("", ""), ("--json ", ""), ("--csv 11 ", "11\n"), ("--count ", "0\n")] {
+        let none = logs(&dir, &format!("{form}--order 99 ."));
+        assert_eq!((none.code, &*none.out), (1, out), "{none:?}");
+        let first = if form.contains("count") { "" } else { "0 of 5 messages\n" };
+        let note = "no message has 99 as ClOrdID(11), OrigClOrdID(41) or OrderID(37)\n";
+        assert_eq!(none.err, format!("{first}{note}"), "{form}");
+    }
+    let refused = logs(&dir, "--order C1 --gaps .");
+    assert!(refused.code == 2 && refused.err.contains("cannot be used with"), "{refused:?}");
+}
+
+/// A session has a log and a journal, and both may be named.
+#[test]
+fn what_two_logs_show_by_one_message_is_one_line() {
+    let dir = TempDir::new();
+    let beat = |seq| message("0", seq, "");
+    let again = |seq| message("0", seq, "43=Y|122=20261121-09:28:00|");
+    let sent = [
+        beat(1),
+        message("2", 2, "7=1|16=0|"),
+        beat(5),
+        again(3),
+        message("4", 4, "43=Y|123=Y|36=5|"),
+        beat(5),
+        message("3", 6, "45=2|58=no such tag|"),
+        // Twice in one log is twice.
+        message("3", 6, "45=2|58=no such tag|"),
+        message("4", 7, "36=20|"),
+        beat(20),
+        message("A", 1, "98=0|108=30|141=Y|"),
+        beat(2),
+        beat(4),
+    ];
+    let received = [between("B", "A", "2", 1, "7=1|16=0|"), between("B", "A", "0", 3, "")];
+    fs::write(dir.path().join("FIX.4.4-A-B.out.log"), lines(&sent)).unwrap();
+    fs::write(dir.path().join("FIX.4.4-A-B.in.log"), lines(&received)).unwrap();
+    let (mut store, _) = FileStore::open(&dir.path().join("store"), Options::default(), 0).unwrap();
+    let kind = store::Kind::Application;
+    let logon = sent.len() as u64 - 3;
+    for (n, bytes) in (0..).zip(&sent) {
+        if n == logon {
+            store.put(n, Record::Reset).unwrap();
+        }
+        let seq = if n < logon { n + 1 } else { n - logon + 1 };
+        store.put(n, Record::Outbound { seq, kind, bytes }).unwrap();
+    }
+    for (seq, bytes) in (1..).zip(&received) {
+        store.put(seq, Record::Inbound { seq, kind, bytes }).unwrap();
+    }
+    store.commit().unwrap();
+    drop(store);
+    let table = |run: &Run| {
+        let rows = run.out.lines().take_while(|line| !line.is_empty());
+        let what = |line: &str| line.split_once("FIX.4.4").unwrap().1.to_owned();
+        let mut rows: Vec<_> = rows.skip(1).map(what).collect();
+        rows.sort();
+        rows
+    };
+    let logged = logs(&dir, "--gaps FIX.4.4-A-B.out.log FIX.4.4-A-B.in.log");
+    let stored = logs(&dir, "--gaps store");
+    assert_eq!(table(&logged).len(), 13, "{logged:#?}");
+    assert_eq!(table(&logged), table(&stored), "{stored:#?}");
+    let both = logs(&dir, "--gaps .");
+    assert_eq!(table(&both), table(&logged), "{both:#?}");
+    assert!(both.err.contains("13 lines left out: another log has the same message"), "{both:?}");
+    assert!(!logged.err.contains("left out"), "{logged:?}");
+    // Each log has its own sum.
+    assert_eq!(both.out.lines().filter(|line| line.contains(" missing (")).count(), 4, "{both:#?}");
+    assert_eq!((both.code, logged.code), (1, 1));
+}
+
+#[test]
 fn gaps_and_repeats() {
     let dir = TempDir::new();
     let beat = |seq| message("0", seq, "");
@@ -754,6 +861,30 @@ fn logs_and_journals_of_this_engine() {
     }
     let nothing = logs(&dir, "--from 20991231-00:00:00 log words venue client");
     assert_eq!((nothing.code, &*nothing.out), (1, ""), "{nothing:?}");
+}
+
+/// Settings, the administration, logs and stores call a session the same.
+#[test]
+fn a_session_has_one_name() {
+    let dir = traded();
+    let name = "FIX.4.4:VENUE->CLIENT";
+    let of = |args: &[&str], key: &str| {
+        let run = run_in(dir.path(), args, b"");
+        let line = run.out.lines().next().unwrap_or_else(|| panic!("{run:?}"));
+        serde_json::from_str::<Value>(line).unwrap()[key].clone()
+    };
+    for (n, store) in
+        ["venue/FIX.4.4-VENUE-CLIENT", "client/FIX.4.4-CLIENT-VENUE"].iter().enumerate()
+    {
+        let expected = [name, "FIX.4.4:CLIENT->VENUE"][n];
+        assert_eq!(of(&["store", "show", "--json", store], "session"), expected);
+        assert_eq!(of(&["logs", "--json", store], "session"), expected);
+        let shown = run_in(dir.path(), &["store", "show", store], b"").out;
+        assert!(shown.contains(expected), "{shown}");
+    }
+    assert_eq!(of(&["logs", "--json", "log"], "session"), name);
+    let checked = run_in(dir.path(), &["settings", "check", "venue.toml"], b"");
+    assert!(checked.out.contains(name), "{checked:?}");
 }
 
 #[test]

@@ -89,6 +89,23 @@ fn each_verb_shows_stars_for_secrets() {
     check(&dir, "convert --to json user.fix", "", &SECRETS);
     check(&dir, "convert --to json user.fix", "--mask 1", &[]);
     check(&dir, "convert --to json one", "", &["DESK"]);
+    check(&dir, "convert --to json one", "--mask 1", &[]);
+    // So does a part of a store, although it is a file.
+    let mut segments = fs::read_dir(dir.path().join("one")).unwrap().map(|entry| entry.unwrap());
+    let segment = segments.find(|entry| entry.path().extension().is_some_and(|end| end == "seg"));
+    let segment = format!("convert --to json one/{}", segment.unwrap().file_name().display());
+    check(&dir, &segment, "", &["DESK"]);
+    check(&dir, &segment, "--mask 1", &[]);
+    // A directory of logs is for Parquet alone.
+    fs::create_dir(dir.path().join("logs")).unwrap();
+    fs::copy(dir.path().join("user.fix"), dir.path().join("logs/user.fix")).unwrap();
+    for (to, why) in [
+        ("json", "logs: no .seg file here; name the directory of one session's store, or a file"),
+        ("fix", "logs: a directory; --to fix reads a file of JSON"),
+    ] {
+        let run = run_in(dir.path(), &["convert", "--to", to, "logs"], b"");
+        assert!(run.code == 2 && run.out.is_empty() && run.err.contains(why), "{run:?}");
+    }
     let json = run_in(dir.path(), &["convert", "--to", "json", "user.fix"], b"").out;
     fs::write(dir.path().join("user.json"), json).unwrap();
     check(&dir, "convert --to fix user.json", "", &SECRETS);

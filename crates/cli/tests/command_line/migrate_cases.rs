@@ -239,7 +239,7 @@ fn zones_of_windows_and_java_are_mapped_and_unknown_ones_keep_the_engine_from_st
         (&hours("Narnia Standard Time"), "zone = \"Narnia Standard Time\""),
         (&local, "zone = \"?\""),
         (&broken, "to = \"25:00:00\""),
-        (&half, "to = \"?\""),
+        (&half, "from = \"08:00:00\" }"),
         (&days, "from = \"? 08:00:00\""),
     ] {
         let run = migrated(&dir, text, &["--dialect", "n", "--out", "desk.toml", "--force"]);
@@ -519,5 +519,111 @@ fn a_session_below_a_mistyped_heading_is_not_lost_in_silence() {
         "ignored: MaxOrders=9: ",
     ] {
         assert!(run.err.contains(expected), "{expected}: {run:#?}");
+    }
+}
+
+/// What only one half of a pair of keys says cannot be carried over, and the other half is the
+/// reason.
+#[test]
+fn a_missing_key_of_the_hours_is_named() {
+    let dir = TempDir::new();
+    let without_hours = cfg("").replace("StartTime=00:00:00\nEndTime=00:00:00\n", "");
+    let times = "StartTime=08:00:00\nEndTime=17:00:00\n";
+    for (keys, missing, there) in [
+        ("StartTime=08:00:00\n".to_owned(), "EndTime", "StartTime"),
+        ("EndTime=17:00:00\n".to_owned(), "StartTime", "EndTime"),
+        (format!("{times}StartDay=monday\n"), "EndDay", "StartDay"),
+        (format!("{times}EndDay=friday\n"), "StartDay", "EndDay"),
+        (format!("{times}LogonDay=monday\n"), "LogoutDay", "LogonDay"),
+    ] {
+        let text = without_hours.clone() + &keys;
+        let options = ["--dialect", "cpp", "--out", "desk.toml", "--force"];
+        let run = migrated(&dir, &text, &options);
+        assert_eq!(run.code, 1, "{keys}: {run:#?}");
+        let why = format!(
+            ": {missing} is missing; {there} does not go without it; the engine does not start \
+             until `schedule` is put right"
+        );
+        let said = run.err.lines().filter(|line| line.contains("not carried over: "));
+        let count = keys.lines().count();
+        assert_eq!(said.filter(|line| line.ends_with(&why)).count(), count, "{keys}: {run:#?}");
+        let toml = fs::read_to_string(dir.path().join("desk.toml")).unwrap();
+        assert!(toml.replace("\n# ", " ").contains(&why[2..]), "{toml}");
+        // The check names the key of ours that says the same.
+        let run = run_in(dir.path(), &["settings", "check", "desk.toml"], b"");
+        let expected = match missing {
+            "EndTime" => "`to` is missing",
+            "StartTime" | "LogoutDay" => "`from` is missing",
+            "EndDay" => "to = \"17:00:00\" has no day",
+            _ => "from = \"08:00:00\" has no day",
+        };
+        assert_eq!((run.code, run.out.contains(expected)), (1, true), "{missing}: {run:#?}");
+    }
+    // An empty one is missing too.
+    let text = format!("{without_hours}{times}StartDay=monday\nEndDay=\n");
+    let run = migrated(&dir, &text, &["--dialect", "cpp"]);
+    assert!(run.err.contains(" is empty; StartDay does not go without it;"), "{run:#?}");
+}
+
+#[test]
+fn each_line_of_the_report_says_which_sessions_it_is_about() {
+    let dir = TempDir::new();
+    let text = "[DEFAULT]\nSenderCompID=US\nHeartBtInt=30\nBeginString=FIX.4.4\n\
+        SocketConnectHost=127.0.0.1\nSocketConnectPort=9880\nSocketAcceptPort=9881\n\
+        [SESSION]\nConnectionType=initiator\nTargetCompID=ONE\nNonStopSession=Y\n\
+        [SESSION]\nConnectionType=initiator\nTargetCompID=TWO\n\
+        [SESSION]\nConnectionType=acceptor\nTargetCompID=THREE\nReconnectInterval=5\n\
+        NonStopSession=Y\nSocketNodelay=Y\n\
+        [SESSION]\nConnectionType=nonsense\nTargetCompID=FOUR\n";
+    for dialect in ["cpp", "j", "n"] {
+        let run = migrated(&dir, text, &["--dialect", dialect]);
+        let fates = ["honoured", "mapped", "ignored", "dangerous", "not carried over"];
+        let mut absent = 0;
+        for line in run.err.lines().filter(|line| line.starts_with("desk.cfg:")) {
+            let Some((at, said)) = line["desk.cfg:".len()..].split_once(": ") else { continue };
+            let Ok(at) = at.parse::<usize>() else { continue };
+            let rest = fates.iter().find_map(|fate| said.strip_prefix(fate)).unwrap();
+            let key = text.lines().nth(at - 1).unwrap();
+            let is_of_key = rest.strip_prefix(": ").is_some_and(|rest| rest.starts_with(key));
+            // A key of the session's own stands in its lines.
+            if is_of_key && at > 7 {
+                continue;
+            }
+            absent += usize::from(!is_of_key);
+            assert!(line.ends_with(']'), "{dialect}: {line}");
+        }
+        assert!(absent >= 4, "{dialect}: {run:#?}");
+        let lines: Vec<_> = run.err.lines().collect();
+        let ends = |what: &str, whose: &str| {
+            let mut found = lines.iter().filter(|line| line.contains(what));
+            let is_right = found.all(|line| line.ends_with(&format!(" [{whose}]")));
+            assert!(is_right, "{dialect}: {what}: {lines:#?}");
+        };
+        ends("reconnect_interval_ms = 30000", "FIX.4.4:US->ONE, FIX.4.4:US->TWO");
+        ends("the session: ConnectionType", "FIX.4.4:US->FOUR");
+    }
+}
+
+/// QuickFIX C++ puts no variables there by itself; a value that cannot be read is told as that.
+#[test]
+fn a_variable_in_a_file_of_cpp_is_told_once() {
+    let dir = TempDir::new();
+    let text = cfg("ResetOnLogon=${resets}\nFileLogPath=${logs}\nCheckLatency=${check}\n")
+        .replace("SocketConnectPort=", "LogonTimeout=${wait}\nSocketConnectPort=");
+    let run = migrated(&dir, &text, &["--dialect", "cpp"]);
+    for (key, fate) in [
+        (
+            "ResetOnLogon",
+            "not carried over: ResetOnLogon=${resets}: `${resets}` is neither Y nor N",
+        ),
+        ("FileLogPath", "dangerous: FileLogPath=${logs}: QuickFIX C++ puts variables"),
+        ("CheckLatency", "dangerous: CheckLatency=${check}: QuickFIX C++ puts variables"),
+        ("LogonTimeout", "not carried over: LogonTimeout=${wait}: "),
+    ] {
+        let of_key = format!(": {key}=${{");
+        let lines: Vec<_> = run.err.lines().filter(|line| line.contains(&of_key)).collect();
+        let bad = lines.iter().filter(|line| !line.contains(": mapped: "));
+        let bad: Vec<_> = bad.filter(|line| !line.contains(": honoured: ")).collect();
+        assert!(bad.len() == 1 && bad[0].contains(fate), "{key}: {lines:#?}");
     }
 }

@@ -259,7 +259,6 @@ fn a_missing_store_is_compared_with_its_state_file() {
 fn an_unknown_key_has_a_short_answer() {
     let dir = TempDir::new();
     for key in [
-        "AutostartAcceptor",
         "Cryptography",
         "ParserWrapper",
         "FooBar",

@@ -163,7 +163,7 @@ fn what_could_mean_two_things_is_refused() {
             ..WindowSettings::default()
         }]
     };
-    check("UTC", cron("0 8 * * *", None), "both open and close");
+    check("UTC", cron("0 8 * * *", None), "`close` is missing");
     check("UTC", cron("0 8 * *", Some("0 9 * * *")), "has 4 fields");
     check("UTC", cron("0 25 * * *", Some("0 9 * * *")), "`25` is no cron field from 0 to 23");
     check("UTC", cron("0/4 * * ? * *", Some("2/4 * * ? * *")), "more than 500 windows a day");

@@ -40,8 +40,8 @@ impl Window {
                 Ok(Self::Cron { open, close })
             }
             (days, Some(from), Some(to), None, None) => Self::between(days.as_deref(), from, to),
-            (.., None, None) => Err(ScheduleError::new("a window needs both from and to")),
-            (None, None, None, ..) => Err(ScheduleError::new("a window needs both open and close")),
+            (_, from, to, None, None) => Err(missing(["from", "to"], [from, to])),
+            (None, None, None, ..) => Err(missing(["open", "close"], [open, close])),
             _ => Err(ScheduleError::new(
                 "a window has days, from and to, or open and close in cron form, not both",
             )),
@@ -65,10 +65,8 @@ impl Window {
                  a day",
             )
             .at("days")),
-            _ => Err(ScheduleError::new(format!(
-                "from = \"{from}\" and to = \"{to}\": both with a day, or none"
-            ))
-            .at("from")),
+            ((Some(_), _), (None, _), _) => Err(without_day(("to", to), ("from", from))),
+            ((None, _), (Some(_), _), _) => Err(without_day(("from", from), ("to", to))),
         }
     }
 
@@ -102,6 +100,29 @@ impl Window {
             }
         }
     }
+}
+
+/// Which of two keys that go together is missing, or that both are. It is an error of the window:
+/// where a wrong value is left out to find further errors, its key is no longer there.
+fn missing([first, second]: [&str; 2], values: [&Option<String>; 2]) -> ScheduleError {
+    let (missing, there) = match values {
+        [Some(_), _] => (second, first),
+        [_, Some(_)] => (first, second),
+        _ => return ScheduleError::new(format!("a window needs both {first} and {second}")),
+    };
+    ScheduleError::new(format!("`{missing}` is missing: `{there}` does not go without it"))
+}
+
+/// Says that the first of these keys has no day, and the other one has.
+fn without_day(
+    (key, value): (&'static str, &str),
+    (other, with_day): (&str, &str),
+) -> ScheduleError {
+    ScheduleError::new(format!(
+        "{key} = \"{value}\" has no day, and {other} = \"{with_day}\" has one: write both with a \
+         day, or none"
+    ))
+    .at(key)
 }
 
 fn pair(open: DateTime, close: Option<DateTime>) -> Vec<(DateTime, DateTime)> {

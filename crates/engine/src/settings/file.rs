@@ -66,15 +66,18 @@ fn parse_or_all(path: &Path, text: &str) -> Result<Settings, Vec<SettingsError>>
     if let Some(error) = of_another(path, text) {
         return Err(vec![error]);
     }
-    let (sources, errors) = Sources::read(path, text);
-    let mut errors = Errors(Some(errors));
-    let settings = parse_ours(&sources, &mut errors);
-    let mut errors = errors.0.unwrap_or_default();
+    let (sources, mut errors) = Sources::read(path, text);
+    let mut found = Errors(Some(Vec::new()));
+    let settings = parse_ours(&sources, &mut found);
+    let mut found = found.0.unwrap_or_default();
     match settings {
-        Ok(settings) if errors.is_empty() => return Ok(settings),
+        Ok(settings) if errors.is_empty() && found.is_empty() => return Ok(settings),
         Ok(_) => {}
-        Err(last) => errors.push(last),
+        Err(last) => found.push(last),
     }
+    // What a text without its values is not is no second error.
+    found.retain(|error| !sources.is_of_unset(error));
+    errors.append(&mut found);
     // A wrong default is found by each session that takes it over.
     errors.sort_by_key(|error| (error.line, error.at));
     errors.dedup_by_key(|error| (error.line, error.at));

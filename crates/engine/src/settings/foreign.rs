@@ -8,8 +8,8 @@ use crate::settings::quickfix::{self, Known};
 /// A key of another engine.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Foreign {
-    /// As its engine writes it.
-    pub(crate) name: &'static str,
+    /// As its engine writes it; as it was asked for if it stands for many.
+    pub(crate) name: String,
     /// Whose it is: `QuickFIX C++, QuickFIX/J`.
     pub(crate) engines: String,
     /// Keys of ours that say the same, as `settings reference` takes them.
@@ -20,33 +20,43 @@ pub(crate) struct Foreign {
 
 /// The key of this name, in letters of any case.
 pub(crate) fn find(name: &str) -> Option<Foreign> {
+    // In FIX Antenna `sessions.default.heartbeatInterval` is `heartbeatInterval` of all sessions.
+    let path = name.split_once('.').and_then(|(head, rest)| {
+        let is_session = ["sessions", "session"].iter().any(|one| one.eq_ignore_ascii_case(head));
+        Some(rest.split_once('.')?.1).filter(|_| is_session)
+    });
+    if let Some(key) = path {
+        return of_lists(key, &ENGINES[1..]);
+    }
     if let Some(Known { name: known, engines, ours, says }) = quickfix::known(name) {
         let ours = match ours {
             Some(key) => vec![key],
             None => of_list("Q", known).map(|line| line.ours).unwrap_or_default(),
         };
-        return Some(Foreign { name: known, engines, ours, says });
+        return Some(Foreign { name: known.to_owned(), engines, ours, says });
     }
-    let found = ENGINES.iter().filter_map(|(who, engine)| Some((of_list(who, name)?, *engine)));
+    of_lists(name, &ENGINES)
+}
+
+/// The key of this name of these engines.
+fn of_lists(asked: &str, engines: &[(&str, &'static str)]) -> Option<Foreign> {
+    let found = engines.iter().filter_map(|(who, engine)| Some((of_list(who, asked)?, *engine)));
     let mut found: Vec<_> = found.collect();
     // A whole name counts more than the begin of one.
     if found.iter().any(|(named, _)| !named.name.contains('<')) {
         found.retain(|(named, _)| !named.name.contains('<'));
     }
-    let Some((Named { name, ours, says }, _)) = found.first().cloned() else {
-        // `sessions.default.heartbeatInterval` is `heartbeatInterval` of all sessions.
-        let (head, rest) = name.split_once('.')?;
-        let (_, key) = rest.split_once('.')?;
-        let is_path = ["sessions", "session", "schedules"]
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(head));
-        return if is_path { find(key) } else { None };
+    let (Named { name, ours, says }, _) = found.first().cloned()?;
+    let name = match name.contains('<') {
+        true => asked.escape_debug().to_string(),
+        false => name.to_owned(),
     };
     let engines: Vec<_> = found.iter().map(|(_, engine)| *engine).collect();
     Some(Foreign { name, engines: engines.join(", "), ours, says })
 }
 
-/// The engines whose keys are in the list, as a line says whose it is.
+/// The engines whose keys are in the list, as a line says whose it is; Fix8 first, then those of
+/// FIX Antenna.
 const ENGINES: [(&str, &str); 3] =
     [("8", "Fix8"), ("A", "FIX Antenna .NET Core and Java"), ("C", "FIX Antenna C++")];
 
@@ -135,11 +145,29 @@ mod tests {
             ("Session.Default.Validation.IsEnabled", "FIX Antenna C++", "\n  validate ("),
             ("ForceSeqNumReset", "FIX Antenna .NET Core and Java, FIX", "\n  reset_on ("),
             ("Log.Device", "FIX Antenna C++", "\n  file ("),
+            // What QuickFIX has too is FIX Antenna's by its path.
+            ("sessions.default.StartTime", "FIX Antenna C++", "\n  schedule ("),
+            (
+                "Session.X.SessionQualifier",
+                "FIX Antenna .NET Core and Java, FIX",
+                "\n  qualifier (",
+            ),
+            ("sessions.X.senderCompID", "FIX Antenna .NET", "\n  sender_comp_id ("),
+            ("StorageType", "FIX Antenna C++", "\n  durability ("),
+            ("Session.X.StorageType", "FIX Antenna C++", "\n  store_dir ("),
+            ("AutostartAcceptor", "FIX Antenna .NET Core and Java", "[admin.fix]"),
+            ("autostart.acceptor.admin.storageType", "FIX Antenna .NET", "[admin.fix]"),
+            ("Schedules", "FIX Antenna C++", "\n  schedule ("),
+            ("Schedules.X.", "FIX Antenna C++", "\n  schedule ("),
+            ("Schedules.X.StartTime", "FIX Antenna C++", "\n  schedule ("),
+            ("schedules.default.TimeZone", "FIX Antenna C++", "\n  schedule ("),
         ] {
             let text = reference::text(Some(name)).unwrap();
             assert!(text.contains(&format!("is a key of {engine}")), "{text}");
             assert!(text.contains(expected), "{text}");
         }
+        let text = reference::text(Some("Schedules.X.StartTime")).unwrap();
+        assert!(text.starts_with("`Schedules.X.StartTime` is a key of FIX Antenna C++;"), "{text}");
         let why = reference::text(Some("Description")).unwrap_err();
         let expected = "`Description` is a key of QuickFIX/J, and there is none like it here: a \
                         comment in the file serves the same purpose";
@@ -176,6 +204,6 @@ mod tests {
             }
         }
         counts.remove("Q");
-        assert_eq!(counts, [("8", 83), ("A", 163), ("C", 110)].into());
+        assert_eq!(counts, [("8", 83), ("A", 164), ("C", 113)].into());
     }
 }

@@ -146,8 +146,8 @@ pub struct Finding {
     pub becomes: String,
     /// The difference, the reason or the danger; may be empty.
     pub says: String,
-    /// Of a line of `[DEFAULT]` in a file of several sessions: those that it is about, such as
-    /// `all 3 sessions` or `FIX.4.4:DESK->VENUE`; otherwise empty.
+    /// In a file of several sessions: those that it is about, such as `all 3 sessions` or
+    /// `FIX.4.4:DESK->VENUE`. Empty if the line is a key of its session.
     pub whose: String,
     /// The sessions, before their names are put together.
     sessions: Vec<String>,

@@ -256,6 +256,25 @@ impl SessionSettings {
         name
     }
 
+    /// The identity that gives a store this name, such as `FIX.4.4:VENUE->CLIENT` for
+    /// `FIX.4.4-VENUE-CLIENT`; `None` if none does.
+    #[must_use]
+    pub fn id_of_store(name: &str) -> Option<SessionId> {
+        let mut parts = name.split('-');
+        let begin_string = BeginString::parse(parts.next()?.as_bytes())?;
+        let [sender_comp_id, sender_sub_id, sender_location_id] = ids_of(parts.next()?)?;
+        let [target_comp_id, target_sub_id, target_location_id] = ids_of(parts.next()?)?;
+        let qualifier = parts.next().map_or(Some(String::new()), text_of)?;
+        let is_whole = parts.next().is_none();
+        let sub_ids =
+            SubIds { sender_sub_id, sender_location_id, target_sub_id, target_location_id };
+        is_whole.then(|| SessionId {
+            sub_ids: Arc::new(sub_ids),
+            qualifier: qualifier.as_str().into(),
+            ..SessionId::new(begin_string, &sender_comp_id, &target_comp_id)
+        })
+    }
+
     /// What the session layer is told.
     pub(crate) fn config(&self) -> Config {
         Config {
@@ -283,6 +302,26 @@ fn ids_name([comp_id, sub_id, location_id]: [&String; 3]) -> String {
     name
 }
 
+/// What [`ids_name`] makes this name of; empty where there is no SubID or LocationID.
+fn ids_of(name: &str) -> Option<[String; 3]> {
+    let (name, location_id) = name.split_once('@').unwrap_or((name, ""));
+    let (comp_id, sub_id) = name.split_once('+').unwrap_or((name, ""));
+    Some([text_of(comp_id)?, text_of(sub_id)?, text_of(location_id)?])
+}
+
+/// What [`file_name`] makes this name of.
+fn text_of(name: &str) -> Option<String> {
+    let mut parts = name.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (byte, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(byte, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    let text = String::from_utf8(bytes).ok()?;
+    (file_name(&text) == name).then_some(text)
+}
+
 /// `text` with every byte that a file name should not hold written as `%XX`, so that no two
 /// identities share a folder.
 fn file_name(text: &str) -> String {
@@ -295,4 +334,70 @@ fn file_name(text: &str) -> String {
         }
     }
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(ids: [&str; 6], qualifier: &str) -> SessionSettings {
+        let id = SessionId::new(BeginString::Fix44, ids[0], ids[3]);
+        SessionSettings {
+            sender_sub_id: ids[1].to_owned(),
+            sender_location_id: ids[2].to_owned(),
+            target_sub_id: ids[4].to_owned(),
+            target_location_id: ids[5].to_owned(),
+            qualifier: qualifier.to_owned(),
+            ..SessionSettings::new(Role::Initiator, &id, "127.0.0.1:1")
+        }
+    }
+
+    #[test]
+    fn a_store_is_named_after_one_identity() {
+        let words = ["", "A", "a-b", "x+y@z", "%2D", "50%", "\u{e9}\u{20ac}", "a b/c", "_.", "~1"];
+        let mut names = std::collections::HashSet::new();
+        for n in 0..words.len() {
+            let word = |more: usize| words[(n + more) % words.len()];
+            // CompIDs are never empty.
+            let comp_id = |more: usize| format!("C{}", word(more));
+            for (sub_id, location_id, qualifier) in [
+                ("", "", ""),
+                (word(1), "", word(2)),
+                ("", word(3), ""),
+                (word(4), word(5), word(1)),
+            ] {
+                let [sender, target] = [comp_id(0), comp_id(6)];
+                let ids = [&*sender, sub_id, location_id, &*target, location_id, sub_id];
+                let session = session(ids, qualifier);
+                let name = session.folder();
+                assert_eq!(SessionSettings::id_of_store(&name), Some(session.id()), "{name}");
+                names.insert(name);
+            }
+        }
+        assert!(names.len() > 2 * words.len(), "{names:?}");
+    }
+
+    #[test]
+    fn a_name_that_no_identity_gives_is_none() {
+        for name in [
+            "",
+            "FIX.4.4",
+            "FIX.4.4-A",
+            "FIX.9.9-A-B",
+            "FIX.4.4-A-B-C-D",
+            "FIX.4.4-A b-C",
+            "FIX.4.4-A%-B",
+            "FIX.4.4-A%2d-B",
+            "FIX.4.4-A%ff-B",
+            "FIX.4.4-A%41-B",
+            "own",
+            "FIX.4.4-A~1-B",
+        ] {
+            assert_eq!(SessionSettings::id_of_store(name), None, "{name}");
+        }
+        let id = SessionSettings::id_of_store("FIX.4.4-VENUE-CLIENT").unwrap();
+        assert_eq!(id.to_string(), "FIX.4.4:VENUE->CLIENT");
+        let id = SessionSettings::id_of_store("FIXT.1.1-A%2DB+S@L-C-second").unwrap();
+        assert_eq!(id.to_string(), "FIXT.1.1:A-B(S,L)->C/second");
+    }
 }

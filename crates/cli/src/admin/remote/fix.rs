@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use transfix::{BeginString, Secret, TlsSettings};
 use transfix_admin::client::{FixClient, FixLogin};
 
-use super::{ANSWER_MAX, Answer, Do, Failure, To, Verb};
+use super::{ANSWER_MAX, Answer, Do, Failure, To, Verb, actions};
 use crate::admin::shown;
 use crate::foreign;
 use crate::password;
@@ -262,6 +262,7 @@ fn escaped(text: &str) -> String {
 
 /// The XML of an action.
 fn command(args: &Do) -> Answer {
+    actions::object(args)?;
     let value = |name: &str| {
         let found = args.values.iter().filter_map(|pair| pair.split_once('='));
         found.filter(|(key, _)| *key == name).map(|(_, value)| escaped(value)).next()

@@ -149,6 +149,7 @@ impl To {
         let why = refusal(&text).unwrap_or_else(|| format!("{}: {status}", self.url));
         Err(Failure::Other(match status {
             StatusCode::UNAUTHORIZED => format!("{why}: {TOKEN}"),
+            StatusCode::PRECONDITION_REQUIRED => with_option(&why),
             _ => why,
         }))
     }
@@ -185,6 +186,17 @@ impl To {
         let authority = Certificate::from_pem(&pem).map_err(|error| wrong(&error))?;
         Ok(config.root_certs(RootCerts::new_with_certs(&[authority])).build())
     }
+}
+
+/// What the engine wants to be confirmed in a request, as an option of the command line.
+fn with_option(why: &str) -> String {
+    let mut forms = [("write \"confirm\": \"", "\" to "), ("write confirm=", " to ")].into_iter();
+    let said = forms.find_map(|(begin, end)| {
+        let (before, rest) = why.split_once(begin)?;
+        let (value, what) = rest.rsplit_once(end)?;
+        Some(format!("{before}add --confirm '{value}' to {what}"))
+    });
+    said.unwrap_or_else(|| why.to_owned())
 }
 
 /// Why something was not done, as the engine says it.

@@ -203,7 +203,19 @@ fn leave_out_below(
 ) -> Option<Vec<String>> {
     match value.get_mut() {
         DeValue::Table(table) => leave_out(table, is_here),
-        DeValue::Array(all) => all.iter_mut().find_map(|one| leave_out_below(one, is_here)),
+        DeValue::Array(all) => {
+            let below = all.iter_mut().find_map(|one| leave_out_below(one, is_here));
+            below.or_else(|| {
+                // A table of the list as a whole.
+                let is_it =
+                    |one: &Spanned<DeValue<'_>>| one.get_ref().is_table() && is_here(one.span());
+                let at = all.iter().position(is_it)?;
+                let left = std::mem::replace(all, std::iter::empty().collect()).into_iter();
+                let others = left.enumerate().filter(|(n, _)| *n != at);
+                *all = others.map(|(_, one)| one).collect();
+                Some(Vec::new())
+            })
+        }
         _ => None,
     }
 }

@@ -31,6 +31,15 @@ pub(super) struct Sources {
     parts: Vec<(Range<usize>, Option<usize>)>,
     /// Texts in which something of the environment was replaced, by their offsets.
     variables: HashMap<usize, Expanded>,
+    /// Texts whose variables cannot be replaced.
+    unset: Vec<Unset>,
+}
+
+/// A text with a variable of the environment that has no value.
+struct Unset {
+    /// Where its key begins, or the text itself if it has none.
+    key: usize,
+    text: Range<usize>,
 }
 
 impl Sources {
@@ -41,14 +50,28 @@ impl Sources {
             files: Files::default(),
             parts: Vec::new(),
             variables: HashMap::new(),
+            unset: Vec::new(),
             seen: HashMap::new(),
             errors: Vec::new(),
         };
         reading.seen.insert(real(path), "it is the first file".to_owned());
         reading.add(path, text, None);
-        let Reading { text, files, parts, variables, errors, .. } = reading;
+        let Reading { text, files, parts, variables, unset, errors, .. } = reading;
         let lines = Lines::of(&text);
-        (Self { text, lines, files: Arc::new(files), parts, variables }, errors)
+        (Self { text, lines, files: Arc::new(files), parts, variables, unset }, errors)
+    }
+
+    /// Whether the error is about a text that has no value, which has been said already.
+    pub(super) fn is_of_unset(&self, error: &SettingsError) -> bool {
+        self.unset.iter().any(|unset| {
+            let is_here = match error.at {
+                Some(at) => (unset.key..unset.text.end).contains(&at),
+                None => error.line == self.lines.line(unset.key),
+            };
+            // An error of the table around has the text in its words.
+            let text = self.text[unset.text.clone()].trim_matches(['"', '\'']);
+            is_here || error.message.contains(text)
+        })
     }
 
     /// An error with a place in the text of all files.
@@ -178,6 +201,7 @@ struct Reading {
     files: Files,
     parts: Vec<(Range<usize>, Option<usize>)>,
     variables: HashMap<usize, Expanded>,
+    unset: Vec<Unset>,
     /// Each file, and where it was named.
     seen: HashMap<PathBuf, String>,
     errors: Vec<SettingsError>,
@@ -194,8 +218,8 @@ impl Reading {
         self.parts.push((start..self.text.len(), parent));
         // What is no TOML is told when the sections are read.
         let Ok(mut root) = DeTable::parse(text) else { return };
-        for (_, value) in root.get_mut().iter() {
-            self.expand(value, start, false);
+        for (key, value) in root.get_mut().iter() {
+            self.expand((key.span().start, value), start, false);
         }
         let Some(include) = root.get_mut().remove("include") else { return };
         let span = include.span();
@@ -239,19 +263,31 @@ impl Reading {
         }
     }
 
-    /// Looks for what is to be replaced in the texts of a value.
-    fn expand(&mut self, value: &Spanned<DeValue<'_>>, start: usize, is_secret: bool) {
+    /// Looks for what is to be replaced in the texts of a value, whose key begins there.
+    fn expand(
+        &mut self,
+        (key, value): (usize, &Spanned<DeValue<'_>>),
+        start: usize,
+        is_secret: bool,
+    ) {
         let at = start + value.span().start;
         match value.get_ref() {
             DeValue::String(text) => match variables::expanded(text) {
                 Ok(Some(text)) => _ = self.variables.insert(at, Expanded { is_secret, ..text }),
                 Ok(None) => {}
-                Err(what) => self.wrong(at, what),
+                Err(what) => {
+                    let (key, text) = (start + key, shifted(value.span(), start));
+                    self.unset.push(Unset { key, text });
+                    self.wrong(at, what);
+                }
             },
             DeValue::Table(table) => table.iter().for_each(|(key, one)| {
-                self.expand(one, start, is_secret || may_be_secret(key.get_ref(), one.get_ref()));
+                let is_secret = is_secret || may_be_secret(key.get_ref(), one.get_ref());
+                self.expand((key.span().start, one), start, is_secret);
             }),
-            DeValue::Array(all) => all.iter().for_each(|one| self.expand(one, start, is_secret)),
+            DeValue::Array(all) => {
+                all.iter().for_each(|one| self.expand((key, one), start, is_secret));
+            }
             _ => {}
         }
     }

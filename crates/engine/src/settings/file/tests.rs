@@ -218,7 +218,32 @@ fn what_is_wrong_with_a_schedule_stands_in_a_line_of_its_own() {
             format!("{zone}{windows}to = \"x\""),
             "16: FIX.4.4:A->B: schedule: `x` is no time; write 17:00, 17:00:30, or fri 17:00",
         ),
-        (format!("{zone}{windows}"), "13: FIX.4.4:A->B: schedule: a window needs both from and to"),
+        (
+            format!("{zone}{windows}"),
+            "13: FIX.4.4:A->B: schedule: `to` is missing: `from` does not go without it",
+        ),
+        (
+            format!("{zone}to = \"17:00\""),
+            "7: FIX.4.4:A->B: schedule: `from` is missing: `to` does not go without it",
+        ),
+        (
+            format!("{zone}days = \"mon\""),
+            "7: FIX.4.4:A->B: schedule: a window needs both from and to",
+        ),
+        (
+            format!("{zone}from = \"mon 08:00\"\nto = \"17:00\""),
+            "10: FIX.4.4:A->B: schedule: to = \"17:00\" has no day, and from = \"mon 08:00\" has \
+             one: write both with a day, or none",
+        ),
+        (
+            format!("{zone}from = \"08:00\"\nto = \"fri 17:00\""),
+            "9: FIX.4.4:A->B: schedule: from = \"08:00\" has no day, and to = \"fri 17:00\" has \
+             one: write both with a day, or none",
+        ),
+        (
+            format!("{zone}[[session.schedule.windows]]\nclose = \"0 8 * * *\""),
+            "9: FIX.4.4:A->B: schedule: `open` is missing: `close` does not go without it",
+        ),
         (
             format!("{zone}from = \"08:00\"\nto = \"17:00\"\nholidays = [\"2026-13-01\"]"),
             "11: FIX.4.4:A->B: schedule: holidays: `2026-13-01` is no date such as 2026-12-25, \
@@ -232,6 +257,8 @@ fn what_is_wrong_with_a_schedule_stands_in_a_line_of_its_own() {
         (zone.to_owned(), "7: FIX.4.4:A->B: schedule: write from and to, or windows"),
     ] {
         check(&format!("{GOOD}{keys}\n"), &format!("my.toml:{expected}"));
+        let all = parse_or_all(Path::new("my.toml"), &format!("{GOOD}{keys}\n"));
+        assert_eq!(all.unwrap_err().len(), 1, "{keys}");
     }
     // That of all sessions, in their place.
     let text = format!("[defaults]\nheart_bt_int_s = 5\nschedule = {{ zone = \"X\" }}\n{GOOD}");
@@ -484,4 +511,49 @@ fn secrets_are_shown_neither_by_debug_nor_in_errors() {
         let said = format!("{:?}", errors.unwrap_err());
         assert!(!said.contains("hush"), "{line}: {said}");
     }
+}
+
+/// The text without its values may be wrong in other ways too, which are no errors of the file.
+#[test]
+fn a_variable_without_a_value_is_one_error() {
+    let session = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIX.4.4\"\n\
+        sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:1\"\n";
+    let table = [
+        ("address", "address = \"${NO_SUCH_VARIABLE}\""),
+        ("address", "address = \"b.example:${NO_SUCH_VARIABLE}\""),
+        ("role", "role = \"${NO_SUCH_VARIABLE}\""),
+        ("begin_string", "begin_string = \"FIX.${NO_SUCH_VARIABLE}\""),
+        ("", "heart_bt_int_s = \"${NO_SUCH_VARIABLE}\""),
+        ("", "validate = \"${NO_SUCH_VARIABLE}\""),
+        ("", "mode = \"${NO_SUCH_VARIABLE}\""),
+        ("", "reset_on = [\"logon\", \"${NO_SUCH_VARIABLE}\"]"),
+        ("", "reset_at = \"${NO_SUCH_VARIABLE}\""),
+        ("", "local_address = \"${NO_SUCH_VARIABLE}\""),
+        ("", "dictionary = \"${NO_SUCH_VARIABLE}\""),
+        ("", "logon.fields = [\"${NO_SUCH_VARIABLE}\"]"),
+        ("", "failover = { addresses = [\"${NO_SUCH_VARIABLE}\"] }"),
+        ("", "proxy = { kind = \"http\", address = \"${NO_SUCH_VARIABLE}\" }"),
+        ("", "schedule = { zone = \"${NO_SUCH_VARIABLE}\", from = \"08:00\", to = \"17:00\" }"),
+        ("", "[session.schedule]\nzone = \"UTC\"\nfrom = \"08:00\"\nto = \"${NO_SUCH_VARIABLE}\""),
+        ("", "[engine]\nworkers = \"${NO_SUCH_VARIABLE}\""),
+        ("", "[admin]\naddress = \"${NO_SUCH_VARIABLE}\""),
+        ("", "[defaults]\nmode = \"${NO_SUCH_VARIABLE}\""),
+        ("", "[dictionaries]\nvenue = \"${NO_SUCH_VARIABLE}\""),
+    ];
+    for (instead_of, line) in table {
+        let is_kept =
+            |line: &&str| instead_of.is_empty() || !line.starts_with(&format!("{instead_of} = "));
+        let kept = session.lines().filter(is_kept).collect::<Vec<_>>().join("\n");
+        let text = format!("{kept}\n{line}\n");
+        let errors = parse_or_all(Path::new("my.toml"), &text).unwrap_err();
+        let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(shown.len(), 1, "{line}: {shown:#?}");
+        assert!(shown[0].contains("variable NO_SUCH_VARIABLE is not set"), "{line}: {shown:?}");
+    }
+    // What else is wrong is said all the same.
+    let text = format!("{session}mode = \"${{NO_SUCH_VARIABLE}}\"\nheart_bt_int_s = -1\n");
+    assert_eq!(parse_or_all(Path::new("my.toml"), &text).unwrap_err().len(), 2);
+    let inline = "schedule = { zone = \"${NO_SUCH_VARIABLE}\", from = \"25:00\", to = \"17:00\" }";
+    let errors = parse_or_all(Path::new("my.toml"), &format!("{session}{inline}\n")).unwrap_err();
+    assert!(errors[0].to_string().contains("NO_SUCH_VARIABLE"), "{errors:?}");
 }

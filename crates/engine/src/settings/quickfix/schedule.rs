@@ -21,7 +21,11 @@ const KEYS: [&str; 12] = [
     "LogoutDay",
 ];
 
-/// What stands in place of what only the operator can say.
+/// Keys of which one says nothing without the other.
+const PAIRS: [[&str; 2]; 3] =
+    [["StartTime", "EndTime"], ["StartDay", "EndDay"], ["LogonDay", "LogoutDay"]];
+
+/// What stands in place of what only the operator can say, if its key is there.
 const UNKNOWN: &str = "?";
 
 /// Writes `schedule`.
@@ -75,9 +79,13 @@ struct Hours {
 
 impl Hours {
     fn text(&self) -> String {
-        let days = self.days.iter().map(|days| format!("days = {}, ", quoted(days)));
-        let (zone, from, to) = (quoted(&self.zone), quoted(&self.from), quoted(&self.to));
-        format!("{{ zone = {zone}, {}from = {from}, to = {to} }}", days.collect::<String>())
+        let Self { zone, days, from, to, .. } = self;
+        // A time that is not known is left out, so that the settings name its key.
+        let time = |time| Some(time).filter(|time| *time != UNKNOWN);
+        let keys = [("days", days.as_ref()), ("from", time(from)), ("to", time(to))];
+        let keys = keys.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        let keys = keys.map(|(key, value)| format!(", {key} = {}", quoted(value)));
+        format!("{{ zone = {}{} }}", quoted(zone), keys.collect::<String>())
     }
 
     fn settings(&self) -> ScheduleSettings {
@@ -122,8 +130,14 @@ fn found(session: &Session<'_>) -> Result<Option<Hours>, String> {
     let (fate, says) = (Fate::Honoured, String::new());
     let zone = String::new();
     let mut hours = Hours { zone, days: None, from, to, fate, says, wrong: None };
-    if start.is_empty() || end.is_empty() {
-        hours.doubt("StartTime and EndTime belong together");
+    for [first, second] in PAIRS {
+        let is_there = |key| session.value(key).is_some_and(|value| !value.is_empty());
+        let (there, missing) = match (is_there(first), is_there(second)) {
+            (true, false) => (first, second),
+            (false, true) => (second, first),
+            _ => continue,
+        };
+        hours.doubt(format!("{}; {there} does not go without it", session.missing(missing)));
     }
     for time in [&mut hours.from, &mut hours.to].into_iter().filter(|time| time.is_empty()) {
         UNKNOWN.clone_into(time);
@@ -135,9 +149,10 @@ fn found(session: &Session<'_>) -> Result<Option<Hours>, String> {
 
 /// The days of the window, and the times of the logon.
 fn days(session: &Session<'_>, hours: &mut Hours) {
-    let is_weekly = session.has("StartDay") || session.has("EndDay");
-    if session.has("LogonTime") || session.has("LogoutTime") {
-        if is_weekly {
+    let has_any = |keys: &[&str]| keys.iter().any(|key| session.has(key));
+    let is_weekly = has_any(&["StartDay", "EndDay"]);
+    if has_any(&["LogonTime", "LogoutTime", "LogonDay", "LogoutDay"]) {
+        if is_weekly || has_any(&["LogonDay", "LogoutDay"]) {
             hours.doubt("a logon window of a day within a week: write `windows`");
             UNKNOWN.clone_into(&mut hours.from);
         } else {
@@ -150,15 +165,17 @@ fn days(session: &Session<'_>, hours: &mut Hours) {
         }
     }
     if is_weekly {
-        let known = |key: &str, hours: &mut Hours| match day(session.value(key).unwrap_or("")) {
-            Ok(day) => day.to_owned(),
-            Err(why) => {
+        let (mut from, mut to) = (hours.from.clone(), hours.to.clone());
+        for (key, time) in [("StartDay", &mut from), ("EndDay", &mut to)] {
+            // Why a day is missing has been said.
+            let Some(text) = session.value(key).filter(|text| !text.is_empty()) else { continue };
+            let day = day(text).unwrap_or_else(|why| {
                 hours.doubt(why);
-                UNKNOWN.to_owned()
-            }
-        };
-        hours.from = format!("{} {}", known("StartDay", hours), hours.from);
-        hours.to = format!("{} {}", known("EndDay", hours), hours.to);
+                UNKNOWN
+            });
+            *time = format!("{day} {time}");
+        }
+        (hours.from, hours.to) = (from, to);
     } else if hours.from == hours.to {
         hours.differs(
             "where a window ends as the next one opens, the session logs out and connects again",

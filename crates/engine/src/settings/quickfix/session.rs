@@ -34,6 +34,8 @@ pub(super) struct Session<'c> {
     pub(super) sections: Vec<Written>,
     pub(super) store: Option<(PathBuf, String)>,
     findings: &'c mut Vec<Finding>,
+    /// Those of the sessions before.
+    findings_known: usize,
 }
 
 /// What has become of a session.
@@ -88,6 +90,7 @@ impl<'c> Session<'c> {
             toml: Vec::new(),
             sections: Vec::new(),
             store: None,
+            findings_known: all.findings.len(),
             findings: &mut all.findings,
         };
         session.name = session.named();
@@ -123,7 +126,8 @@ impl<'c> Session<'c> {
 
     /// Says what became of a line.
     pub(super) fn note(&mut self, mut finding: Finding) {
-        if !finding.key.is_empty() && self.default_lines.contains(&finding.line) {
+        // A line of its own session names it.
+        if finding.key.is_empty() || self.default_lines.contains(&finding.line) {
             finding.sessions.push(self.name.clone());
         }
         self.findings.push(finding);
@@ -255,11 +259,6 @@ impl<'c> Session<'c> {
         for entry in self.entries.clone() {
             let found = find(&entry.key, dialect);
             if found.is_some_and(|row| row.is_known_to(dialect)) {
-                if dialect == Dialect::Cpp && entry.value.contains('$') {
-                    let says = "QuickFIX C++ puts variables of the environment there only for a \
-                                program that asks for it; here it is text";
-                    self.note(Finding::of(entry, Fate::Dangerous, "", says));
-                }
                 continue;
             }
             let (fate, says) = match (found, find_in_any_case(entry.key.trim())) {
@@ -297,9 +296,28 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Properties of the Java process, and whether they are variables of the environment now.
+    /// Whether a value that cannot be read has been told of.
+    fn is_lost(&self, entry: &Entry) -> bool {
+        let mut own = self.findings[self.findings_known..].iter();
+        own.any(|one| {
+            one.fate == Fate::NotCarriedOver && (one.line, &one.key) == (entry.line, &entry.key)
+        })
+    }
+
+    /// Properties of the Java process, and whether they are variables of the environment now;
+    /// variables of the environment in C++.
     pub(super) fn tell_of_variables(&mut self) {
         for entry in self.entries.clone() {
+            if self.dialect == Dialect::Cpp && entry.value.contains('$') {
+                let says = "QuickFIX C++ puts variables of the environment there only for a \
+                            program that asks for it; here it is text";
+                let is_known =
+                    find(&entry.key, self.dialect).is_some_and(|row| row.is_known_to(Dialect::Cpp));
+                if is_known && !self.is_lost(entry) {
+                    self.note(Finding::of(entry, Fate::Dangerous, "", says));
+                }
+                continue;
+            }
             if entry.variables.is_empty() {
                 continue;
             }

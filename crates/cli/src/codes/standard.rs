@@ -1,0 +1,135 @@
+//! The codes of the standard: the reasons of Reject(3) and BusinessMessageReject(j), and those of
+//! any other field.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use transfix::RejectReason;
+use transfix::dictionary::{self, Dictionary, Field, nearest};
+
+/// The dictionary with the codes of all versions.
+const NAME: &str = "FIXLatest";
+
+/// The fields whose codes a bare number may be: the message that has the field, and what else in
+/// the message leads to the cause.
+const REASONS: [(u32, &str, &str); 2] = [
+    (
+        373,
+        "Reject(3)",
+        "RefSeqNum(45) names the message and RefTagID(371) the field; `transfix check` shows what \
+         would be right",
+    ),
+    (
+        380,
+        "BusinessMessageReject(j)",
+        "RefSeqNum(45) or BusinessRejectRefID(379) names the message; Text(58) may say more",
+    ),
+];
+
+/// The reasons whose words in Text(58) the engine knows.
+pub(super) const GIVEN: [RejectReason; 16] = [
+    RejectReason::InvalidTagNumber,
+    RejectReason::RequiredTagMissing,
+    RejectReason::TagNotDefinedForMessage,
+    RejectReason::UndefinedTag,
+    RejectReason::TagWithoutValue,
+    RejectReason::ValueOutOfRange,
+    RejectReason::IncorrectDataFormat,
+    RejectReason::CompIdProblem,
+    RejectReason::SendingTimeAccuracy,
+    RejectReason::InvalidMsgType,
+    RejectReason::TagAppearsMoreThanOnce,
+    RejectReason::TagOutOfOrder,
+    RejectReason::GroupFieldsOutOfOrder,
+    RejectReason::IncorrectNumInGroup,
+    RejectReason::UnsupportedApplVersion,
+    RejectReason::Other,
+];
+
+/// Read where it is needed, and once.
+pub(super) fn dictionary() -> Result<&'static Dictionary, String> {
+    static READ: LazyLock<Result<Dictionary, String>> =
+        LazyLock::new(|| dictionary::standard(NAME).map_err(|error| error.to_string()));
+    READ.as_ref().map_err(String::clone)
+}
+
+/// A code of a field.
+pub(super) struct Code<'d> {
+    field: &'d Field,
+    code: &'d dictionary::Code,
+}
+
+impl<'d> Code<'d> {
+    /// Whether it has this value or name.
+    pub(super) fn is(&self, wanted: &str) -> bool {
+        self.code.value == wanted || self.code.name.eq_ignore_ascii_case(wanted)
+    }
+
+    pub(super) fn name(&self) -> &'d str {
+        &self.code.name
+    }
+
+    /// The message that has it as a reason, and what to do.
+    fn reason(&self) -> Option<(&'static str, &'static str)> {
+        let mut reasons = REASONS.into_iter();
+        reasons.find(|(tag, ..)| *tag == self.field.tag).map(|(_, of, remedy)| (of, remedy))
+    }
+
+    /// `SessionRejectReason(373)=5 VALUE_IS_INCORRECT (Reject(3))`.
+    pub(super) fn line(&self) -> String {
+        let (Field { name, tag, .. }, code) = (self.field, self.code);
+        let of = self.reason().map(|(of, _)| format!(" ({of})")).unwrap_or_default();
+        format!("{name}({tag})={} {}{of}\n", code.value, code.name)
+    }
+
+    pub(super) fn explained(&self) -> String {
+        let mut text = self.line();
+        let is_it = |reason: &RejectReason| reason.as_u16().to_string() == self.code.value;
+        let given = GIVEN.iter().find(|reason| self.field.tag == REASONS[0].0 && is_it(reason));
+        // A String takes everything.
+        if let Some(reason) = given {
+            let _ = writeln!(text, "meaning: {}", reason.text());
+        }
+        if let Some((_, remedy)) = self.reason() {
+            let _ = writeln!(text, "what to do: {remedy}");
+        }
+        text
+    }
+}
+
+/// The reasons of Reject(3) and BusinessMessageReject(j).
+pub(super) fn reasons() -> Result<impl Iterator<Item = Code<'static>>, String> {
+    let dictionary = dictionary()?;
+    let fields = REASONS.into_iter().filter_map(|(tag, ..)| dictionary.field(tag));
+    Ok(fields.flat_map(|field| field.codes.iter().map(move |code| Code { field, code })))
+}
+
+/// The code of the field of this name or tag.
+///
+/// # Errors
+/// If there is none; the text names what comes near.
+pub(super) fn code(field: &str, value: &str) -> Result<String, String> {
+    let dictionary = dictionary()?;
+    let named = |name: &str| {
+        let mut fields = dictionary.fields().iter();
+        fields.find(|field| field.name.eq_ignore_ascii_case(name))
+    };
+    let found = field.parse().ok().and_then(|tag| dictionary.field(tag)).or_else(|| named(field));
+    let Some(found) = found else {
+        let hint = nearest(field, dictionary.fields().iter().map(|field| &*field.name));
+        let hint = hint.map_or_else(String::new, |name| format!("; did you mean {name}?"));
+        return Err(format!("FIX has no field {}{hint}", field.escape_debug()));
+    };
+    let (name, tag) = (&found.name, found.tag);
+    if found.codes.is_empty() {
+        return Err(format!("{name}({tag}) has no codes"));
+    }
+    let all = found.codes.iter().map(|code| Code { field: found, code });
+    match all.into_iter().find(|code| code.is(value)) {
+        Some(code) => Ok(code.explained()),
+        None => Err(format!(
+            "{name}({tag}) has no code {}; `transfix dictionary {NAME} {tag}` lists all",
+            value.escape_debug()
+        )),
+    }
+}
