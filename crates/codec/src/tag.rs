@@ -118,8 +118,8 @@ pub const fn is_session_owned(tag: Tag) -> bool {
 }
 
 /// Whether a field belongs to the session on which its message came. It does not go along when the
-/// message is sent on: the fields of [`is_session_owned`], the ids below both sides, the last number
-/// processed, and signature and encryption of this one message.
+/// message is sent on: the fields of [`is_session_owned`], the ids below both sides, the last
+/// number processed, and signature and encryption of this one message.
 #[must_use]
 pub const fn stays_with_session(tag: Tag) -> bool {
     is_session_owned(tag) || matches!(tag.0, 50 | 57 | 142 | 143 | 369 | 89 | 90 | 91 | 93)
