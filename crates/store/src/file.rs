@@ -94,6 +94,8 @@ pub struct FileStore<D: Disk = Files> {
     poisoned: bool,
     /// When it was last looked whether the store is in its place.
     looked_ns: u64,
+    /// Memory for the path and the name of what is looked at.
+    looked_at: (PathBuf, String),
     /// Where its numbers are kept beside it.
     pub(crate) beside: Option<PathBuf>,
     /// This opening made the store.
@@ -224,6 +226,7 @@ impl<D: Disk> FileStore<D> {
             ahead: Ahead::new(Arc::default()),
             poisoned: false,
             looked_ns: now_ns,
+            looked_at: Default::default(),
             beside: None,
             is_new,
             header,
@@ -296,7 +299,7 @@ impl<D: Disk> FileStore<D> {
     /// on for long moves seldom: the segment has room for as much again, unless that would cost the
     /// store a segment which its retention keeps.
     fn roll(&mut self, size: usize, limit: Limit) -> Result<(), StoreError> {
-        self.check_places()?;
+        self.check_places(0)?;
         self.settle_behind()?;
         let number = self.segments.last_number() + 1;
         let (start, tail) = (self.batch.start, self.batch.tail);
@@ -370,15 +373,17 @@ impl<D: Disk> FileStore<D> {
         }
     }
 
-    /// Stops if the store is no longer where it was opened: another process may have begun one
-    /// there.
-    fn check_places(&self) -> Result<(), StoreError> {
+    /// Stops if the lock, or a segment from this one on, is no longer where it was opened: another
+    /// process may have begun a store there.
+    fn check_places(&mut self, from: usize) -> Result<(), StoreError> {
         let held = self.lock.as_ref().ok_or(StoreError::Poisoned)?;
-        // One path for all of them: a message that needs a new segment pays for no list of the
-        // old ones.
-        let (mut path, mut name) = (self.dir.join(LOCK), String::new());
+        // One path for all of them: it keeps its memory.
+        let (mut path, mut name) = std::mem::take(&mut self.looked_at);
+        path.as_mut_os_string().clear();
+        path.push(&self.dir);
+        path.push(LOCK);
         let mut is_there = self.disk.is_locked_at(held, &path);
-        let mut later = (self.segments.first..).zip(&self.segments.maps);
+        let mut later = (self.segments.first..).zip(&self.segments.maps).skip(from);
         loop {
             match is_there {
                 Ok(true) => {}
@@ -388,12 +393,14 @@ impl<D: Disk> FileStore<D> {
                 }
                 Err(source) => return Err(io_error(&path, source)),
             }
-            let Some((number, map)) = later.next() else { return Ok(()) };
+            let Some((number, map)) = later.next() else { break };
             name.clear();
             segment::write_name(&mut name, number);
             path.set_file_name(&name);
             is_there = self.disk.is_at(map, &path);
         }
+        self.looked_at = (path, name);
+        Ok(())
     }
 
     /// As [`FileStore::check_places`], of the lock and the last segment: for each second in which
@@ -401,23 +408,9 @@ impl<D: Disk> FileStore<D> {
     #[cold]
     fn look_at_place(&mut self, now_ns: u64) -> Result<(), StoreError> {
         self.looked_ns = now_ns;
-        let held = self.lock.as_ref().ok_or(StoreError::Poisoned)?;
-        let lock = self.dir.join(LOCK);
-        let last = segment::path(&self.dir, self.segments.last_number());
-        let is_last =
-            |disk: &D| self.segments.maps.last().map_or(Ok(true), |map| disk.is_at(map, &last));
-        let found = [(self.disk.is_locked_at(held, &lock), &lock), (is_last(&self.disk), &last)];
-        for (is_there, path) in found {
-            let path = path.clone();
-            let error = match is_there {
-                Ok(true) => continue,
-                Ok(false) => StoreError::Damaged { path, offset: 0, reason: Damage::Replaced },
-                Err(source) => io_error(&path, source),
-            };
-            self.poisoned = true;
-            return Err(error);
-        }
-        Ok(())
+        let looked = self.check_places(self.segments.maps.len().saturating_sub(1));
+        self.poisoned |= looked.is_err();
+        looked
     }
 
     /// Sets flags, checksum and, but for the first record, length of the batch's last record.

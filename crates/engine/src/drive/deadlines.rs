@@ -1,10 +1,14 @@
 //! When each session of a worker has something to do even if no byte comes.
 //!
 //! Invariants: a session is found at its deadline, or earlier if that has moved since; what a look
-//! costs goes by the sessions that are due, not by those that there are.
+//! costs goes by the sessions that are due, not by those that there are; the memory goes by the
+//! sessions, not by how often a deadline is noted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// Entries beside two for each session, before those that do not count are dropped.
+const ROOM: usize = 64;
 
 /// The deadlines of sessions, which are known by their places in the worker.
 #[derive(Debug, Default)]
@@ -26,7 +30,21 @@ impl Deadlines {
         if at < self.noted[session] {
             self.noted[session] = at;
             self.heap.push(Reverse((at, session)));
+            if self.heap.len() > 2 * self.noted.len() + ROOM {
+                self.tidy();
+            }
         }
+    }
+
+    /// Leaves the entries that count. A worker that spins looks at all sessions again and again, and
+    /// each look leaves an entry.
+    #[cold]
+    fn tidy(&mut self) {
+        let mut entries = std::mem::take(&mut self.heap).into_vec();
+        entries.clear();
+        let noted = self.noted.iter().enumerate().filter(|(_, at)| **at < u64::MAX);
+        entries.extend(noted.map(|(session, at)| Reverse((*at, session))));
+        self.heap = entries.into();
     }
 
     /// The earliest moment at which a session may be due; `u64::MAX` for none.
@@ -79,6 +97,22 @@ mod tests {
         deadlines.note(0, 90);
         assert_eq!(due(&mut deadlines, 60), [0; 0], "the entry for 50 counts no more");
         assert_eq!(due(&mut deadlines, 90), [0]);
+    }
+
+    #[test]
+    fn a_worker_that_looks_again_and_again_takes_no_memory() {
+        let mut deadlines = Deadlines::default();
+        deadlines.note(1, 7_000_000);
+        for now in 1..100_000 {
+            // The heartbeat of a session that trades moves; that of a silent one does not.
+            for at in [0, 30_000 + now] {
+                deadlines.note(0, at);
+                deadlines.note(2, if at == 0 { 0 } else { 8_000_000 });
+                let _ = due(&mut deadlines, now);
+            }
+        }
+        assert!(deadlines.heap.len() <= 3 * 2 + ROOM, "{} entries", deadlines.heap.len());
+        assert_eq!(due(&mut deadlines, 8_000_000), [0, 1, 2]);
     }
 
     #[test]
