@@ -3,7 +3,7 @@
 //! The bytes are looked at 64 at once, with the widest vectors that the processor has. `blocks`
 //! holds the pass, `x86`, `avx512` and `neon` what differs between processors, `scalar` the same
 //! index made field by field: it takes over where fields are malformed and is what the others are
-//! tested against.
+//! tested against. `layout` remembers the tags of earlier messages.
 //!
 //! Invariants: fields lie inside the frame, in wire order, and do not overlap; a tag that is not a
 //! canonical positive number becomes [`Tag`]`(0)`, for the validation to reject; no byte outside
@@ -94,11 +94,13 @@ impl Places {
         self.starts.resize(len, 0);
     }
 
-    /// Remembers the layout of the frame that was just indexed.
-    #[cold]
+    /// May remember the layout of the frame that was just indexed, which is not known.
+    #[inline(always)]
     fn learn(&mut self, frame: &[u8]) {
-        let tags = &self.tags[..self.count];
-        self.layouts.learn(tags, (&self.starts, &self.values), frame);
+        if self.layouts.wants() {
+            let tags = &self.tags[..self.count];
+            self.layouts.learn(tags, (&self.starts, &self.values), frame);
+        }
     }
 
     /// Adds the field with that value, which `next` follows.

@@ -30,6 +30,8 @@ pub(super) struct Layouts {
     pub(super) known: Vec<Layout>,
     /// Messages that had none of them.
     unknown: u32,
+    /// Above 0 while most messages have a known one: each of them adds 1, each other takes 2.
+    credit: u8,
     /// That of the last message; beyond all of them if it has none.
     current: usize,
 }
@@ -126,15 +128,23 @@ impl Layouts {
         let layout = &mut self.known[count % LAYOUTS];
         if is_likely {
             (self.current, layout.credit) = (count % LAYOUTS, CREDIT);
+            self.credit = self.credit.saturating_add(1);
         } else {
             layout.credit = layout.credit.saturating_sub(1);
         }
         is_likely
     }
 
+    /// Whether the next message is likely to have a known one.
+    #[inline(always)]
+    pub(super) const fn are_usual(&self) -> bool {
+        self.credit > 0
+    }
+
     /// Whether the message of unknown layout that was just indexed is to be learned.
     #[inline(always)]
     pub(super) const fn wants(&mut self) -> bool {
+        self.credit = self.credit.saturating_sub(2);
         let unknown = self.unknown;
         self.unknown = unknown.wrapping_add(1);
         unknown % UNKNOWN_PER_LAYOUT == UNKNOWN_LEARNED
@@ -146,6 +156,7 @@ impl Layouts {
         if tags.len() > FIELDS_MAX {
             return;
         }
+        self.credit = CREDIT;
         self.known.resize(LAYOUTS, Layout::NONE);
         let known = &mut self.known[tags.len() % LAYOUTS];
         // One that messages have had lately stays.

@@ -166,7 +166,7 @@ impl Block for Avx2 {
         // SAFETY: AVX2 is there.
         let read = |places: &mut Places, from| unsafe { read_eight(places, frame, from) };
         let data = blocks::read_tags_by(LANES, places, frame, from, read);
-        if data.is_none() && places.layouts.wants() {
+        if data.is_none() {
             places.learn(frame);
         }
         data
