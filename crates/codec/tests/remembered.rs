@@ -50,8 +50,12 @@ fn value() -> impl Strategy<Value = Text> {
 fn layout() -> impl Strategy<Value = Vec<Text>> {
     let sound = ["11", "55", "54", "60", "38", "40", "44"].map(str::to_owned);
     let sound = (Just(sound.to_vec()), prop::collection::vec(tag_text(), 0..4));
+    // A data field, and what is within it if its Length field says so.
+    let data = ["95", "96", "58"].map(str::to_owned).to_vec();
+    let with_data = prop::collection::vec(tag_text(), 0..3);
     prop_oneof![
         2 => sound.prop_map(|(sound, more)| [sound, more].concat()),
+        1 => with_data.prop_map(move |more| [data.clone(), more].concat()),
         2 => prop::collection::vec(tag_text(), 0..14),
         1 => prop::collection::vec(tag_text(), 14..40),
     ]
@@ -91,7 +95,17 @@ fn bytes(layout: &[Text], sent: &Sent) -> Vec<u8> {
     let head = "34=2\u{1}49=A\u{1}56=B\u{1}52=20261121-09:28:25.623\u{1}";
     let mut text = format!("8=FIX.4.4\u{1}9=100\u{1}35={}\u{1}{head}", sent.msg_type);
     for (tag, value) in layout.iter().zip(sent.values.iter().cycle()) {
+        let is_long = sent.values.len() % 2 == 1;
         let value = match tag.as_str() {
+            "95" => {
+                if is_long {
+                    "6"
+                } else {
+                    "1"
+                }
+            }
+            "96" => "a",
+            "58" => "b",
             "60" if sent.is_sound => "20261121-09:28:25",
             "11" | "55" | "54" | "38" | "40" | "44" if sent.is_sound => "1",
             _ => value,

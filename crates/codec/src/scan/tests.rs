@@ -245,6 +245,7 @@ fn a_layout_serves_messages_with_its_tags_alone() {
         ("64=", "64", false),
         ("\u{1}64=20261121", "", false),
         ("64=20261121", "64=2\u{1}64=1", false),
+        ("193=y", "193=y\u{1}10=000\u{1}1=a\u{1}1=a\u{1}1=a", false),
         ("128=x\u{1}64=20261121", "64=20261121\u{1}128=x", false),
     ] {
         let changed = order.replacen(from, to, 1);
@@ -254,6 +255,21 @@ fn a_layout_serves_messages_with_its_tags_alone() {
         Indexes::new().check(changed.as_bytes());
         index.fill(order.as_bytes(), CheckSumPolicy::Ignore).unwrap();
         assert!(index.places.layouts.current().is_some(), "the layout stays");
+    }
+}
+
+#[test]
+fn no_layout_has_a_data_field() {
+    let mut index = FieldIndex::default();
+    let message = |length: usize| {
+        let head = "8=FIX.4.4\u{1}9=10\u{1}35=B\u{1}34=2\u{1}";
+        alloc::format!("{head}95={length}\u{1}96=a\u{1}58=b\u{1}10=000\u{1}").into_bytes()
+    };
+    for length in [1, 1, 1, 1, 1, 6, 1, 6] {
+        let bytes = message(length);
+        index.fill(&bytes, CheckSumPolicy::Ignore).unwrap();
+        let data = &b"a\x0158=b"[..length];
+        assert_eq!(index.fields(&bytes).raw(tag::RAW_DATA), Some(data));
     }
 }
 
