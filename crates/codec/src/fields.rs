@@ -190,17 +190,16 @@ impl<'a> Fields<'a> {
 
     /// Where the first occurrence of `tag` stands, counted from 0.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn position(&self, tag: Tag) -> Option<usize> {
-        match self.layout {
-            Some(layout) => layout.position(tag),
-            None => scan::position(self.tags, tag),
-        }
+        // No call: it would take its registers from those who ask for many fields.
+        let known = self.layout.and_then(|layout| layout.position(tag));
+        known.unwrap_or_else(|| scan::position(self.tags, tag))
     }
 
     /// The value of the first occurrence of `tag`, as it stands on the wire.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn raw(&self, tag: Tag) -> Option<&'a [u8]> {
         self.position(tag).map(|n| self.value(n))
     }

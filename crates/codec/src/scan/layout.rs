@@ -84,21 +84,16 @@ impl Layout {
         true
     }
 
-    /// Where the first occurrence of `tag` stands.
+    /// Where the first occurrence of `tag` stands, if there is one; `None` if another tag has the
+    /// same place in the table, so that it must be searched for.
     #[inline(always)]
-    pub(crate) fn position(&self, tag: Tag) -> Option<usize> {
-        match self.first[tag.0 as usize % SLOTS] {
-            NO_FIELD => None,
-            first if self.tags[usize::from(first) % FIELDS_MAX] == tag => Some(usize::from(first)),
-            _ => self.search(tag),
+    pub(crate) fn position(&self, tag: Tag) -> Option<Option<usize>> {
+        let first = self.first[tag.0 as usize % SLOTS];
+        if first == NO_FIELD {
+            return Some(None);
         }
-    }
-
-    /// Another tag has the same place in the table.
-    #[cold]
-    #[inline(never)]
-    fn search(&self, tag: Tag) -> Option<usize> {
-        self.tags[..self.count].iter().position(|other| *other == tag)
+        let first = usize::from(first) % FIELDS_MAX;
+        (self.tags[first] == tag).then_some(Some(first))
     }
 }
 
