@@ -92,6 +92,7 @@ impl Places {
         self.tags.resize(len, Tag(0));
         self.values.resize(len, 0);
         self.starts.resize(len, 0);
+        self.layouts.grow();
     }
 
     /// May remember the layout of the frame that was just indexed, which is not known.

@@ -47,7 +47,7 @@ pub(crate) struct Layout {
     /// Their bytes among the first four of a field.
     pub(super) masks: [u32; FIELDS_MAX],
     /// How many bytes these are.
-    pub(super) lens: [u32; FIELDS_MAX],
+    pub(super) lens: [u8; FIELDS_MAX],
     /// Which field is the first one with a tag of this place.
     first: [u8; SLOTS],
 }
@@ -75,7 +75,7 @@ impl Layout {
                 return false;
             }
             let mask = u32::MAX >> (32 - 8 * len);
-            (self.tags[n], self.lens[n], self.masks[n]) = (*tag, len, mask);
+            (self.tags[n], self.lens[n], self.masks[n]) = (*tag, len as u8, mask);
             self.heads[n] = u32::from_le_bytes(*bytes) & mask;
             let first = &mut self.first[tag.0 as usize % SLOTS];
             *first = (n as u8).min(*first);
@@ -98,6 +98,11 @@ impl Layout {
 }
 
 impl Layouts {
+    /// Makes room for all layouts at once: nothing is allocated when one is learned.
+    pub(super) fn grow(&mut self) {
+        self.known.resize(LAYOUTS, Layout::NONE);
+    }
+
     /// The layout of the last message, if that has a known one.
     #[inline(always)]
     pub(super) fn current(&self) -> Option<&Layout> {
@@ -152,8 +157,7 @@ impl Layouts {
             return;
         }
         self.credit = CREDIT;
-        self.known.resize(LAYOUTS, Layout::NONE);
-        let known = &mut self.known[tags.len() % LAYOUTS];
+        let Some(known) = self.known.get_mut(tags.len() % LAYOUTS) else { return };
         // One that messages have had lately stays.
         match known.credit.checked_sub(1) {
             Some(left) => known.credit = left,

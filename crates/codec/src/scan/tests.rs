@@ -287,7 +287,7 @@ fn tags_with_one_place_in_the_table_are_told_apart() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_memory_of_layouts_is_bounded() {
-    assert!(size_of::<Layout>() * LAYOUTS <= 2_560, "{}", size_of::<Layout>());
+    assert!(size_of::<Layout>() * LAYOUTS <= 2_048, "{}", size_of::<Layout>());
     let Some((mut index, order)) = learned() else { return };
     let order = String::from_utf8(order).unwrap();
     for n in 0..3_000 {

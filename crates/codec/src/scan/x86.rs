@@ -303,7 +303,8 @@ unsafe fn has_layout(places: &mut Places, frame: &[u8]) -> Option<bool> {
             let text = _mm256_mask_i32gather_epi32::<1>(zero, frame.as_ptr().cast(), at, active);
             let head = _mm256_and_si256(text, load(layout.masks.as_ptr()));
             differ = _mm256_or_si256(differ, _mm256_xor_si256(head, load(layout.heads.as_ptr())));
-            let value = _mm256_add_epi32(at, load(layout.lens.as_ptr()));
+            let lens = _mm_loadl_epi64(layout.lens.as_ptr().add(from).cast());
+            let value = _mm256_add_epi32(at, _mm256_cvtepu8_epi32(lens));
             let behind = _mm256_sub_epi32(value, _mm256_set1_epi32(-1));
             let is_empty = _mm256_and_si256(_mm256_cmpeq_epi32(behind, next), active);
             differ = _mm256_or_si256(differ, is_empty);
