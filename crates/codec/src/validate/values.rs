@@ -12,8 +12,8 @@ use crate::{
     Date, Decimal, MonthYear, Tenor, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp, digits, value,
 };
 
-/// The last sound UTCTimestamp up to its second, each part as eight characters; any sound one before
-/// there was one.
+/// The last sound UTCTimestamp up to its second, each part as eight characters. It begins as one
+/// that is sound.
 #[derive(Clone, Debug)]
 pub(super) struct LastTime {
     day: [u8; 8],
