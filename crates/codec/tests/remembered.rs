@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use proptest::prelude::*;
 use transfix_codec::{
-    CheckSumPolicy, FieldIndex, Message, Reject, Rules, Scratch, Switches, Tag, scan::Simd,
-    validate::Finding,
+    CheckSumPolicy, FieldIndex, Message, Reject, RejectReason, Rules, Scratch, Switches, Tag,
+    scan::Simd, validate::Finding,
 };
 
 /// One field as it stands on the wire, without its delimiter.
@@ -187,5 +187,25 @@ proptest! {
         all in prop::collection::vec(sent(), 200..400),
     ) {
         check(&layouts, &all);
+    }
+}
+
+#[test]
+fn an_empty_value_is_found_in_each_known_message() {
+    let fields = ["34=2", "49=A", "56=B", "52=20261121-09:28:25", "11=x", "55=IBM", "54=1"];
+    let more = ["60=20261121-09:28:25", "38=100", "40=2", "44=1.5", "58=x", "10=000"];
+    let fields = [&["8=FIX.4.4", "9=100", "35=D"], &fields[..], &more].concat();
+    let encoded = |fields: &[String]| (fields.join("\u{1}") + "\u{1}").into_bytes();
+    let sound: Vec<_> = fields.iter().map(|&field| field.to_owned()).collect();
+    let (mut index, mut scratch) = (FieldIndex::default(), Scratch::default());
+    for n in (3..fields.len() - 1).cycle().take(60) {
+        let expected = said(&encoded(&sound), &mut index, &mut scratch).unwrap();
+        assert_eq!(expected.verdict, Ok(()));
+        let mut changed = sound.clone();
+        let tag = fields[n].split('=').next().unwrap();
+        changed[n] = format!("{tag}=");
+        let found = said(&encoded(&changed), &mut index, &mut scratch).unwrap();
+        let reject = Reject::new(RejectReason::TagWithoutValue, Tag(tag.parse().unwrap()));
+        assert_eq!(found.verdict, Err(reject), "{}", fields[n]);
     }
 }
