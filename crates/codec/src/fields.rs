@@ -8,7 +8,7 @@ use core::hint::cold_path;
 
 use crate::error::GroupError;
 use crate::group::{self, Entries, Groups, Members};
-use crate::scan;
+use crate::scan::{self, Layout};
 use crate::{
     Date, Decimal, MonthYear, Reject, RejectReason, Tag, Tenor, TimeOfDay, Timestamp, TzTimeOnly,
     TzTimestamp, value,
@@ -33,6 +33,8 @@ pub struct Fields<'a> {
     values: &'a [u32],
     /// First byte of each field, and of what follows the last.
     starts: &'a [u32],
+    /// What the index knows of messages with these tags, if it does: no value is empty then.
+    layout: Option<&'a Layout>,
 }
 
 impl<'a> Fields<'a> {
@@ -44,7 +46,12 @@ impl<'a> Fields<'a> {
         values: &'a [u32],
         starts: &'a [u32],
     ) -> Self {
-        Self { bytes, tags, values, starts }
+        Self { bytes, tags, values, starts, layout: None }
+    }
+
+    /// The same fields, which have that layout.
+    pub(crate) const fn with_layout(self, layout: Option<&'a Layout>) -> Self {
+        Self { layout, ..self }
     }
 
     /// Where the fields stand: tags, values, starts.
@@ -125,9 +132,13 @@ impl<'a> Fields<'a> {
     /// Whether each field has a value.
     #[inline]
     pub(crate) fn has_no_empty_value(&self) -> bool {
+        if self.layout.is_some() {
+            return true;
+        }
         let places = self.values.iter().zip(&self.starts[1..]);
         // All are looked at, several at once: no jump for each.
-        places.fold(true, |all, (value, next)| all & (next.wrapping_sub(*value) > 1))
+        self.layout.is_some()
+            || places.fold(true, |all, (value, next)| all & (next.wrapping_sub(*value) > 1))
     }
 
     /// The text before the `=` of the n-th field, also where it is not a valid tag.
@@ -162,6 +173,7 @@ impl<'a> Fields<'a> {
             tags: &self.tags[n..m],
             values: &self.values[n..m],
             starts: &self.starts[n..=m],
+            layout: None,
         }
     }
 
@@ -171,21 +183,23 @@ impl<'a> Fields<'a> {
         let (tags, values) = (self.tags.split_at(n), self.values.split_at(n));
         let starts = (&self.starts[..=n], &self.starts[n..]);
         (
-            Self { tags: tags.0, values: values.0, starts: starts.0, ..*self },
-            Self { tags: tags.1, values: values.1, starts: starts.1, ..*self },
+            Self { tags: tags.0, values: values.0, starts: starts.0, layout: None, ..*self },
+            Self { tags: tags.1, values: values.1, starts: starts.1, layout: None, ..*self },
         )
     }
 
     /// Where the first occurrence of `tag` stands, counted from 0.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn position(&self, tag: Tag) -> Option<usize> {
-        scan::position(self.tags, tag)
+        // No call: it would take its registers from those who ask for many fields.
+        let known = self.layout.and_then(|layout| layout.position(tag));
+        known.unwrap_or_else(|| scan::position(self.tags, tag))
     }
 
     /// The value of the first occurrence of `tag`, as it stands on the wire.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn raw(&self, tag: Tag) -> Option<&'a [u8]> {
         self.position(tag).map(|n| self.value(n))
     }

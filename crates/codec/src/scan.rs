@@ -3,7 +3,7 @@
 //! The bytes are looked at 64 at once, with the widest vectors that the processor has. `blocks`
 //! holds the pass, `x86`, `avx512` and `neon` what differs between processors, `scalar` the same
 //! index made field by field: it takes over where fields are malformed and is what the others are
-//! tested against.
+//! tested against. `layout` remembers the tags of earlier messages.
 //!
 //! Invariants: fields lie inside the frame, in wire order, and do not overlap; a tag that is not a
 //! canonical positive number becomes [`Tag`]`(0)`, for the validation to reject; no byte outside
@@ -11,6 +11,7 @@
 //! functions that need what [`Simd::is_available`] has found.
 
 mod blocks;
+mod layout;
 mod scalar;
 mod simd;
 
@@ -30,6 +31,8 @@ use alloc::vec::Vec;
 use crate::encode::text;
 use crate::fields::Fields;
 use crate::{Garbled, Tag, tag};
+pub(crate) use layout::Layout;
+use layout::Layouts;
 pub(crate) use scalar::tag as read_tag;
 pub use simd::Simd;
 
@@ -63,12 +66,14 @@ struct Places {
     count: usize,
     /// Data fields beside those of the standard, each after its Length field.
     more_data: Vec<(Tag, Tag)>,
+    layouts: Layouts,
 }
 
 impl Default for Places {
     fn default() -> Self {
         let (tags, values, starts) = (Vec::new(), Vec::new(), vec![0]);
-        Self { tags, values, starts, count: 0, more_data: Vec::new() }
+        let (more_data, layouts) = (Vec::new(), Layouts::default());
+        Self { tags, values, starts, count: 0, more_data, layouts }
     }
 }
 
@@ -87,6 +92,16 @@ impl Places {
         self.tags.resize(len, Tag(0));
         self.values.resize(len, 0);
         self.starts.resize(len, 0);
+        self.layouts.grow();
+    }
+
+    /// May remember the layout of the frame that was just indexed, which is not known.
+    #[inline(always)]
+    fn learn(&mut self, frame: &[u8]) {
+        if self.layouts.wants() {
+            let tags = &self.tags[..self.count];
+            self.layouts.learn(tags, (&self.starts, &self.values), frame);
+        }
     }
 
     /// Adds the field with that value, which `next` follows.
@@ -162,6 +177,7 @@ impl FieldIndex {
         if i32::try_from(frame.len()).is_err() {
             return Err(Garbled::TooLong);
         }
+        self.places.layouts.forget_current();
         let sum_of_all = self.simd.index(&mut self.places, frame);
         let tags = &self.places.tags[..self.places.count];
         if tags.get(2) != Some(&tag::MSG_TYPE) {
@@ -183,8 +199,9 @@ impl FieldIndex {
     /// The fields of the frame for which the index was filled last.
     #[inline]
     pub(crate) fn fields<'a>(&'a self, frame: &'a [u8]) -> Fields<'a> {
-        let Places { tags, values, starts, count, .. } = &self.places;
-        Fields::new(frame, &tags[..*count], &values[..*count], &starts[..=*count])
+        let Places { tags, values, starts, count, layouts, .. } = &self.places;
+        let fields = Fields::new(frame, &tags[..*count], &values[..*count], &starts[..=*count]);
+        fields.with_layout(layouts.current())
     }
 }
 

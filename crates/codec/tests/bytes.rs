@@ -3,6 +3,7 @@
 mod draft;
 mod plain;
 mod properties;
+mod remembered;
 
 use transfix_testkit::alloc::Counting;
 

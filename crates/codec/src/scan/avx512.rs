@@ -81,6 +81,7 @@ pub(super) fn index(places: &mut Places, frame: &[u8]) -> u8 {
     if odd != 0 {
         look_again(places, frame);
     }
+    places.learn(frame);
     _mm512_reduce_add_epi64(sum) as u8
 }
 

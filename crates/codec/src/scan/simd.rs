@@ -73,10 +73,13 @@ impl Simd {
         match self {
             // SAFETY: a `Simd` that is in use is available (`FieldIndex::with`, `default`).
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => unsafe { super::avx512::index(places, frame) },
-            // SAFETY: as above.
+            Self::Avx512 if !places.layouts.are_usual() => unsafe {
+                super::avx512::index(places, frame)
+            },
+            // AVX2 alone finds a layout before it reads tags, and is quicker then.
+            // SAFETY: as above; AVX2 is wherever AVX-512 is.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => unsafe { super::x86::index_avx2(places, frame) },
+            Self::Avx512 | Self::Avx2 => unsafe { super::x86::index_avx2(places, frame) },
             // SAFETY: every x86-64 has SSE2.
             #[cfg(target_arch = "x86_64")]
             Self::Sse2 => unsafe { blocks::index::<super::x86::Sse2>(places, frame) },

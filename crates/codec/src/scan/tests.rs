@@ -8,6 +8,8 @@ use core::fmt::Debug;
 use proptest::prelude::*;
 
 use super::blocks;
+#[cfg(target_arch = "x86_64")]
+use super::layout::LAYOUTS;
 use super::neon::Neon;
 use super::*;
 use crate::SOH;
@@ -213,4 +215,85 @@ fn the_end_of_a_page_is_not_crossed() {
         indexes.check(at_the_wall);
         indexes.check(&at_the_wall[len - 1..]);
     }
+}
+
+/// An index that has learned the layout of an order, and that order.
+#[cfg(target_arch = "x86_64")]
+fn learned() -> Option<(FieldIndex, Vec<u8>)> {
+    let order = b"8=FIX.4.4\x019=10\x0135=D\x0134=2\x01128=x\x0164=20261121\x01193=y\x0110=000\x01";
+    let mut index = Simd::Avx2.is_available().then(|| FieldIndex::with(Simd::Avx2))?;
+    for _ in 0..4 {
+        index.fill(order, CheckSumPolicy::Ignore).unwrap();
+    }
+    assert!(index.places.layouts.current().is_some(), "it is learned");
+    Some((index, order.to_vec()))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_layout_serves_messages_with_its_tags_alone() {
+    let Some((mut index, order)) = learned() else { return };
+    let order = String::from_utf8(order).unwrap();
+    for (from, to, is_known) in [
+        ("34=2", "34=1234567", true),
+        ("193=y", "193==", true),
+        ("193=y", "193=", false),
+        ("193=y", "194=y", false),
+        ("193=y", "19=3y", false),
+        ("193=y", "1931=y", false),
+        ("64=", "065=", false),
+        ("64=", "64", false),
+        ("\u{1}64=20261121", "", false),
+        ("64=20261121", "64=2\u{1}64=1", false),
+        ("193=y", "193=y\u{1}10=000\u{1}1=a\u{1}1=a\u{1}1=a", false),
+        ("128=x\u{1}64=20261121", "64=20261121\u{1}128=x", false),
+    ] {
+        let changed = order.replacen(from, to, 1);
+        assert_ne!(changed, order);
+        index.fill(changed.as_bytes(), CheckSumPolicy::Ignore).unwrap();
+        assert_eq!(index.places.layouts.current().is_some(), is_known, "{from} {to}");
+        Indexes::new().check(changed.as_bytes());
+        index.fill(order.as_bytes(), CheckSumPolicy::Ignore).unwrap();
+        assert!(index.places.layouts.current().is_some(), "the layout stays");
+    }
+}
+
+#[test]
+fn no_layout_has_a_data_field() {
+    let mut index = FieldIndex::default();
+    let message = |length: usize| {
+        let head = "8=FIX.4.4\u{1}9=10\u{1}35=B\u{1}34=2\u{1}";
+        alloc::format!("{head}95={length}\u{1}96=a\u{1}58=b\u{1}10=000\u{1}").into_bytes()
+    };
+    for length in [1, 1, 1, 1, 1, 6, 1, 6] {
+        let bytes = message(length);
+        index.fill(&bytes, CheckSumPolicy::Ignore).unwrap();
+        let data = &b"a\x0158=b"[..length];
+        assert_eq!(index.fields(&bytes).raw(tag::RAW_DATA), Some(data));
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn tags_with_one_place_in_the_table_are_told_apart() {
+    let Some((mut index, order)) = learned() else { return };
+    index.fill(&order, CheckSumPolicy::Ignore).unwrap();
+    let fields = index.fields(&order);
+    // 64, 128 and 192 have one place, 193 and 1 another, and so have 65 and 129.
+    let found = [64, 128, 192, 193, 1, 65, 129].map(|tag| fields.position(Tag(tag)));
+    assert_eq!(found, [Some(5), Some(4), None, Some(6), None, None, None]);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_memory_of_layouts_is_bounded() {
+    assert!(size_of::<Layout>() * LAYOUTS <= 2_048, "{}", size_of::<Layout>());
+    let Some((mut index, order)) = learned() else { return };
+    let order = String::from_utf8(order).unwrap();
+    for n in 0..3_000 {
+        let more: String = (0..n % 20).map(|m| alloc::format!("{}=x\u{1}", 200 + n + m)).collect();
+        let frame = order.replacen("193=", &(more + "193="), 1);
+        index.fill(frame.as_bytes(), CheckSumPolicy::Ignore).unwrap();
+    }
+    assert_eq!(index.places.layouts.known.len(), LAYOUTS);
 }

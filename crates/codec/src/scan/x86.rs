@@ -4,6 +4,7 @@ use core::arch::x86_64::*;
 
 use super::Places;
 use super::blocks::{self, BLOCK, Block, TAIL_MASK, short_block};
+use super::layout::FIELDS_MAX;
 use crate::data::DATA;
 use crate::{SOH, Tag};
 
@@ -155,9 +156,20 @@ impl Block for Avx2 {
 
     #[inline(always)]
     unsafe fn read_tags(places: &mut Places, frame: &[u8], from: usize) -> Option<usize> {
+        if from == 0 {
+            // SAFETY: AVX2 is there.
+            let has_layout = unsafe { has_layout(places, frame) };
+            if has_layout.is_some_and(|has| places.layouts.note(places.count, has)) {
+                return None;
+            }
+        }
         // SAFETY: AVX2 is there.
         let read = |places: &mut Places, from| unsafe { read_eight(places, frame, from) };
-        blocks::read_tags_by(LANES, places, frame, from, read)
+        let data = blocks::read_tags_by(LANES, places, frame, from, read);
+        if data.is_none() {
+            places.learn(frame);
+        }
+        data
     }
 }
 
@@ -244,6 +256,64 @@ unsafe fn read_eight(places: &mut Places, frame: &[u8], from: usize) -> u32 {
             _mm256_xor_si256(plain, _mm256_set1_epi32(-1)),
         );
         _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_and_si256(active, odd))) as u32
+    }
+}
+
+/// As many numbers that are -1 as a layout has fields at most, and as many that are 0.
+static ACTIVE: [i32; 2 * FIELDS_MAX] = {
+    let mut active = [0; 2 * FIELDS_MAX];
+    let mut n = 0;
+    while n < FIELDS_MAX {
+        active[n] = -1;
+        n += 1;
+    }
+    active
+};
+
+/// Whether the frame has the likely layout, and no value is empty. Notes tags and values if so; if
+/// not, what it notes of them means nothing.
+///
+/// # Safety
+/// AVX2 is there.
+#[inline(always)]
+unsafe fn has_layout(places: &mut Places, frame: &[u8]) -> Option<bool> {
+    const ROOM: usize = FIELDS_MAX + 1;
+    let Places { tags, values, starts, count, layouts, .. } = places;
+    let count = *count;
+    let layout = layouts.likely(count)?;
+    let starts = starts.first_chunk::<ROOM>()?;
+    let values = values.first_chunk_mut::<FIELDS_MAX>()?;
+    let tags = tags.first_chunk_mut::<FIELDS_MAX>()?;
+    let active = ACTIVE[FIELDS_MAX - count % (FIELDS_MAX + 1)..].first_chunk::<FIELDS_MAX>()?;
+    // The last field is the last one that four bytes are read of.
+    if frame.len() < starts[(count - 1) % ROOM] as usize + 4 {
+        return Some(false);
+    }
+    // SAFETY: AVX2 is there; loads and stores are of 8 numbers of arrays that have them, as the
+    // number of fields is that of the layout; the gather reads four bytes of each field there is.
+    unsafe {
+        let zero = _mm256_setzero_si256();
+        let mut differ = zero;
+        let mut from = 0;
+        while from < count {
+            let load = |numbers: *const u32| _mm256_loadu_si256(numbers.add(from).cast());
+            let at = load(starts.as_ptr());
+            let next = load(starts.as_ptr().add(1));
+            let active = load(active.as_ptr().cast());
+            let text = _mm256_mask_i32gather_epi32::<1>(zero, frame.as_ptr().cast(), at, active);
+            let head = _mm256_and_si256(text, load(layout.masks.as_ptr()));
+            differ = _mm256_or_si256(differ, _mm256_xor_si256(head, load(layout.heads.as_ptr())));
+            let lens = _mm_loadl_epi64(layout.lens.as_ptr().add(from).cast());
+            let value = _mm256_add_epi32(at, _mm256_cvtepu8_epi32(lens));
+            let behind = _mm256_sub_epi32(value, _mm256_set1_epi32(-1));
+            let is_empty = _mm256_and_si256(_mm256_cmpeq_epi32(behind, next), active);
+            differ = _mm256_or_si256(differ, is_empty);
+            _mm256_storeu_si256(values.as_mut_ptr().add(from).cast(), value);
+            let tag = load(layout.tags.as_ptr().cast());
+            _mm256_storeu_si256(tags.as_mut_ptr().add(from).cast(), tag);
+            from += LANES;
+        }
+        Some(_mm256_testz_si256(differ, differ) == 1)
     }
 }
 

@@ -12,12 +12,18 @@ use crate::{
     Date, Decimal, MonthYear, Tenor, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp, digits, value,
 };
 
-/// The last sound UTCTimestamp up to its second, each part as eight characters, lowest byte first;
-/// 0 before there was any.
-#[derive(Clone, Debug, Default)]
+/// The last sound UTCTimestamp up to its second, each part as eight characters. It begins as one
+/// that is sound.
+#[derive(Clone, Debug)]
 pub(super) struct LastTime {
-    day: u64,
-    second: u64,
+    day: [u8; 8],
+    second: [u8; 8],
+}
+
+impl Default for LastTime {
+    fn default() -> Self {
+        Self { day: *b"20000101", second: *b"00:00:00" }
+    }
 }
 
 impl LastTime {
@@ -26,18 +32,17 @@ impl LastTime {
     pub(super) fn is_timestamp(&mut self, value: &[u8]) -> bool {
         let Some((date, time)) = Timestamp::split(value) else { return false };
         let Some((hms, fraction)) = time.split_first_chunk::<8>() else { return false };
-        let (day, second) = (u64::from_le_bytes(*date), u64::from_le_bytes(*hms));
-        if day != self.day || day == 0 {
+        if *date != self.day {
             if Date::of_digits(date).is_none() {
                 return false;
             }
-            self.day = day;
+            self.day = *date;
         }
-        if second != self.second || second == 0 {
+        if *hms != self.second {
             if TimeOfDay::parse(hms).is_none() {
                 return false;
             }
-            self.second = second;
+            self.second = *hms;
         }
         match fraction {
             [] => true,
