@@ -137,8 +137,7 @@ impl<'a> Fields<'a> {
         }
         let places = self.values.iter().zip(&self.starts[1..]);
         // All are looked at, several at once: no jump for each.
-        self.layout.is_some()
-            || places.fold(true, |all, (value, next)| all & (next.wrapping_sub(*value) > 1))
+        places.fold(true, |all, (value, next)| all & (next.wrapping_sub(*value) > 1))
     }
 
     /// The text before the `=` of the n-th field, also where it is not a valid tag.

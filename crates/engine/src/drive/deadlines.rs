@@ -36,8 +36,8 @@ impl Deadlines {
         }
     }
 
-    /// Leaves the entries that count. A worker that spins looks at all sessions again and again, and
-    /// each look leaves an entry.
+    /// Leaves the entries that count. A worker that spins looks at all sessions again and again,
+    /// and each look leaves an entry.
     #[cold]
     fn tidy(&mut self) {
         let mut entries = std::mem::take(&mut self.heap).into_vec();
