@@ -162,9 +162,13 @@ fn numbered(number: u64, all: &[Known]) -> Result<String, String> {
         let wanted = number.to_string();
         let found = standard::reasons()?.filter(|one| one.is(&wanted));
         let found: Vec<_> = found.map(|one| one.explained()).collect();
-        if !found.is_empty() {
-            return Ok(found.join("\n"));
-        }
+        return match found.is_empty() {
+            true => Err(format!(
+                "neither SessionRejectReason(373) nor BusinessRejectReason(380) has a code \
+                 {number}; `transfix codes` lists all"
+            )),
+            false => Ok(found.join("\n")),
+        };
     }
     // Numbers of one kind share their thousand.
     let alike = all.iter().filter(|known| u64::from(known.number()) / 1000 == number / 1000);
@@ -210,7 +214,11 @@ mod tests {
     fn an_unknown_code_names_the_nearest() {
         for (code, expected) in [
             ("2299", "no code is 2299; the nearest is 2301  CallbackHangs"),
-            ("50", "no code is 50; the nearest is 101  LoggedOut"),
+            (
+                "50",
+                "neither SessionRejectReason(373) nor BusinessRejectReason(380) has a code 50; \
+                 `transfix codes` lists all",
+            ),
             ("99999", "no code is 99999; `transfix codes` lists all"),
             ("event_code=2299", "no code is 2299; the nearest is 2301  CallbackHangs"),
             ("99999999999999999999", "no code has the name"),

@@ -33,7 +33,7 @@ pub struct Fields<'a> {
     values: &'a [u32],
     /// First byte of each field, and of what follows the last.
     starts: &'a [u32],
-    /// What the index knows of messages with these tags, if it does: no value is empty then.
+    /// The known layout of these fields, if there is one: no value is empty then.
     layout: Option<&'a Layout>,
 }
 

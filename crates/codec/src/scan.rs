@@ -1,6 +1,7 @@
 //! Index of a frame in one pass: where each field stands, and the sum for CheckSum(10).
 //!
-//! The bytes are looked at 64 at once, with the widest vectors that the processor has. `blocks`
+//! The bytes are looked at 64 at once, with the widest vectors that the processor has; where
+//! layouts are usual, AVX2 serves in place of AVX-512. `blocks`
 //! holds the pass, `x86`, `avx512` and `neon` what differs between processors, `scalar` the same
 //! index made field by field: it takes over where fields are malformed and is what the others are
 //! tested against. `layout` remembers the tags of earlier messages.

@@ -117,9 +117,9 @@ pub const fn is_session_owned(tag: Tag) -> bool {
     matches!(tag.0, 8 | 9 | 10 | 34 | 35 | 43 | 49 | 52 | 56 | 122)
 }
 
-/// Whether a field belongs to the session on which its message came. It does not go along when the
-/// message is sent on: the fields of [`is_session_owned`], the ids below both sides, the last
-/// number processed, and signature and encryption of this one message.
+/// Whether a field belongs to one session, and does not go along when its message is sent on: the
+/// fields of [`is_session_owned`], sub and location ids of both sides,
+/// LastMsgSeqNumProcessed(369), and signature and encryption of this one message.
 #[must_use]
 pub const fn stays_with_session(tag: Tag) -> bool {
     is_session_owned(tag) || matches!(tag.0, 50 | 57 | 142 | 143 | 369 | 89 | 90 | 91 | 93)

@@ -60,8 +60,8 @@ impl fmt::Display for ResetCause {
 /// The end of a stream of frames: what is still to be written to the link, and what of it is to be
 /// journalled.
 ///
-/// Offsets count the bytes of the stream since the outbox was made. They only grow: bytes that are
-/// written, or forgotten with their connection, keep theirs.
+/// Offsets count the bytes of the stream since the outbox was made. An offset never shifts and is
+/// never used again, also when bytes are written or forgotten with their connection.
 #[derive(Debug, Default)]
 pub struct Outbox {
     /// The buffer. Bytes before `head` are written.
@@ -147,7 +147,7 @@ impl Outbox {
         if self.head == self.bytes.len() {
             self.forget();
         } else if self.head > self.bytes.len() / 2 {
-            // A byte moves at most once for each byte that is written.
+            // Above half, it moves at most one byte for each byte that is written.
             self.compact();
         }
     }

@@ -94,7 +94,7 @@ pub struct FileStore<D: Disk = Files> {
     poisoned: bool,
     /// When it was last looked whether the store is in its place.
     looked_ns: u64,
-    /// Memory for the path and the name of what is looked at.
+    /// Buffers for paths and names that [`FileStore::check_places`] uses again.
     looked_at: (PathBuf, String),
     /// Where its numbers are kept beside it.
     pub(crate) beside: Option<PathBuf>,
@@ -373,8 +373,8 @@ impl<D: Disk> FileStore<D> {
         }
     }
 
-    /// Stops if the lock, or a segment from this one on, is no longer where it was opened: another
-    /// process may have begun a store there.
+    /// Fails if the lock, or a segment from this index on, is no longer where it was opened:
+    /// another process may have begun a store there.
     fn check_places(&mut self, from: usize) -> Result<(), StoreError> {
         let held = self.lock.as_ref().ok_or(StoreError::Poisoned)?;
         // One path for all of them: it keeps its memory.
@@ -403,8 +403,8 @@ impl<D: Disk> FileStore<D> {
         Ok(())
     }
 
-    /// As [`FileStore::check_places`], of the lock and the last segment: for each second in which
-    /// something is put. A clock that is set back makes it look at once.
+    /// Checks the lock and the last segment, once in each second in which something is put. If the
+    /// clock is set back, it checks at once.
     #[cold]
     fn look_at_place(&mut self, now_ns: u64) -> Result<(), StoreError> {
         self.looked_ns = now_ns;

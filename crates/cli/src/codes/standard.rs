@@ -86,7 +86,7 @@ impl<'d> Code<'d> {
         let mut text = self.line();
         let is_it = |reason: &RejectReason| reason.as_u16().to_string() == self.code.value;
         let given = GIVEN.iter().find(|reason| self.field.tag == REASONS[0].0 && is_it(reason));
-        // A String takes everything.
+        // Writing to a `String` cannot fail.
         if let Some(reason) = given {
             let _ = writeln!(text, "meaning: {}", reason.text());
         }

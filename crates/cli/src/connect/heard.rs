@@ -1,7 +1,7 @@
 //! What was heard of the counterparty, for the commands `expect` and `wait`: its messages, and
 //! whether it has let us log on.
 //!
-//! Invariants: bounded; who trades for hours without a look loses the oldest. A data field is read
+//! Invariants: bounded; the oldest messages are dropped first. A data field is read
 //! by its Length field, so what stands in its value is no field.
 
 use std::collections::VecDeque;
@@ -84,8 +84,8 @@ impl Heard {
 
     /// A message leaves.
     pub(super) fn leaves(&self, frame: &[u8]) {
-        let is_of_session = raw::first(frame, tag::MSG_TYPE);
-        if is_of_session.is_none_or(|one| SESSION_TYPES.contains(&one)) {
+        let msg_type = raw::first(frame, tag::MSG_TYPE);
+        if msg_type.is_none_or(|one| SESSION_TYPES.contains(&one)) {
             return;
         }
         let mut inner = self.inner();

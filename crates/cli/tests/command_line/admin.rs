@@ -124,7 +124,7 @@ fn an_operator_looks_acts_and_is_written_down() {
     desk.refused("administrator", &["stop", "--confirm", "no"], "add --confirm 'stop' to stop");
     for (args, why) in [
         (&["resend_request"][..], "resend_request needs begin=NUMBER"),
-        (&["resend_request", "begin=x"], "begin= is a whole number from 0 on, not `x`"),
+        (&["resend_request", "begin=x"], "begin= must be a whole number, not `x`"),
         (&["heartbeat", "n=1"], "heartbeat has no argument n=; it takes no argument"),
     ] {
         let wrong = desk.ask("operator", &[&["do", ID], args].concat());

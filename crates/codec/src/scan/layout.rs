@@ -13,11 +13,11 @@ use crate::{Tag, data};
 pub(super) const FIELDS_MAX: usize = 32;
 /// Layouts that are known at once, each in the place that its number of fields gives it.
 pub(super) const LAYOUTS: usize = 4;
-/// One in so many messages of unknown layout is learned.
+/// One in 128 messages of unknown layout is learned.
 const UNKNOWN_PER_LAYOUT: u32 = 128;
-/// Which of them it is: a session that sends a message now and then learns none.
+/// Which of them is learned, from 0 on: an index that sees a message or two learns none.
 const UNKNOWN_LEARNED: u32 = 2;
-/// Messages that may miss a layout, or want its place, before it is passed over.
+/// Misses, or other messages that want its place, before a layout is ignored.
 const CREDIT: u8 = 3;
 /// Places of the table that finds a tag.
 const SLOTS: usize = 64;
@@ -32,7 +32,7 @@ pub(super) struct Layouts {
     unknown: u32,
     /// Above 0 while most messages have a known one: each of them adds 1, each other takes 2.
     credit: u8,
-    /// That of the last message; beyond all of them if it has none.
+    /// The place of the last message's layout in `known`; `usize::MAX` for none.
     current: usize,
 }
 

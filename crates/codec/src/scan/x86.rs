@@ -259,7 +259,7 @@ unsafe fn read_eight(places: &mut Places, frame: &[u8], from: usize) -> u32 {
     }
 }
 
-/// As many numbers that are -1 as a layout has fields at most, and as many that are 0.
+/// [`FIELDS_MAX`] times -1, then as many times 0: a part of it masks the fields that there are.
 static ACTIVE: [i32; 2 * FIELDS_MAX] = {
     let mut active = [0; 2 * FIELDS_MAX];
     let mut n = 0;
@@ -285,7 +285,7 @@ unsafe fn has_layout(places: &mut Places, frame: &[u8]) -> Option<bool> {
     let values = values.first_chunk_mut::<FIELDS_MAX>()?;
     let tags = tags.first_chunk_mut::<FIELDS_MAX>()?;
     let active = ACTIVE[FIELDS_MAX - count % (FIELDS_MAX + 1)..].first_chunk::<FIELDS_MAX>()?;
-    // The last field is the last one that four bytes are read of.
+    // The last field starts last: if its four bytes are in the frame, so are those of all others.
     if frame.len() < starts[(count - 1) % ROOM] as usize + 4 {
         return Some(false);
     }

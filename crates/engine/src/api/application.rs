@@ -21,7 +21,7 @@ use crate::link::told::SessionEvent;
 /// at a time and in the order of MsgSeqNum(34); from one call to the next it may be another thread.
 ///
 /// Each callback has the session as its last argument, and can look at it there, and find other
-/// sessions. Some send nothing: [`SessionRef::send`] says [`SendError::NotHere`] in `fill_logon`,
+/// sessions. Some cannot send: [`SessionRef::send`] returns [`SendError::NotHere`] in `fill_logon`,
 /// `on_resend` and `on_wire`, and in `on_event` unless [`SessionEvent::may_send`].
 pub trait Application: Send {
     /// An application message, in order. Answer with [`SessionRef::send`]; what is sent here is
@@ -66,9 +66,8 @@ pub trait Application: Send {
         let _ = (logon, session);
     }
 
-    /// Something has happened to the session: it is logged on, a message was rejected, the
-    /// connection has ended. [`SessionEvent`] lists all of it. Where [`SessionEvent::may_send`]
-    /// says so, the session may send here.
+    /// Receives what happens to the session besides messages, such as a logon, a reject or the end
+    /// of the connection: see [`SessionEvent`]. Send here only if [`SessionEvent::may_send`].
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
         let _ = (event, session);
     }

@@ -1,13 +1,13 @@
 //! When each session of a worker has something to do even if no byte comes.
 //!
-//! Invariants: a session is found at its deadline, or earlier if that has moved since; what a look
-//! costs goes by the sessions that are due, not by those that there are; the memory goes by the
-//! sessions, not by how often a deadline is noted.
+//! Invariants: a session is found at its deadline, or earlier if that has moved since; a look
+//! costs in proportion to the sessions that are due; the memory is in proportion to the sessions,
+//! however often a deadline is noted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Entries beside two for each session, before those that do not count are dropped.
+/// Stale entries are dropped when there are more than two for each session, and this many more.
 const ROOM: usize = 64;
 
 /// The deadlines of sessions, which are known by their places in the worker.
@@ -36,8 +36,7 @@ impl Deadlines {
         }
     }
 
-    /// Leaves the entries that count. A worker that spins looks at all sessions again and again,
-    /// and each look leaves an entry.
+    /// Drops stale entries. A worker that spins leaves one at each look at a session.
     #[cold]
     fn tidy(&mut self) {
         let mut entries = std::mem::take(&mut self.heap).into_vec();

@@ -139,9 +139,9 @@ pub(crate) struct Core {
     held_index: FieldIndex,
     /// The protocol log, if there is one.
     pub(crate) log: Option<Tap>,
-    /// Where the bytes end with which one callback alone has filled the outbox.
+    /// Offset up to which one callback alone has filled the outbox.
     burst_end: u64,
-    /// Bytes of the outgoing stream before it have been shown to application and log.
+    /// Offset up to which log and application have seen the outgoing stream.
     shown: u64,
     /// The connection is to end for this reason: the application or an operator wants it.
     pub(crate) cut: Option<Disconnect>,

@@ -66,7 +66,7 @@ impl Source {
 /// Frames in the outbox of which is to be measured when the socket has taken them.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// Where they end in the outgoing stream.
+    /// Offset of their end in the outgoing stream.
     end: u64,
     since: Since,
 }
@@ -104,8 +104,8 @@ pub(crate) struct Points {
     called: u64,
     /// The turn has had a sound message.
     had_message: bool,
-    /// Where the outgoing stream ended when the turn began, or was committed last, and by how much
-    /// messages of other threads have made it longer since.
+    /// End of the outgoing stream at the begin of the turn or at the last commit, and the bytes
+    /// that messages of other threads have added since.
     begun_at: u64,
     put_bytes: u64,
     /// The oldest one, and those behind it; no more than there are messages in the outbox.
@@ -240,8 +240,8 @@ impl Points {
         }
     }
 
-    /// A message that was handed over at `put`, and taken up at `taken`, stands there in the
-    /// outgoing stream. Returns when it was encoded.
+    /// A message handed over at `put`, and taken up at `taken`, is `frame` of the outgoing stream.
+    /// Returns when it was encoded.
     pub(crate) fn put(&mut self, now: Now, (put, taken): (u64, u64), frame: Range<u64>) -> u64 {
         if frame.is_empty() {
             return taken;

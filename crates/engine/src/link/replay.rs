@@ -32,7 +32,7 @@ pub(crate) struct Replay {
     last: u64,
     /// First number of the run that a gap fill will cover.
     gap_begin: Option<u64>,
-    /// Where it is spliced into the outgoing stream: bytes before this offset go out first.
+    /// Offset in the outgoing stream at which the resend starts: bytes before it go out first.
     begins_at: u64,
     pub(crate) out: Outbox,
     index: FieldIndex,
@@ -49,9 +49,9 @@ impl Replay {
         Self { index, ..Self::default() }
     }
 
-    /// Begins with the number `begin`. The outgoing stream up to the offset `at`, where the number
-    /// `last` ends, goes out before. A request that comes during a replay is answered behind it,
-    /// unless the replay is still to come to all that it asks for.
+    /// Begins with MsgSeqNum(34) `begin`. Bytes before the offset `at`, which end with the number
+    /// `last`, go out first. A request that comes during a replay is answered behind it, unless the
+    /// replay is still to come to all that it asks for.
     pub(crate) fn start(&mut self, begin: u64, end: u64, last: u64, at: u64) {
         if !self.active {
             self.active = true;
@@ -99,7 +99,7 @@ impl Replay {
         if self.active { self.begins_at } else { u64::MAX }
     }
 
-    /// Whether all that goes out before is written, with so much of the outgoing stream written.
+    /// Whether the resend goes out next, with the outgoing stream written up to this offset.
     pub(crate) const fn is_next(&self, written: u64) -> bool {
         self.begins_at() <= written
     }

@@ -8,11 +8,11 @@ use transfix_session::{Disconnect, SendError, State};
 
 use crate::observe::event_codes::EventCode;
 
-/// What has happened to a session. [`Application::on_event`] hears of it, in the order in which it
-/// happened.
+/// Something that has happened to a session. [`Application::on_event`] receives events in the order
+/// in which they happened.
 ///
 /// [`Application::on_event`]: crate::Application::on_event
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum SessionEvent<'a> {
     /// The session is logged on: application messages may be sent from now on. Once for each logon.
@@ -26,11 +26,11 @@ pub enum SessionEvent<'a> {
     ///
     /// [`Application::on_message`]: crate::Application::on_message
     Rejected(Rejected<'a>),
-    /// The session goes on from what its store has, after the store failed or the application
-    /// panicked in the middle of a turn: forget what these messages have led to, or build it anew
-    /// from the journal. After a panic this event comes in any case, since what the application
-    /// itself has in memory may be half changed. It comes before the session connects again, or
-    /// when the engine stops.
+    /// The session continues from its store, after the store failed or the application panicked in
+    /// the middle of a turn. Discard everything that the messages in [`Undone`] led to, or rebuild
+    /// it from the journal. After a panic this event always comes, because the application's own
+    /// memory may be half changed. It comes before the session connects again, or when the engine
+    /// stops.
     Undone(&'a Undone),
     /// A message that was handed over cannot be sent, or is given back: at the end of a connection
     /// (`unsent = "return"`), or when the engine stops and it waits in memory alone. Each message
@@ -42,12 +42,12 @@ pub enum SessionEvent<'a> {
     ///
     /// [`SessionHandle::send`]: crate::SessionHandle::send
     Unsent(Unsendable<'a>),
-    /// The session has no connection any more; it may log on again later. Also for a connection
-    /// that never logged on.
+    /// The connection has ended; the session may log on again later. The event also comes for a
+    /// connection that never logged on.
     Disconnected(Disconnection<'a>),
-    /// The counterparty has sent the same ResendRequest(2) once more: what it gets makes no
-    /// progress. From the second one on, before it is answered. [`SessionRef::disconnect`] ends
-    /// the connection here, `resend.same_requests_max` in the settings by itself.
+    /// The counterparty has repeated the same ResendRequest(2): the resends make no progress. The
+    /// event comes from the second request on, before it is answered. [`SessionRef::disconnect`]
+    /// ends the connection here; `resend.same_requests_max` in the settings ends it by itself.
     ///
     /// [`SessionRef::disconnect`]: crate::SessionRef::disconnect
     ResendLoop {
@@ -56,8 +56,8 @@ pub enum SessionEvent<'a> {
     },
     /// An administrative message of the counterparty, after the session layer has dealt with it.
     AdminMessage(&'a Message<'a>),
-    /// The session has changed its state. For each change, in their order, and before any other
-    /// event that the change brings; [`State`] shows which ones there are.
+    /// The state of the session has changed. The event comes for each change, before any other
+    /// event of the same change; [`State`] lists the states.
     StateChanged {
         /// The state before.
         from: State,
@@ -67,13 +67,52 @@ pub enum SessionEvent<'a> {
     /// The counterparty takes its messages too slowly: more than `slow_consumer_bytes` have waited
     /// to be written for `slow_consumer_ms`.
     SlowConsumer,
-    /// The counterparty was too slow, and half of `slow_consumer_bytes` or less is left. Not if the
-    /// connection ends before.
+    /// At most half of `slow_consumer_bytes` still waits for a slow counterparty. The event does
+    /// not come if the connection ends first.
     CaughtUp,
 }
 
+/// Of an administrative message its type and number alone: a Logon(A) has a password.
+impl fmt::Debug for SessionEvent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_tuple(self.name());
+        match self {
+            Self::Rejected(rejected) => shown.field(rejected),
+            Self::Undone(undone) => shown.field(undone),
+            Self::Unsent(unsent) => shown.field(&unsent.msg_type).field(&unsent.why),
+            Self::Disconnected(end) => shown.field(end),
+            Self::ResendLoop { times } => shown.field(times),
+            Self::StateChanged { from, to } => shown.field(from).field(to),
+            Self::AdminMessage(message) => {
+                shown.field(&message.msg_type()).field(&message.msg_seq_num().ok())
+            }
+            Self::LoggedOn | Self::NumbersReset | Self::SlowConsumer | Self::CaughtUp => &mut shown,
+        };
+        shown.finish()
+    }
+}
+
 impl SessionEvent<'_> {
-    /// The code with which the log tells it; `None` for what is no line of the log.
+    /// Its name in the code.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::LoggedOn => "LoggedOn",
+            Self::NumbersReset => "NumbersReset",
+            Self::Rejected(_) => "Rejected",
+            Self::Undone(_) => "Undone",
+            Self::Unsent(_) => "Unsent",
+            Self::Disconnected(_) => "Disconnected",
+            Self::ResendLoop { .. } => "ResendLoop",
+            Self::AdminMessage(_) => "AdminMessage",
+            Self::StateChanged { .. } => "StateChanged",
+            Self::SlowConsumer => "SlowConsumer",
+            Self::CaughtUp => "CaughtUp",
+        }
+    }
+
+    /// Returns the code under which the log records this event; `None` if the log has no line for
+    /// it.
     #[must_use]
     pub const fn code(&self) -> Option<EventCode> {
         Some(match self {
@@ -90,7 +129,7 @@ impl SessionEvent<'_> {
         })
     }
 
-    /// Whether the application may send, and end the connection, while it hears of this.
+    /// Whether the application may send or disconnect during this event.
     #[must_use]
     pub const fn may_send(&self) -> bool {
         match self {
@@ -290,6 +329,16 @@ mod tests {
             let rejected = Rejected::of(&parsed.unwrap()).unwrap();
             assert_eq!(rejected.to_string(), expected);
         }
+    }
+
+    #[test]
+    fn an_event_shows_no_password() {
+        let bytes = b"8=FIX.4.4\x019=0\x0135=A\x0134=7\x01554=secret\x0110=000\x01";
+        let mut index = FieldIndex::default();
+        let logon = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
+        let shown = format!("{:?}", SessionEvent::AdminMessage(&logon));
+        assert!(shown.starts_with("AdminMessage(") && shown.contains('7'), "{shown}");
+        assert!(!shown.contains("secret"), "{shown}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! How far the outgoing stream has come on its way into the store.
 //!
 //! Four offsets divide the stream: `written` ≤ `durable` ≤ `committed` ≤ `end`. The outbox has the
-//! first and the last.
+//! first and the last. When a connection ends, its unwritten bytes count as written: then `written`
+//! may be ahead of `durable` and `committed` until the store catches up.
 //!
 //! Invariant: only bytes before `durable` may be written.
 
@@ -39,8 +40,7 @@ pub(crate) struct Awaited {
 }
 
 impl Watermarks {
-    /// Bytes before it are safe. It may be behind what is written: bytes that a connection took
-    /// with it when it ended count as written.
+    /// Bytes before it are safe.
     #[inline]
     pub(super) fn durable(&self) -> u64 {
         self.batches.front().map_or(self.committed, |first| first.begin)
@@ -52,9 +52,14 @@ impl Watermarks {
         self.durable().saturating_sub(out.written()) as usize
     }
 
-    /// How many bytes are not committed, with the end of the stream here.
+    /// Whether bytes of the outbox wait for the store.
+    pub(super) fn waits(&self, out: &Outbox) -> bool {
+        self.writable(out) < out.len()
+    }
+
+    /// How many bytes lie between `committed` and `end`.
     pub(super) const fn uncommitted(&self, end: u64) -> u64 {
-        end - self.committed
+        end.saturating_sub(self.committed)
     }
 
     /// Whether all that is committed is safe.
@@ -62,8 +67,7 @@ impl Watermarks {
         self.batches.is_empty()
     }
 
-    /// All is committed and safe, with the end of the stream here. Returns whether something was
-    /// not safe before.
+    /// Everything up to `end` is committed and safe. Returns whether a batch was pending before.
     #[inline]
     pub(super) fn all_is_safe(&mut self, end: u64) -> bool {
         self.committed = end;
@@ -74,7 +78,7 @@ impl Watermarks {
         was_pending
     }
 
-    /// All is committed, with the end of the stream here. It will be safe with this ticket.
+    /// Everything up to `end` is committed, and will be safe with this ticket.
     pub(super) fn add(&mut self, ticket: u64, end: u64, numbers: Numbers) {
         let begin = std::mem::replace(&mut self.committed, end);
         // A commit of nothing names the last batch once more.
@@ -115,9 +119,36 @@ impl Watermarks {
         (batch.times == self.times).then(|| self.is_safe(batch.ticket))
     }
 
-    /// The store has been opened again: what is not in it never will be. The stream is empty, and
-    /// ends here.
+    /// The store was opened again: batches that it does not have are lost. The stream is empty, and
+    /// continues at `end`.
     pub(super) fn clear(&mut self, end: u64) {
         *self = Self { committed: end, times: self.times + 1, ..Self::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transfix_session::{BeginString, Config, Now, Role, Session, SessionId};
+
+    /// Else a later connection with nothing to write would wait for the device at its end.
+    #[test]
+    fn what_a_connection_took_with_it_waits_for_no_store() {
+        let id = SessionId::new(BeginString::Fix44, "A", "B");
+        let mut session = Session::new(Config::new(id, Role::Initiator), 1, 1);
+        let (mut out, mut marks) = (Outbox::default(), Watermarks::default());
+        session.connected(Now::default(), &mut out);
+        out.clear_entries();
+        let numbers = Numbers::fresh(1);
+        marks.add(1, out.end(), numbers);
+        assert_eq!((marks.writable(&out), marks.uncommitted(out.end())), (0, 0), "not safe yet");
+        assert!(marks.waits(&out));
+        session.disconnected(&mut out);
+        assert!(!marks.waits(&out) && !marks.are_safe());
+        session.connected(Now::default(), &mut out);
+        out.clear_entries();
+        marks.add(2, out.end(), numbers);
+        assert_eq!((marks.safe(1), marks.writable(&out)), (Some(numbers), 0), "the first batch");
+        assert_eq!((marks.safe(2), marks.writable(&out)), (Some(numbers), out.len()));
     }
 }

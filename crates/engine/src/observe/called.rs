@@ -13,21 +13,48 @@ const MS: u64 = 1_000_000;
 /// Looks at all callbacks within the time after which one is told.
 const LOOKS: u64 = 2;
 
-/// A method of [`Application`](crate::Application).
+/// A method of [`Application`](crate::Application), or an event of `on_event`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Callback {
     OnMessage = 1,
     JudgeLogon,
     FillLogon,
-    OnEvent,
     OnResend,
     OnWire,
+    LoggedOn,
+    NumbersReset,
+    Rejected,
+    Undone,
+    Unsent,
+    Disconnected,
+    ResendLoop,
+    AdminMessage,
+    StateChanged,
+    SlowConsumer,
+    CaughtUp,
 }
 
 /// By their numbers.
-const NAMES: [&str; 7] =
-    ["none", "on_message", "judge_logon", "fill_logon", "on_event", "on_resend", "on_wire"];
+const NAMES: [&str; 17] = [
+    "none",
+    "on_message",
+    "judge_logon",
+    "fill_logon",
+    "on_resend",
+    "on_wire",
+    "on_event LoggedOn",
+    "on_event NumbersReset",
+    "on_event Rejected",
+    "on_event Undone",
+    "on_event Unsent",
+    "on_event Disconnected",
+    "on_event ResendLoop",
+    "on_event AdminMessage",
+    "on_event StateChanged",
+    "on_event SlowConsumer",
+    "on_event CaughtUp",
+];
 
 /// What an application is called for now. It is called for one thing at a time.
 #[derive(Debug)]
@@ -191,7 +218,7 @@ mod tests {
         let called = watch.add(&SessionId::new(BeginString::Fix44, "US", "THEM"));
         let of_panic = Arc::clone(&called);
         let panicked = std::thread::spawn(move || {
-            let _call = of_panic.begin(Callback::OnEvent);
+            let _call = of_panic.begin(Callback::LoggedOn);
             std::panic::resume_unwind(Box::new("on purpose"));
         });
         assert!(panicked.join().is_err());
@@ -210,6 +237,7 @@ mod tests {
     fn each_callback_has_its_name() {
         assert_eq!(NAMES[Callback::OnMessage as usize], "on_message");
         assert_eq!(NAMES[Callback::FillLogon as usize], "fill_logon");
-        assert_eq!(NAMES.len(), Callback::OnWire as usize + 1);
+        assert_eq!(NAMES[Callback::Undone as usize], "on_event Undone");
+        assert_eq!(NAMES.len(), Callback::CaughtUp as usize + 1);
     }
 }

@@ -230,10 +230,10 @@ impl Application for Looker {
         match event {
             SessionEvent::Unsent(message) => {
                 assert_eq!((message.msg_type, message.body), (msg_type::NEWS, &b"58=held\x01"[..]));
-                self.look("on_unsent", session);
+                self.look("Unsent", session);
             }
             SessionEvent::Disconnected(_) => {
-                self.look("on_disconnect", session);
+                self.look("Disconnected", session);
             }
             _ => {}
         }
@@ -275,6 +275,6 @@ fn callbacks_that_only_tell_see_the_session_and_send_nothing() {
     handle.hold_sending().unwrap();
     handle.send(msg_type::NEWS, |news| _ = news.str(tag::TEXT, "held")).unwrap();
     drop(wire);
-    assert_eq!(next().0, "on_unsent");
-    assert_eq!(next(), ("on_disconnect", State::Disconnected, (5, 4)));
+    assert_eq!(next().0, "Unsent");
+    assert_eq!(next(), ("Disconnected", State::Disconnected, (5, 4)));
 }

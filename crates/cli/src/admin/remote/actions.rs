@@ -75,11 +75,11 @@ fn checked(action: &str, values: &[String]) -> Result<Map<String, Value>, String
             (Form::Text, _) => value.into(),
             (Form::Number, Ok(number)) => Value::from(number),
             (Form::Number, Err(_)) => {
-                return Err(format!("{name}= is a whole number from 0 on, not `{value}`"));
+                return Err(format!("{name}= must be a whole number, not `{value}`"));
             }
         };
         if object.insert(name.to_owned(), value).is_some() {
-            return Err(format!("{name}= is there twice; leave one out"));
+            return Err(format!("{name}= is given twice; remove one"));
         }
     }
     let missing =
@@ -132,15 +132,15 @@ mod tests {
         for (action, values, expected) in [
             ("resend_request", &[][..], "resend_request needs begin=NUMBER"),
             ("resend_request", &["end=5"], "resend_request needs begin=NUMBER"),
-            ("resend_request", &["begin=x"], "begin= is a whole number from 0 on, not `x`"),
-            ("resend_request", &["begin=-1"], "begin= is a whole number from 0 on, not `-1`"),
-            ("resend_request", &["begin=1.0"], "begin= is a whole number from 0 on, not `1.0`"),
+            ("resend_request", &["begin=x"], "begin= must be a whole number, not `x`"),
+            ("resend_request", &["begin=-1"], "begin= must be a whole number, not `-1`"),
+            ("resend_request", &["begin=1.0"], "begin= must be a whole number, not `1.0`"),
             (
                 "resend_request",
                 &["from=1"],
                 "resend_request has no argument from=; it takes begin=NUMBER and end=NUMBER",
             ),
-            ("resend_request", &["begin=1", "begin=2"], "begin= is there twice; leave one out"),
+            ("resend_request", &["begin=1", "begin=2"], "begin= is given twice; remove one"),
             ("resend_request", &["17"], "write NAME=VALUE, not `17`"),
             ("heartbeat", &["id=1"], "heartbeat has no argument id=; it takes no argument"),
             (

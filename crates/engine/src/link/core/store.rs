@@ -101,7 +101,7 @@ impl Core {
 
     /// Whether bytes wait for the store, not for the socket.
     pub(crate) fn waits_for_store(&self) -> bool {
-        self.watermarks.durable() < self.out.end()
+        self.watermarks.waits(&self.out)
     }
 
     pub(super) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
