@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(answer("103=1"), "OrdRejReason(103)=1 UNKNOWN_SYMBOL\n");
         assert_eq!(answer("Side=1"), "Side(54)=1 BUY\n");
         // Each reason that the engine itself gives.
-        for reason in standard::GIVEN {
+        for reason in transfix::RejectReason::ALL {
             let text = answer(&format!("373={}", reason.as_u16()));
             assert!(text.contains(&format!("\nmeaning: {}\n", reason.text())), "{text}");
         }

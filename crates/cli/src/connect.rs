@@ -154,7 +154,7 @@ impl Application for Client {
             SessionEvent::Disconnected(end) => {
                 self.show.line(&format!("{} ended: {end}", session.id()));
                 let words = end.to_string();
-                // One that says nothing may not be ready yet.
+                // A counterparty that says nothing may not be ready yet.
                 let is_silent =
                     matches!(end.reason, Disconnect::LogonUnanswered | Disconnect::LogonTimeout);
                 self.heard.ended(&words, !is_silent);

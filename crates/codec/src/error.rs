@@ -275,6 +275,26 @@ pub enum RejectReason {
 }
 
 impl RejectReason {
+    /// All of them, in the order of their values.
+    pub const ALL: [Self; 16] = [
+        Self::InvalidTagNumber,
+        Self::RequiredTagMissing,
+        Self::TagNotDefinedForMessage,
+        Self::UndefinedTag,
+        Self::TagWithoutValue,
+        Self::ValueOutOfRange,
+        Self::IncorrectDataFormat,
+        Self::CompIdProblem,
+        Self::SendingTimeAccuracy,
+        Self::InvalidMsgType,
+        Self::TagAppearsMoreThanOnce,
+        Self::TagOutOfOrder,
+        Self::GroupFieldsOutOfOrder,
+        Self::IncorrectNumInGroup,
+        Self::UnsupportedApplVersion,
+        Self::Other,
+    ];
+
     /// The value of SessionRejectReason(373).
     #[must_use]
     pub const fn as_u16(&self) -> u16 {

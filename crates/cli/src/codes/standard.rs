@@ -26,26 +26,6 @@ const REASONS: [(u32, &str, &str); 2] = [
     ),
 ];
 
-/// The reasons whose words in Text(58) the engine knows.
-pub(super) const GIVEN: [RejectReason; 16] = [
-    RejectReason::InvalidTagNumber,
-    RejectReason::RequiredTagMissing,
-    RejectReason::TagNotDefinedForMessage,
-    RejectReason::UndefinedTag,
-    RejectReason::TagWithoutValue,
-    RejectReason::ValueOutOfRange,
-    RejectReason::IncorrectDataFormat,
-    RejectReason::CompIdProblem,
-    RejectReason::SendingTimeAccuracy,
-    RejectReason::InvalidMsgType,
-    RejectReason::TagAppearsMoreThanOnce,
-    RejectReason::TagOutOfOrder,
-    RejectReason::GroupFieldsOutOfOrder,
-    RejectReason::IncorrectNumInGroup,
-    RejectReason::UnsupportedApplVersion,
-    RejectReason::Other,
-];
-
 /// Read where it is needed, and once.
 pub(super) fn dictionary() -> Result<&'static Dictionary, String> {
     static READ: LazyLock<Result<Dictionary, String>> =
@@ -60,7 +40,7 @@ pub(super) struct Code<'d> {
 }
 
 impl<'d> Code<'d> {
-    /// Whether it has this value or name.
+    /// Returns whether the code has this value or name.
     pub(super) fn is(&self, wanted: &str) -> bool {
         self.code.value == wanted || self.code.name.eq_ignore_ascii_case(wanted)
     }
@@ -85,7 +65,8 @@ impl<'d> Code<'d> {
     pub(super) fn explained(&self) -> String {
         let mut text = self.line();
         let is_it = |reason: &RejectReason| reason.as_u16().to_string() == self.code.value;
-        let given = GIVEN.iter().find(|reason| self.field.tag == REASONS[0].0 && is_it(reason));
+        let given =
+            RejectReason::ALL.iter().find(|reason| self.field.tag == REASONS[0].0 && is_it(reason));
         // Writing to a `String` cannot fail.
         if let Some(reason) = given {
             let _ = writeln!(text, "meaning: {}", reason.text());

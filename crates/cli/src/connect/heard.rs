@@ -90,7 +90,7 @@ impl Heard {
         }
         let mut inner = self.inner();
         let fields = fields(frame, &mut inner.index);
-        // What is sent again was sent before.
+        // A message with PossDupFlag(43)=Y was sent before.
         if value(&fields, tag::POSS_DUP_FLAG.0) == Some("Y") {
             return;
         }

@@ -179,7 +179,7 @@ mod tests {
         let words = Vocabulary::new(&session).unwrap();
         let read = |fields: &str| {
             let typed = Typed::parse("B", fields, &words).unwrap();
-            // What was kept is read again.
+            // A kept message is read again.
             assert_eq!(Typed::parse("B", &typed.line(), &words).as_ref(), Ok(&typed), "{fields}");
             typed.fields.iter().map(|(tag, value)| format!("{tag}={value}")).collect::<Vec<_>>()
         };

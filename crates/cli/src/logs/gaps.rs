@@ -1,8 +1,8 @@
 //! What the numbers of the messages tell: gaps, repeats, and what was said about them.
 //!
 //! Invariants: numbers are compared within one log and one direction, from one CompID to another,
-//! so that nothing need be known of whose log it is. What two logs show by the same message is one
-//! line of the table.
+//! so that nothing need be known of whose log it is. A message in two logs gives one line of the
+//! table.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};

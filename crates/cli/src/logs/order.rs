@@ -55,7 +55,7 @@ pub(super) struct Order {
     index: FieldIndex,
     /// Shows the messages in another form than the table.
     show: Option<Show<Vec<u8>>>,
-    /// What stands above them in that form.
+    /// The heading above them in that form.
     heading: Vec<u8>,
 }
 

@@ -84,7 +84,7 @@ impl Callbacks for Owner {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, access: Access<'_>) {
-        self.call(callback_of(&event), access, |application, session| {
+        self.call(event.callback(), access, |application, session| {
             application.on_event(event, session)
         });
     }
@@ -132,22 +132,5 @@ impl Callbacks for Owner {
             Ok(_) => PassedOn::Sent,
             Err(error) => PassedOn::Refused(error),
         }
-    }
-}
-
-/// The name under which a call for this event is told that does not return.
-const fn callback_of(event: &SessionEvent<'_>) -> Callback {
-    match event {
-        SessionEvent::LoggedOn => Callback::LoggedOn,
-        SessionEvent::NumbersReset => Callback::NumbersReset,
-        SessionEvent::Rejected(_) => Callback::Rejected,
-        SessionEvent::Undone(_) => Callback::Undone,
-        SessionEvent::Unsent(_) => Callback::Unsent,
-        SessionEvent::Disconnected(_) => Callback::Disconnected,
-        SessionEvent::ResendLoop { .. } => Callback::ResendLoop,
-        SessionEvent::AdminMessage(_) => Callback::AdminMessage,
-        SessionEvent::StateChanged { .. } => Callback::StateChanged,
-        SessionEvent::SlowConsumer => Callback::SlowConsumer,
-        SessionEvent::CaughtUp => Callback::CaughtUp,
     }
 }

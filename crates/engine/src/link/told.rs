@@ -6,6 +6,7 @@ use transfix_codec::shown::Shown;
 use transfix_codec::{Message, MsgType, Tag, tag};
 use transfix_session::{Disconnect, SendError, State};
 
+use crate::observe::called::Callback;
 use crate::observe::event_codes::EventCode;
 
 /// Something that has happened to a session. [`Application::on_event`] receives events in the order
@@ -75,7 +76,7 @@ pub enum SessionEvent<'a> {
 /// Of an administrative message its type and number alone: a Logon(A) has a password.
 impl fmt::Debug for SessionEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_tuple(self.name());
+        let mut shown = f.debug_tuple(self.callback().name());
         match self {
             Self::Rejected(rejected) => shown.field(rejected),
             Self::Undone(undone) => shown.field(undone),
@@ -93,21 +94,20 @@ impl fmt::Debug for SessionEvent<'_> {
 }
 
 impl SessionEvent<'_> {
-    /// Its name in the code.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
+    /// The name of a call for it.
+    pub(crate) const fn callback(&self) -> Callback {
         match self {
-            Self::LoggedOn => "LoggedOn",
-            Self::NumbersReset => "NumbersReset",
-            Self::Rejected(_) => "Rejected",
-            Self::Undone(_) => "Undone",
-            Self::Unsent(_) => "Unsent",
-            Self::Disconnected(_) => "Disconnected",
-            Self::ResendLoop { .. } => "ResendLoop",
-            Self::AdminMessage(_) => "AdminMessage",
-            Self::StateChanged { .. } => "StateChanged",
-            Self::SlowConsumer => "SlowConsumer",
-            Self::CaughtUp => "CaughtUp",
+            Self::LoggedOn => Callback::LoggedOn,
+            Self::NumbersReset => Callback::NumbersReset,
+            Self::Rejected(_) => Callback::Rejected,
+            Self::Undone(_) => Callback::Undone,
+            Self::Unsent(_) => Callback::Unsent,
+            Self::Disconnected(_) => Callback::Disconnected,
+            Self::ResendLoop { .. } => Callback::ResendLoop,
+            Self::AdminMessage(_) => Callback::AdminMessage,
+            Self::StateChanged { .. } => Callback::StateChanged,
+            Self::SlowConsumer => Callback::SlowConsumer,
+            Self::CaughtUp => Callback::CaughtUp,
         }
     }
 

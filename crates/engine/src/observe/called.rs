@@ -13,7 +13,7 @@ const MS: u64 = 1_000_000;
 /// Looks at all callbacks within the time after which one is told.
 const LOOKS: u64 = 2;
 
-/// A method of [`Application`](crate::Application), or an event of `on_event`.
+/// A method of [`Application`](crate::Application), or an event that `on_event` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Callback {
@@ -43,18 +43,25 @@ const NAMES: [&str; 17] = [
     "fill_logon",
     "on_resend",
     "on_wire",
-    "on_event LoggedOn",
-    "on_event NumbersReset",
-    "on_event Rejected",
-    "on_event Undone",
-    "on_event Unsent",
-    "on_event Disconnected",
-    "on_event ResendLoop",
-    "on_event AdminMessage",
-    "on_event StateChanged",
-    "on_event SlowConsumer",
-    "on_event CaughtUp",
+    "LoggedOn",
+    "NumbersReset",
+    "Rejected",
+    "Undone",
+    "Unsent",
+    "Disconnected",
+    "ResendLoop",
+    "AdminMessage",
+    "StateChanged",
+    "SlowConsumer",
+    "CaughtUp",
 ];
+
+impl Callback {
+    /// Its name, as the log has it.
+    pub(crate) const fn name(self) -> &'static str {
+        NAMES[self as usize]
+    }
+}
 
 /// What an application is called for now. It is called for one thing at a time.
 #[derive(Debug)]
@@ -235,9 +242,9 @@ mod tests {
 
     #[test]
     fn each_callback_has_its_name() {
-        assert_eq!(NAMES[Callback::OnMessage as usize], "on_message");
+        assert_eq!(Callback::OnMessage.name(), "on_message");
         assert_eq!(NAMES[Callback::FillLogon as usize], "fill_logon");
-        assert_eq!(NAMES[Callback::Undone as usize], "on_event Undone");
+        assert_eq!(Callback::Undone.name(), "Undone");
         assert_eq!(NAMES.len(), Callback::CaughtUp as usize + 1);
     }
 }

@@ -360,7 +360,7 @@ events! {
         the store.";
     CallbackHangs = 2301, Warn,
         "a callback has not returned",
-        "Look where the named callback waits, by a debugger or `perf`.";
+        "Look where the named callback or event waits, by a debugger or `perf`.";
     CallbackReturned = 2302, Warn,
         "a slow callback has returned",
         "Make the callback faster. It took `ms`; its session and others of the same thread \

@@ -40,25 +40,6 @@ fn everything(config: &mut Config) {
     }
 }
 
-const REASONS: [RejectReason; 16] = [
-    RejectReason::InvalidTagNumber,
-    RejectReason::RequiredTagMissing,
-    RejectReason::TagNotDefinedForMessage,
-    RejectReason::UndefinedTag,
-    RejectReason::TagWithoutValue,
-    RejectReason::ValueOutOfRange,
-    RejectReason::IncorrectDataFormat,
-    RejectReason::CompIdProblem,
-    RejectReason::SendingTimeAccuracy,
-    RejectReason::InvalidMsgType,
-    RejectReason::TagAppearsMoreThanOnce,
-    RejectReason::TagOutOfOrder,
-    RejectReason::GroupFieldsOutOfOrder,
-    RejectReason::IncorrectNumInGroup,
-    RejectReason::UnsupportedApplVersion,
-    RejectReason::Other,
-];
-
 /// Makes a session of this version write all that it can.
 fn write_all(begin_string: BeginString) -> Vec<u8> {
     let mut initiator = World::new(Role::Initiator, begin_string, everything);
@@ -76,7 +57,7 @@ fn write_all(begin_string: BeginString) -> Vec<u8> {
     let order = w.frame(&format!("35=D|34=3|115=O|116=OS|128=D|129=DS{route}|11=a"));
     let mut index = FieldIndex::default();
     let order = Message::parse(&order, &mut index, CheckSumPolicy::Verify).unwrap();
-    for reason in REASONS {
+    for reason in RejectReason::ALL {
         w.session.reject(now, &order, Reject::new(reason, Tag(55)), &mut w.out);
     }
     w.session.business_reject(now, (&order, order.msg_seq_num().ok()), (3, "not here"), &mut w.out);

@@ -8,14 +8,14 @@ use transfix::dictionary::nearest;
 
 use super::{Do, Failure};
 
-/// What the value of an argument is.
+/// The type of the value of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Number,
     Text,
 }
 
-/// An argument: its name, what its value is, and whether the action needs it.
+/// An argument: its name, the type of its value, and whether the action needs it.
 type Argument = (&'static str, Form, bool);
 
 const ACTIONS: &[(&str, &[Argument])] = &[

@@ -188,7 +188,7 @@ impl To {
     }
 }
 
-/// What the engine wants to be confirmed in a request, as an option of the command line.
+/// Rewrites the engine's request for confirmation as an option of the command line.
 fn with_option(why: &str) -> String {
     let mut forms = [("write \"confirm\": \"", "\" to "), ("write confirm=", " to ")].into_iter();
     let said = forms.find_map(|(begin, end)| {
