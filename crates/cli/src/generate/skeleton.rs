@@ -164,7 +164,7 @@ impl Plan<'_> {
             Role::Initiator => ("An initiator", LOGON),
         };
         let (views, methods) = self.methods();
-        MAIN.replace("        // LOGON\n", logon)
+        MAIN.replace("                // LOGON\n", logon)
             .replace("    // METHODS\n", &methods)
             .replace("ARTICLE", article)
             .replace("VERSION", self.version)
@@ -206,9 +206,7 @@ mod MODULE;
 use std::error::Error;
 use std::process::ExitCode;
 
-use transfix::{
-    Application, BusinessReject, Engine, Message, SessionEvent, SessionRef, Settings,
-};
+use transfix::{Application, BusinessReject, Engine, Message, SessionEvent, SessionRef, Settings};
 
 use IMPORTS;
 
@@ -320,13 +318,12 @@ fn imports(module: &str, mut names: Vec<&str>) -> String {
     text
 }
 
-const LOGON: &str = "        \
-    // Send from here on, for example:
-        // let sent = session.send(MODULE::NewOrderSingle::MSG_TYPE, |body| {
-        //     let mut order = MODULE::new_order_single::Required { .. }.write(body);
-        //     order.text(\"hello\");
-        // });
-";
+const LOGON: &str = r#"                // Send from here on, for example:
+                // let sent = session.send(MODULE::NewOrderSingle::MSG_TYPE, |body| {
+                //     let mut order = MODULE::new_order_single::Required { .. }.write(body);
+                //     order.text("hello");
+                // });
+"#;
 
 /// The overlay that holds what `--extra-field` adds.
 const EXTRA_FIELDS: &str = "extra-fields.xml";
