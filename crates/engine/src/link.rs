@@ -16,7 +16,8 @@ pub(crate) mod core;
 pub(crate) mod delivery;
 pub(crate) mod desk;
 pub(crate) mod down;
-pub(crate) mod events;
+pub(crate) mod event;
+pub(crate) mod event_log;
 pub(crate) mod failed_logons;
 pub(crate) mod gate;
 mod inbox;
@@ -45,6 +46,7 @@ use transfix_transport::{Interest, Registry, Stream, Token};
 
 use crate::link::core::Core;
 pub(crate) use crate::link::down::Down;
+use crate::link::event::Event;
 use crate::link::failed_logons::LogonWatch;
 use crate::link::inbox::Inbox;
 use crate::link::queue::SendQueue;
@@ -119,7 +121,7 @@ impl Link {
     pub(crate) fn attach(&mut self, now: Now, arrival: Arrival) -> Result<(), Down> {
         assert!(self.stream.is_none(), "a session has one connection at a time");
         let peer = arrival.stream.peer_addr();
-        self.core.events.connected(peer);
+        self.core.event_log.connected(peer);
         self.core.published.note_peer(peer);
         self.stream = Some(arrival.stream);
         self.inbox.clear();
@@ -580,7 +582,7 @@ fn pass_over(
     // Later it is but bytes that a counterparty may send to mislead whoever reads the log.
     let answers_logon = core.session.state() == transfix_session::State::LogonSent;
     if answers_logon && inbox.bytes().starts_with(TLS_ALERT) {
-        core.events.speaks_tls(now);
+        core.tell(now, &Event::SpeaksTls);
     }
     core.garbled(now, reason, end);
     inbox.consume(end);

@@ -11,6 +11,7 @@ use crate::drive::connector::{Connector, Ended};
 use crate::drive::outcome::{Outcome, SessionOutcome};
 use crate::drive::reopening::Reopening;
 use crate::drive::shared::{NO_WISH, Shared};
+use crate::link::event::Event;
 use crate::link::{Arrival, Down, INTEREST, Link, Turn};
 use crate::observe::event_codes::event;
 use crate::schedule::Interval;
@@ -161,13 +162,13 @@ impl DrivenSession {
     /// Sees to the store, and to the messages that wait, while there is no connection.
     fn look_at_store(&mut self, now: Now) -> Result<(), Down> {
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
-        link.core.events.tell_untold(now);
+        link.core.event_log.tell_untold(now);
         link.core.look_what_is_safe(now).map_err(Down::Store)?;
         if link.core.has_news() {
             link.core.hear(now)?;
             link.flush(now)?;
         }
-        self.untold_at = link.core.events.deadline();
+        self.untold_at = link.core.event_log.deadline();
         if link.core.journal.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
         }
@@ -312,7 +313,7 @@ impl DrivenSession {
                 () => "the session is logged out by its operator",
             };
             link.core.refused_connection(now, arrival.stream.peer_addr(), why);
-            let untold_at = link.core.events.deadline();
+            let untold_at = link.core.event_log.deadline();
             drop(link);
             self.untold_at = untold_at;
             return Ok(());
@@ -393,7 +394,7 @@ impl DrivenSession {
         let at = (registry, token);
         let connected = connector.advance(now.monotonic_ns, &self.shared, may_begin, at);
         if !matches!(connected, Ok(None)) {
-            self.shared.lock().core.events.goes_to(connector.routes.name());
+            self.shared.lock().core.event_log.goes_to(connector.routes.name());
         }
         let Some(stream) = connected.map_err(Down::Io)? else { return Ok(()) };
         let routes = &connector.routes;
@@ -415,18 +416,20 @@ impl DrivenSession {
         match why {
             Down::Session(_) => {}
             // Once in a row of attempts at a destination: who waits sees why, not how often.
-            Down::Io(error) if self.up => self.lock().core.events.broke(now, error),
+            Down::Io(error) if self.up => {
+                self.lock().core.tell(now, &Event::ConnectionBroke(error))
+            }
             Down::Io(error) => {
                 let bit = 1 << (self.shared.destination.load(Ordering::Acquire) % 64);
                 if self.warned & bit == 0 {
                     self.warned |= bit;
-                    self.lock().core.events.not_connected(now, error);
+                    self.lock().core.tell(now, &Event::ConnectionFailed(error));
                 }
             }
             Down::Store(error) => self.lock().core.journal.fail(error),
             Down::Panicked => {
                 let core = &mut self.lock().core;
-                core.events.panicked(now, core.handled());
+                core.tell(now, &Event::Panicked { seq: core.handled() });
             }
         }
         let reason = why.reason();
@@ -457,7 +460,7 @@ impl DrivenSession {
         }
         if let Some(attempts) = given_up {
             self.window = self.window_at(now);
-            self.lock().core.events.given_up(now, attempts);
+            self.lock().core.tell(now, &Event::AttemptsGivenUp { attempts });
         }
         // Last: it calls the application, which may panic.
         let mut link = self.lock();
@@ -471,7 +474,8 @@ impl DrivenSession {
         if matches!(why, Down::Panicked) {
             link.core.abandon();
         }
-        let (has_failed, untold_at) = (link.core.journal.has_failed(), link.core.events.deadline());
+        let (has_failed, untold_at) =
+            (link.core.journal.has_failed(), link.core.event_log.deadline());
         drop(link);
         self.untold_at = untold_at;
         if has_failed && !std::mem::replace(&mut self.failed, true) {

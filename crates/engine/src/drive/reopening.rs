@@ -12,6 +12,7 @@ use transfix_store::StoreError;
 
 use crate::drive::shared::Shared;
 use crate::io::{Io, Job};
+use crate::link::event::Event;
 
 /// Time before the first attempt; each further one waits twice as long as the one before.
 const FIRST_NS: u64 = 1_000_000_000;
@@ -116,11 +117,11 @@ impl Reopening {
             Step::Runs(thread, _) => match thread.join() {
                 Some(Ok(())) => return true,
                 Some(Err(error)) => {
-                    shared.with_core(|core| core.events.store_not_opened(now, &error));
+                    shared.with_core(|core| core.tell(now, &Event::StoreNotOpened(&error)));
                     self.plan(now_ns);
                 }
                 None => {
-                    shared.with_core(|core| core.events.reopening_panicked(now));
+                    shared.with_core(|core| core.tell(now, &Event::ReopeningPanicked));
                     self.plan(now_ns);
                 }
             },

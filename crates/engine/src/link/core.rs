@@ -19,7 +19,7 @@ use std::sync::Arc;
 use transfix_codec::frame::SearchBudget;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Tag};
 use transfix_session::{
-    Config, Disconnect, Now, Offer, Outbox, Role, Session, SessionId, State, Verdict,
+    Config, Disconnect, Now, Offer, Outbox, Remark, Role, Session, SessionId, State, Verdict,
 };
 use transfix_store::Store;
 use transfix_transport::prefetch;
@@ -29,7 +29,8 @@ use crate::link::callbacks::{Access, Callbacks};
 use crate::link::delivery::Delivery;
 use crate::link::desk::Desk;
 use crate::link::down::Down;
-use crate::link::events::Events;
+use crate::link::event::Event;
+use crate::link::event_log::EventLog;
 use crate::link::failed_logons::LogonWatch;
 use crate::link::gate::Gate;
 use crate::link::journal::{Journal, Keeps};
@@ -123,7 +124,7 @@ pub(crate) struct Core {
     pub(crate) journal: Journal,
     pub(crate) outgoing: Outgoing,
     pub(crate) delivery: Delivery,
-    pub(crate) events: Events,
+    pub(crate) event_log: EventLog,
     rules: SessionRules,
     /// Judges what is sent by the same rules.
     gate: Option<Arc<Gate>>,
@@ -198,7 +199,7 @@ impl Core {
             search_budget: SearchBudget::new(options.limits),
             outgoing: Outgoing::new(options.queue),
             delivery: Delivery::new(application, desk, options.unavailable),
-            events: Events::of(id),
+            event_log: EventLog::of(id),
             slow: Slow::of(&options.queue),
             is_told_full: false,
             options,
@@ -301,8 +302,14 @@ impl Core {
             cold_path();
             let is_full = self.delivery.is_behind();
             match (is_full, std::mem::replace(&mut self.is_told_full, is_full)) {
-                (true, false) => self.events.application_full(now, self.delivery.waiting()),
-                (false, true) => self.events.application_has_room(now, self.delivery.waiting()),
+                (true, false) => {
+                    let (messages, bytes) = self.delivery.waiting();
+                    self.tell(now, &Event::ApplicationFull { messages, bytes });
+                }
+                (false, true) => {
+                    let (messages, bytes) = self.delivery.waiting();
+                    self.tell(now, &Event::ApplicationHasRoom { messages, bytes });
+                }
                 _ => {}
             }
         }
@@ -353,7 +360,7 @@ impl Core {
         let since_ns = self.journal.numbers().created_ns;
         let hours = self.options.hours.as_mut();
         if hours.is_some_and(|hours| hours.restarts(now.utc, since_ns)) {
-            self.events.window_opened(now);
+            self.tell(now, &Event::WindowOpened);
             self.session.restart_numbers(&mut self.out);
         }
     }
@@ -390,7 +397,7 @@ impl Core {
             return self.answering.deadline().into_iter().chain([until_ns]).min();
         }
         let session = self.session.next_deadline();
-        let (offers, tells) = (self.delivery.deadline(), self.events.deadline());
+        let (offers, tells) = (self.delivery.deadline(), self.event_log.deadline());
         let others = [
             self.outgoing.pause_until_ns(),
             offers,
@@ -431,9 +438,9 @@ impl Core {
             let is_over = now.monotonic_ns >= until_ns;
             return if is_over { Err(Down::Session(reason)) } else { Ok(()) };
         }
-        self.events.tell_untold(now);
+        self.event_log.tell_untold(now);
         if self.judging.give_up(now.monotonic_ns) {
-            self.events.logon_unanswered(now);
+            self.tell(now, &Event::LogonUnanswered);
         }
         self.hear(now)?;
         self.delivery.go_on(now);
@@ -452,8 +459,7 @@ impl Core {
 
     /// Another connection of this session was closed.
     pub(crate) fn refused_connection(&mut self, now: Now, peer: Option<SocketAddr>, why: &str) {
-        self.published.counters.refused.add(1);
-        self.events.connection_refused(now, peer, why);
+        self.tell(now, &Event::ConnectionRefused { peer, why });
     }
 
     /// The connection is to end for this reason. Returns it unless the store has still to make safe
@@ -484,10 +490,20 @@ impl Core {
         }
     }
 
+    /// Counts an event, and writes it into the log.
+    #[cold]
+    pub(crate) fn tell(&mut self, now: Now, event: &Event<'_>) {
+        count(&self.published, now, event);
+        self.event_log.write(now, event);
+    }
+
     fn tell_slow(&mut self, now: Now, is_slow: bool) -> Result<(), Down> {
-        self.published.note_slow(is_slow);
-        self.events.slow_consumer(now, is_slow, self.out.len());
-        let event = if is_slow { SessionEvent::SlowConsumer } else { SessionEvent::CaughtUp };
+        let bytes = self.out.len();
+        let (event, told) = match is_slow {
+            true => (SessionEvent::SlowConsumer, Event::SlowConsumer { bytes }),
+            false => (SessionEvent::CaughtUp, Event::CaughtUp { bytes }),
+        };
+        self.tell(now, &told);
         if is_slow && self.slow.disconnects() {
             return Err(Down::Session(Disconnect::Stalled));
         }
@@ -547,13 +563,27 @@ impl Core {
         }
         let text = self.logout_text.take();
         let end = Disconnection::new(reason, text.as_deref());
-        self.events.ended(now, &end);
-        self.published.note_end(now.utc, reason, text.as_deref());
+        self.tell(now, &Event::Disconnected(&end));
         self.reasons.ended(reason);
         self.ending = None;
         // An answer that is still to come finds nobody.
         self.judging = Judging::default();
         let access = Access::look(&mut self.session, now);
         self.delivery.application().on_event(SessionEvent::Disconnected(end), access);
+    }
+}
+
+/// Counts what has happened, and keeps of it what others may look at.
+fn count(published: &Published, now: Now, event: &Event<'_>) {
+    let counters = &published.counters;
+    match *event {
+        Event::Disconnected(end) => published.note_end(now.utc, end.reason, end.text),
+        Event::ConnectionRefused { .. } => counters.refused.add(1),
+        Event::Skipped { .. } => counters.garbled.add(1),
+        Event::Remark(Remark::PassedOver(count)) => counters.passed_over.add(count),
+        Event::NotStored { missing } => counters.not_stored.add(missing),
+        Event::SlowConsumer { .. } => published.note_slow(true),
+        Event::CaughtUp { .. } => published.note_slow(false),
+        _ => {}
     }
 }

@@ -17,7 +17,7 @@ use transfix_session::{Agreed, ApplVerId, RuleSet, SendError, Session, SessionId
 
 use crate::io::Io;
 use crate::link::before_send::{BeforeSend, OutgoingMessage, Veto};
-use crate::link::events::lines_left_out;
+use crate::link::event_log::lines_left_out;
 use crate::observe::event_codes::event;
 use crate::observe::repeats::{Cause, Repeats};
 use crate::settings::{SessionSettings, ValidateOut};

@@ -64,7 +64,7 @@ fn names(arguments: &str) -> Vec<&str> {
 /// The macros that write events: what stands before the level, and the fields that they add
 /// themselves.
 const MACROS: [(&str, usize, &str); 3] =
-    [("event!(", 0, ""), ("tell!(", 3, "left_out"), ("line!(", 3, "session, left_out")];
+    [("event!(", 0, ""), ("tell!(", 3, "left_out"), ("line!(", 2, "session, left_out")];
 
 fn sites() -> Vec<Site> {
     let mut files = Vec::new();

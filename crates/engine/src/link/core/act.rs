@@ -7,13 +7,14 @@
 use std::hint::cold_path;
 
 use transfix_codec::{CheckSumPolicy, Message};
-use transfix_session::{Disconnect, Now, Remark, Verdict};
+use transfix_session::{Disconnect, Now, Verdict};
 
 use super::Core;
 use crate::link::answers::Direction;
 use crate::link::callbacks::Access;
 use crate::link::delivery::Handling;
 use crate::link::down::Down;
+use crate::link::event::Event;
 use crate::link::told::SessionEvent;
 
 impl Core {
@@ -145,7 +146,7 @@ impl Core {
     }
 
     fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
-        self.events.resending(now, begin, end);
+        self.tell(now, &Event::Resending { begin, end });
         let last = self.session.next_num_out() - 1;
         self.replay.start(begin, end, last, self.out.end());
         self.replay_ticket = self.watermarks.last_ticket();
@@ -154,10 +155,7 @@ impl Core {
     pub(super) fn note_remarks(&mut self, now: Now) {
         while let Some(remark) = self.session.take_remark() {
             cold_path();
-            self.events.remark(now, remark);
-            if let Remark::PassedOver(count) = remark {
-                self.published.counters.passed_over.add(count);
-            }
+            self.tell(now, &Event::Remark(remark));
         }
     }
 
@@ -166,7 +164,7 @@ impl Core {
     fn note_request(&mut self, now: Now) {
         let times = self.session.same_resend_requests();
         if times > 1 {
-            self.events.asked_again(now, times);
+            self.tell(now, &Event::AskedAgain { times });
             let event = SessionEvent::ResendLoop { times };
             self.with_application(now, |app, s| app.on_event(event, s));
         }

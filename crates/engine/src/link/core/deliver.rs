@@ -15,6 +15,7 @@ use crate::link::callbacks::{Access, Acts, Callbacks, PassedOn};
 use crate::link::delivery::{Delivery, Handling, Offered};
 use crate::link::desk::{Desk, Had, Stopped};
 use crate::link::down::Down;
+use crate::link::event::Event;
 use crate::link::told::{Rejected, SessionEvent};
 
 /// Longest Text(58) of a Logout(5) that is kept for the application.
@@ -258,7 +259,8 @@ impl Core {
             }
             self.session.refuse_throttled(now, message, &mut self.out);
             let seq = message.msg_seq_num().unwrap_or(0);
-            self.events.business_rejected(now, seq, (0, "too many messages of this type"));
+            let text = "too many messages of this type";
+            self.tell(now, &Event::NotTaken { seq, reason: 0, text });
             return Ok(Delivered::Done);
         }
         let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
@@ -307,7 +309,8 @@ impl Core {
         reject: &BusinessReject,
     ) {
         if let Some(error) = reject.cause {
-            self.events.not_answered(now, message.msg_seq_num().unwrap_or(0), error);
+            let seq = message.msg_seq_num().unwrap_or(0);
+            self.tell(now, &Event::NotAnswered { seq, why: error });
         }
         if reject.is_silent() {
             return;
@@ -335,7 +338,8 @@ impl Core {
         let before = self.out.entries().len();
         self.session.business_reject(now, (message, seq), why, &mut self.out);
         if self.out.entries().len() > before {
-            self.events.business_rejected(now, message.msg_seq_num().unwrap_or(0), why);
+            let (seq, (reason, text)) = (message.msg_seq_num().unwrap_or(0), why);
+            self.tell(now, &Event::NotTaken { seq, reason, text });
         }
     }
 
@@ -393,7 +397,7 @@ impl Core {
             stored = self.journal.sent_msg_type(rejected.seq);
             rejected.msg_type = MsgType::of(&stored);
         }
-        self.events.rejected(now, &rejected);
+        self.tell(now, &Event::Rejected(&rejected));
         let event = SessionEvent::Rejected(rejected);
         self.with_application(now, |app, session| app.on_event(event, session));
     }
@@ -413,7 +417,7 @@ impl Core {
             Some(PassedOn::Refused(error)) => error.to_string(),
             Some(PassedOn::Nobody) | None => "no such counterparty".to_owned(),
         };
-        self.events.not_routed(now, &why);
+        self.tell(now, &Event::NotRouted { why: &why });
         // BusinessRejectReason(380): 7 is "DeliverTo firm not available", from FIX 4.3 on; 4 is
         // "application not available".
         let reason = if version >= BeginString::Fix43 { 7 } else { 4 };

@@ -12,6 +12,7 @@ use transfix_session::Now;
 
 use super::Core;
 use crate::io::Io;
+use crate::link::event::Event;
 use crate::link::outgoing::IfLost;
 use crate::link::queue::SendQueue;
 
@@ -36,9 +37,9 @@ impl Core {
         }
         let bytes = self.outgoing.bytes_in_doubt(self.journal.has_failed());
         if bytes > 0 {
-            self.events.left_in_doubt(io.now(), bytes);
+            self.tell(io.now(), &Event::LeftInDoubt { bytes });
         }
-        self.events.tell_rest();
+        self.event_log.tell_rest();
         if !self.watermarks.are_safe() && !self.journal.has_failed() {
             // Its lock stays taken as long as the device has something to do for it.
             let store = self.journal.leave();
@@ -70,7 +71,7 @@ impl Core {
         }
         let opened = self.reopen(now, queue);
         if let Err(error) = &opened {
-            self.events.store_not_opened(now, error);
+            self.tell(now, &Event::StoreNotOpened(error));
         }
         opened.is_ok()
     }

@@ -6,6 +6,7 @@ use transfix_session::{ApplVerId, Disconnect, Now, Role, State, Verdict};
 use super::Core;
 use crate::link::callbacks::Access;
 use crate::link::down::Down;
+use crate::link::event::Event;
 use crate::link::failed_logons::is_failed_logon;
 use crate::link::judging::{self, Asked, Judgement, Judging};
 use crate::link::told::SessionEvent;
@@ -45,7 +46,7 @@ impl Core {
             None => Verdict::LogonOffered,
             Some(Ok(())) => self.accept_logon(now),
             Some(Err(refusal)) => {
-                self.events.logon_refused(now, &refusal.text);
+                self.tell(now, &Event::LogonRefused { why: &refusal.text });
                 self.session.deny_logon(now, &refusal.text, &mut self.out)
             }
         }
@@ -63,7 +64,7 @@ impl Core {
 
     /// Lets the application judge a Logon(A).
     fn ask(&mut self, now: Now, logon: &Message<'_>) {
-        let from = (&self.session.config().id, self.events.peer());
+        let from = (&self.session.config().id, self.event_log.peer());
         let judged = judging::ask(self.delivery.application(), logon, from);
         self.judging = match judged {
             Some(Judgement::Now(answer)) => Judging::Answered(answer, Asked::Now),
@@ -72,7 +73,7 @@ impl Core {
                 Judging::Asked(answer, now.monotonic_ns + wait_ns)
             }
             None => {
-                self.events.judging_panicked(now);
+                self.tell(now, &Event::JudgingPanicked);
                 Judging::Answered(Err(judging::not_available()), Asked::Now)
             }
         };
@@ -103,7 +104,7 @@ impl Core {
             && self.options.refresh_on_logon
             && let Err(error) = self.refresh(now)
         {
-            self.events.store_not_read(now, &error);
+            self.tell(now, &Event::StoreNotRead(&error));
             return Verdict::Disconnect(Disconnect::StoreFailed);
         }
         if self.session.config().role == Role::Acceptor {
@@ -123,7 +124,7 @@ impl Core {
             self.session.set_logon_fields(|body| _ = body.fields_unchecked(&fields))
         });
         if let Err(error) = filled {
-            self.events.logon_fields_left_out(now, error);
+            self.tell(now, &Event::LogonFieldsLeftOut(error));
         }
     }
 
@@ -142,7 +143,7 @@ impl Core {
         self.note_state(now);
         // Once more: DefaultCstmApplVerID(1408) is agreed now.
         self.choose_rules(now, self.session.appl_ver_id());
-        self.events.logged_on(now);
+        self.tell(now, &Event::LoggedOn);
         if std::mem::take(&mut self.stored_at_logon) {
             // It shows the counterparty the gap behind our Logon(A), which it asks for at once.
             let _ = self.session.heartbeat(now, &mut self.out);
@@ -158,7 +159,7 @@ impl Core {
     pub(super) fn reset(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
         self.put_entries(now).map_err(Down::Store)?;
         self.choose_rules(now, self.session.appl_ver_id());
-        self.events.numbers_begin_again(now);
+        self.tell(now, &Event::NumbersBeginAgain);
         self.with_application(now, |app, mut s| {
             app.on_event(SessionEvent::AdminMessage(message), s.again());
             app.on_event(SessionEvent::NumbersReset, s);
@@ -170,7 +171,7 @@ impl Core {
     pub(crate) fn choose_rules(&mut self, now: Now, version: Option<ApplVerId>) {
         // The files were there at the start.
         if let Err(error) = self.rules.apply(&mut self.session, version) {
-            self.events.no_rules(now, &error);
+            self.tell(now, &Event::NoValidation { error: &error });
         }
         if let Some(gate) = &self.gate {
             gate.set_rules(&self.session);

@@ -9,6 +9,7 @@ use transfix_store::StoreError;
 
 use super::Core;
 use crate::link::callbacks::{Access, Acts};
+use crate::link::event::Event;
 use crate::link::outgoing::{GivenBack, IfLost};
 use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
@@ -263,7 +264,7 @@ impl Core {
         let how = (self.options.refresh_on_logon, self.journal.has_failed());
         let damaged = self.outgoing.restore(self.journal.store(), how)?;
         if damaged > 0 {
-            self.events.queue_damaged(now, damaged);
+            self.tell(now, &Event::QueueDamaged { damaged });
         }
         Ok(())
     }
@@ -289,7 +290,7 @@ impl Core {
         } else {
             let count = self.outgoing.keep_waiting(&mut messages);
             if count > 0 {
-                self.events.not_given_back(now, count);
+                self.tell(now, &Event::NotGivenBack { count });
             }
             self.put_back_untold(now);
             0
@@ -309,7 +310,7 @@ impl Core {
             let access = Access::look(&mut self.session, now);
             self.delivery.application().on_event(SessionEvent::Unsent(unsent), access);
             // Behind the call: whoever listens to events may panic.
-            self.events.given_back(now, why);
+            self.tell(now, &Event::GivenBack { why });
         }
     }
 
@@ -318,7 +319,7 @@ impl Core {
     pub(super) fn put_back_untold(&mut self, now: Now) {
         let count = self.outgoing.put_back_untold();
         if count > 0 {
-            self.events.not_given_back(now, count);
+            self.tell(now, &Event::NotGivenBack { count });
         }
     }
 
@@ -337,7 +338,7 @@ impl Core {
         if self.journal.has_failed() {
             let bytes = self.outgoing.return_later(why);
             if bytes > 0 {
-                self.events.sent_in_doubt(now, bytes);
+                self.tell(now, &Event::SentInDoubt { bytes });
             }
         }
     }

@@ -7,6 +7,7 @@ use transfix_store::{Committed, StoreError};
 
 use super::{BatchLimits, Core};
 use crate::link::callbacks::Access;
+use crate::link::event::Event;
 use crate::link::journal::Journal;
 use crate::link::queue::SendQueue;
 use crate::link::replay::Replay;
@@ -106,12 +107,13 @@ impl Core {
 
     pub(super) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
         self.points.note_requests(&self.out);
-        let Self { journal, out, published, reasons, replay, delivery, events, stored, .. } = self;
+        let Self { journal, out, published, reasons, replay, delivery, event_log, stored, .. } =
+            self;
         journal.put_entries(now, out, (published, reasons), || {
             replay.stop();
             delivery.forget_numbers();
             if let Some((first, last)) = stored.take() {
-                events.stored_gone(now, first, last);
+                event_log.write(now, &Event::StoredGone { first, last });
             }
         })?;
         if self.late.entries().is_empty() { Ok(()) } else { self.put_late(now) }
@@ -146,8 +148,7 @@ impl Core {
         self.published.counters.resent.add(std::mem::take(&mut self.replay.resent));
         let missing = std::mem::take(&mut self.replay.missing);
         if missing > 0 && self.journal.keeps().outbound {
-            self.published.counters.not_stored.add(missing);
-            self.events.not_stored(now, missing);
+            self.tell(now, &Event::NotStored { missing });
         }
     }
 
@@ -168,7 +169,7 @@ impl Core {
     fn resume(&mut self, now: Now) -> Result<(), StoreError> {
         let (next_in, next_out) = self.journal.go_on();
         if (next_in, next_out) != (self.session.next_num_in(), self.session.next_num_out()) {
-            self.events.numbers_taken(now, (next_in, next_out));
+            self.tell(now, &Event::NumbersTaken { next_in, next_out });
             self.session.set_next_num_in(next_in);
             self.session.set_next_num_out(next_out);
             if self.journal.asked_to_reset() {
@@ -207,7 +208,7 @@ impl Core {
             self.outgoing.return_too_large();
         }
         self.journal.is_open_again();
-        self.events.ready_again(now);
+        self.tell(now, &Event::ReadyAgain);
         if self.panicked || (was_ahead && had != self.journal.put_numbers()) {
             self.tell_undone(now, had);
         }
@@ -241,7 +242,7 @@ impl Core {
         let kept = (self.session.next_num_in(), self.session.next_num_out());
         let undone =
             Undone { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };
-        self.events.undone(now, &undone);
+        self.tell(now, &Event::Undone(&undone));
         self.note_state(now);
         let access = Access::look(&mut self.session, now);
         self.delivery.application().on_event(SessionEvent::Undone(&undone), access);

@@ -9,6 +9,7 @@ use transfix_session::{Disconnect, Now, Verdict};
 
 use crate::link::core::Core;
 use crate::link::down::Down;
+use crate::link::event::Event;
 use crate::link::inbox::Inbox;
 use crate::link::judging::Judging;
 use crate::settings::{GarbledPolicy, TooLongPolicy};
@@ -34,8 +35,7 @@ impl Core {
             self.judging = Judging::default();
             self.session.take_offer();
         }
-        self.published.counters.garbled.add(1);
-        self.events.skipped(now, reason, bytes);
+        self.tell(now, &Event::Skipped { reason, bytes });
     }
 
     /// A frame that is no sound message: skipped, unless the session rejects such ones.

@@ -1,0 +1,160 @@
+//! The lines of the log about one session.
+//!
+//! Invariant: whatever the counterparty can repeat is written in a bounded number of lines (see
+//! [`repeats`](crate::observe::repeats)); its words are cut and escaped.
+
+use std::net::SocketAddr;
+
+use tracing::field::display;
+use transfix_codec::shown::Shown;
+use transfix_session::{Now, Remark, SessionId};
+
+use crate::link::event::Event;
+use crate::observe::event_codes::event;
+use crate::observe::repeats::{Repeats, tell};
+
+/// Writes a line about the session, unless there were too many of its cause.
+macro_rules! line {
+    ($to:ident, $cause:ident, $level:ident, $code:ident $($more:tt)*) => {{
+        let (repeats, now_ns, id) = $to;
+        tell!(repeats, now_ns, $cause, $level, $code, session = display(id) $($more)*)
+    }};
+}
+
+/// Writes the lines about one session, and knows how many were left out.
+#[derive(Debug)]
+pub(crate) struct EventLog {
+    id: SessionId,
+    repeats: Repeats,
+    /// The other end of the connection.
+    peer: Option<SocketAddr>,
+    /// Which of its destinations an initiator is connected to, or tries.
+    destination: Option<String>,
+}
+
+impl EventLog {
+    pub(crate) fn of(id: SessionId) -> Self {
+        Self { id, repeats: Repeats::default(), peer: None, destination: None }
+    }
+
+    /// A connection begins, whose other end is this one.
+    pub(crate) const fn connected(&mut self, peer: Option<SocketAddr>) {
+        self.peer = peer;
+    }
+
+    /// The other end of the connection.
+    pub(crate) const fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    /// An initiator tries this destination.
+    pub(crate) fn goes_to(&mut self, destination: String) {
+        self.destination = Some(destination);
+    }
+
+    /// Writes the line of an event, unless there were too many of its cause.
+    pub(crate) fn write(&mut self, now: Now, event: &Event<'_>) {
+        let (peer, destination) = (self.peer.map(display), self.destination.as_deref());
+        let to = (&mut self.repeats, now.monotonic_ns, &self.id);
+        match *event {
+            Event::LoggedOn => line!(to, LoggedOn, info, LoggedOn, peer, destination),
+            // By a fault of either side it is a warning.
+            Event::Disconnected(end) if end.reason.is_error() => {
+                line!(to, Ended, warn, Disconnected, peer, destination, reason = %end);
+            }
+            Event::Disconnected(end) => {
+                line!(to, Ended, info, Disconnected, peer, destination, reason = %end);
+            }
+            Event::ConnectionFailed(error) => {
+                line!(to, Ended, warn, ConnectionFailed, destination, %error);
+            }
+            Event::ConnectionBroke(error) => {
+                line!(to, Ended, warn, ConnectionBroke, destination, %error);
+            }
+            Event::AttemptsGivenUp { attempts } => {
+                line!(to, Ended, error, AttemptsGivenUp, attempts)
+            }
+            Event::ConnectionRefused { peer, why } => {
+                line!(to, Refused, warn, ConnectionRefused, peer = peer.map(display), why);
+            }
+            Event::LogonRefused { why } => line!(to, Refused, warn, LogonRefused, peer, why = %why),
+            Event::LogonUnanswered => line!(to, Refused, error, LogonUnanswered, peer),
+            Event::JudgingPanicked => line!(to, Refused, error, JudgingPanicked),
+            Event::LogonFieldsLeftOut(error) => line!(to, Logon, error, LogonFieldsLeftOut, %error),
+            Event::NoValidation { error } => line!(to, Logon, error, NoValidation, error),
+            Event::SpeaksTls => line!(to, Ended, error, SpeaksTls),
+            Event::WindowOpened => line!(to, Numbers, info, WindowOpened),
+            Event::NumbersBeginAgain => line!(to, Numbers, info, NumbersBeginAgain),
+            Event::NumbersTaken { next_in, next_out } => {
+                line!(to, Numbers, info, NumbersTaken, next_in, next_out);
+            }
+            Event::StoredGone { first, last } => line!(to, Numbers, warn, StoredGone, first, last),
+            Event::Resending { begin, end } => line!(to, Resend, info, Resending, begin, end),
+            Event::AskedAgain { times } => line!(to, ResendLoop, warn, AskedAgain, times),
+            Event::NotStored { missing } => line!(to, Resend, warn, NotStored, missing),
+            Event::Skipped { reason, bytes } => line!(to, Garbled, warn, Skipped, bytes, %reason),
+            Event::Remark(remark) => write_remark(to, remark),
+            Event::Rejected(rejected) => {
+                line!(to, Rejected, warn, RejectedByCounterparty; rejected)
+            }
+            Event::NotTaken { seq, reason, text } => {
+                let text = Shown::new(text.as_bytes());
+                line!(to, NotTaken, warn, NotTaken, seq, reason, %text);
+            }
+            Event::NotRouted { why } => line!(to, NotRouted, warn, NotRouted, why),
+            Event::NotAnswered { seq, why } => line!(to, NotSent, warn, NotAnswered, seq, %why),
+            Event::GivenBack { why } => line!(to, NotSent, warn, GivenBack, %why),
+            Event::NotGivenBack { count } => line!(to, NotSent, error, NotGivenBack, count),
+            Event::SentInDoubt { bytes } => line!(to, NotSent, error, SentInDoubt, bytes),
+            Event::LeftInDoubt { bytes } => line!(to, NotSent, error, LeftInDoubt, bytes),
+            Event::ApplicationFull { messages, bytes } => {
+                line!(to, Full, warn, ApplicationFull, messages, bytes);
+            }
+            Event::ApplicationHasRoom { messages, bytes } => {
+                line!(to, Full, info, ApplicationHasRoom, messages, bytes);
+            }
+            Event::SlowConsumer { bytes } => line!(to, Slow, warn, SlowConsumer, bytes),
+            Event::CaughtUp { bytes } => line!(to, Slow, info, CaughtUp, bytes),
+            Event::QueueDamaged { damaged } => line!(to, Store, error, QueueDamaged, damaged),
+            Event::StoreNotRead(error) => line!(to, Store, error, StoreNotRead, %error),
+            Event::StoreNotOpened(error) => line!(to, Store, error, StoreNotOpened, %error),
+            Event::ReadyAgain => line!(to, Store, info, ReadyAgain),
+            Event::Undone(undone) => line!(to, Store, warn, Undone; undone),
+            Event::Panicked { seq } => line!(to, Panicked, error, Panicked, seq),
+            Event::ReopeningPanicked => line!(to, Panicked, error, ReopeningPanicked),
+        }
+    }
+
+    /// Writes what was left out since the last line of its kind.
+    pub(crate) fn tell_untold(&mut self, now: Now) {
+        lines_left_out(&self.id, self.repeats.take_untold(now.monotonic_ns));
+    }
+
+    /// When [`EventLog::tell_untold`] has something to write, on the monotonic clock.
+    pub(crate) const fn deadline(&self) -> Option<u64> {
+        self.repeats.deadline()
+    }
+
+    /// The engine ends: writes all that was left out.
+    pub(crate) fn tell_rest(&mut self) {
+        lines_left_out(&self.id, self.repeats.take_rest());
+    }
+}
+
+fn write_remark(to: (&mut Repeats, u64, &SessionId), remark: Remark) {
+    match remark {
+        Remark::Rejected { .. } => line!(to, Remark, warn, MessageRejected; remark),
+        Remark::FaultyReject(_) => line!(to, Remark, warn, FaultyReject; remark),
+        Remark::FaultyLogout(_) => line!(to, Remark, warn, FaultyLogout; remark),
+        Remark::UnaskedReset => line!(to, Numbers, warn, UnaskedReset),
+        // Whatever else it is, messages are not delivered that had come.
+        _ => line!(to, Remark, warn, NotDelivered; remark),
+    }
+}
+
+/// Writes how many lines of each kind about a session were left out.
+pub(crate) fn lines_left_out(id: &SessionId, counts: Vec<(&'static str, u64)>) {
+    for (what, left_out) in counts {
+        event!(warn, LinesLeftOut, session = %id, left_out, what);
+    }
+}
