@@ -238,8 +238,7 @@ impl Session {
     fn write_reject(&mut self, now: Now, out: &mut Outbox, fill: impl FnOnce(&mut Body<'_>)) {
         let resent = self.config.resend.resend_rejects;
         let kind = if resent { Kind::Application } else { Kind::Admin };
-        let written = self.write(now, b"3", kind, out, fill);
-        assert!(written.is_ok(), "a Reject(3) of ours is wrong: {written:?}");
+        self.write_own(now, (b"3", kind), out, fill);
     }
 
     /// Writes Logout(5). `ending` is why this side ends the session; `None` if the application

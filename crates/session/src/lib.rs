@@ -22,6 +22,8 @@
 //! used once; an application message is delivered once, in the order of MsgSeqNum(34).
 #![forbid(unsafe_code)]
 
+mod admin;
+mod before_admin;
 mod config;
 mod gap;
 mod garbled;
@@ -44,6 +46,7 @@ mod tick;
 mod timer;
 mod verdict;
 
+pub use before_admin::{BeforeAdmin, NewAdmin};
 pub use config::{
     ApplVerId, BeginString, Config, Key, LogonConfig, MSG_SEQ_NUM_MAX, Now, NumbersConfig,
     OutOfRange, ProtocolConfig, ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds,

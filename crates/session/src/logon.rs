@@ -275,6 +275,9 @@ impl Session {
         }
         if answers {
             self.write_logon(now, Numbering::of(terms.resets), out);
+            if self.is_vetoed {
+                return Verdict::Disconnect(Disconnect::Vetoed);
+            }
             // We reset by our answer. Some initiators answer that by one more Logon(A).
             if terms.unaware {
                 self.resets.transition(ResetEvent::AnswerAsks);

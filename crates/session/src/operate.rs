@@ -85,7 +85,9 @@ impl Session {
             session.write_admin(now, b"4", out, |body| {
                 body.boolean(tag::GAP_FILL_FLAG, false).uint(tag::NEW_SEQ_NO, new_seq_no);
             });
-            session.next_num_out = new_seq_no;
+            if !session.is_vetoed {
+                session.next_num_out = new_seq_no;
+            }
         })
     }
 
@@ -120,6 +122,6 @@ impl Session {
             return Err(OperateError::NotLoggedOn);
         }
         send(self);
-        Ok(())
+        if self.is_vetoed { Err(OperateError::Vetoed) } else { Ok(()) }
     }
 }

@@ -104,7 +104,7 @@ impl Session {
         // An initiator whose link is cut before the answer asks again at its next logon.
         self.resets.is_wanted |= self.config.role == Role::Initiator;
         self.write_logon(now, Numbering::Restarted, out);
-        Ok(())
+        if self.is_vetoed { Err(OperateError::Vetoed) } else { Ok(()) }
     }
 
     /// Both numbers start again at 1, without a word to the counterparty, whose numbers start again

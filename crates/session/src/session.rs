@@ -9,6 +9,7 @@ use transfix_codec::{
     Body, FrameWriter, Misuse, MsgType, Precision, Rules, Scratch, Timestamp, TimestampReader, tag,
 };
 
+use crate::before_admin::BeforeAdmin;
 use crate::config::{ApplVerId, Config, Now, Role};
 use crate::gap::Gap;
 use crate::offer::Offer;
@@ -80,6 +81,10 @@ pub struct Session {
     pub(crate) asked: (u64, u64, u32),
     /// MaxMessageSize(383) of the counterparty, for messages of the application.
     pub(crate) message_bytes_max: usize,
+    /// Looks at our administrative messages.
+    pub(crate) before_admin: Option<Arc<dyn BeforeAdmin>>,
+    /// It has vetoed one in this connection, which is to end.
+    pub(crate) is_vetoed: bool,
 }
 
 /// What an application may change in the header of one message.
@@ -139,6 +144,8 @@ impl Session {
             last_before_reset: 0,
             asked: (0, 0, 0),
             message_bytes_max: usize::MAX,
+            before_admin: None,
+            is_vetoed: false,
         }
     }
 
@@ -243,6 +250,12 @@ impl Session {
         Ok(())
     }
 
+    /// What looks at each new administrative message of ours before it is encoded. Messages that
+    /// are sent again, and the gap fills between them, are not looked at.
+    pub fn set_before_admin(&mut self, look: Option<Arc<dyn BeforeAdmin>>) {
+        self.before_admin = look;
+    }
+
     /// What each message of this session is checked by or begins with, and the session does not
     /// hold in itself: whoever drives many sessions asks the processor for it ahead.
     #[must_use]
@@ -266,6 +279,7 @@ impl Session {
         self.ending = None;
         self.ended = None;
         self.was_active = false;
+        self.is_vetoed = false;
         self.message_bytes_max = usize::MAX;
         // An initiator asks in each Logon(A) until one is answered: any of them may be lost.
         let asks = self.config.role == Role::Initiator
@@ -433,18 +447,6 @@ impl Session {
     pub(crate) fn transition(&mut self, event: Event) {
         let next = self.state.on(event);
         self.state = next.unwrap_or_else(|| panic!("{event:?} cannot happen in {:?}", self.state));
-    }
-
-    /// Writes an administrative message of our own making, which cannot be wrong.
-    pub(crate) fn write_admin(
-        &mut self,
-        now: Now,
-        msg_type: &[u8],
-        out: &mut Outbox,
-        fill: impl FnOnce(&mut Body<'_>),
-    ) {
-        let written = self.write(now, msg_type, Kind::Admin, out, fill);
-        assert!(written.is_ok(), "an administrative message of ours is wrong: {written:?}");
     }
 
     /// Writes a new message of the application, if the counterparty takes one so long.

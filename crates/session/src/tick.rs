@@ -16,6 +16,7 @@ impl Session {
         let t = &self.timers;
         match self.state {
             State::Disconnected => None,
+            _ if self.is_vetoed => Some(0),
             // The application judges the Logon(A): the driver limits the time for that.
             State::LogonAwaited | State::LogonSent if self.offer.is_some() => None,
             State::LogonAwaited | State::LogonSent => {
@@ -42,6 +43,7 @@ impl Session {
         }
         let verdict = match self.state {
             State::Disconnected => Verdict::Handled,
+            _ if self.is_vetoed => Verdict::Disconnect(Disconnect::Vetoed),
             State::LogonAwaited | State::LogonSent => Verdict::Disconnect(Disconnect::LogonTimeout),
             State::LogoutSent => {
                 Verdict::Disconnect(self.ending.unwrap_or(Disconnect::LogoutTimeout))

@@ -204,6 +204,8 @@ pub enum Disconnect {
     Panicked,
     /// The window of the session's schedule has closed.
     Schedule,
+    /// The program has vetoed an administrative message of ours.
+    Vetoed,
 }
 
 impl Disconnect {
@@ -243,6 +245,7 @@ impl Disconnect {
             Self::CompId => 130,
             Self::SendingTime => 131,
             Self::MessageTooLong { .. } => 132,
+            Self::Vetoed => 133,
         }
     }
 
@@ -313,6 +316,7 @@ impl fmt::Display for Disconnect {
             Self::StoreFailed => f.write_str("the store failed"),
             Self::Panicked => f.write_str("the application or the engine panicked"),
             Self::Schedule => f.write_str("the session is closed by its schedule"),
+            Self::Vetoed => f.write_str("the program vetoed an administrative message"),
         }
     }
 }
@@ -458,6 +462,8 @@ pub enum OperateError {
     NoDestination(usize),
     /// There is no session of this identity.
     NoSession,
+    /// The program has vetoed the message; the connection ends.
+    Vetoed,
 }
 
 impl OperateError {
@@ -477,6 +483,7 @@ impl OperateError {
             Self::Closed => 1309,
             Self::NoDestination(_) => 1310,
             Self::NoSession => 1311,
+            Self::Vetoed => 1312,
         }
     }
 }
@@ -501,6 +508,7 @@ impl fmt::Display for OperateError {
             Self::Closed => f.write_str("the engine has been stopped"),
             Self::NoDestination(number) => write!(f, "there is no destination {number}"),
             Self::NoSession => f.write_str("there is no session of that identity"),
+            Self::Vetoed => f.write_str("the program vetoed the message"),
         }
     }
 }

@@ -31,13 +31,31 @@ pub trait BeforeSend: Send + Sync {
     /// session layer. It may be changed here.
     ///
     /// Called in the thread that sends, by several at once if several send; what is sent from here
-    /// comes here again. Not called for what the session layer writes, nor for messages that are
-    /// sent again ([`Application::on_resend`](crate::Application::on_resend) is).
+    /// comes here again. Not called for what the session layer writes
+    /// ([`BeforeSend::before_admin`] is), nor for messages that are sent again
+    /// ([`Application::on_resend`](crate::Application::on_resend) is).
     ///
     /// # Errors
     /// With [`Veto`] it is not sent, no number is used, and the sender gets
     /// [`SendError::Vetoed`](crate::SendError::Vetoed).
     fn before_send(&self, message: &mut OutgoingMessage<'_>) -> Result<(), Veto>;
+
+    /// A new administrative message that the session layer is about to send, such as a Logon(A) or
+    /// a Heartbeat(0). [`OutgoingMessage::msg_seq_num`] and [`OutgoingMessage::sending_time`] are
+    /// those with which it is sent, so that a signature can cover them. Fields may be added or
+    /// changed here, as long as both sides still understand the session layer's own.
+    ///
+    /// Called in the thread that drives the session, which waits: it must not wait for anything,
+    /// nor call anything of a session. Not called for messages that are sent again, nor for the
+    /// gap fills between them.
+    ///
+    /// # Errors
+    /// With [`Veto`] the message is not sent, no number is used, and the connection ends by
+    /// [`Disconnect::Vetoed`](crate::Disconnect::Vetoed).
+    fn before_admin(&self, message: &mut OutgoingMessage<'_>) -> Result<(), Veto> {
+        let _ = message;
+        Ok(())
+    }
 }
 
 impl<F> BeforeSend for F
@@ -73,11 +91,13 @@ pub struct OutgoingMessage<'a> {
     session: &'a SessionId,
     draft: &'a mut MessageDraft,
     pub(super) is_changed: bool,
+    /// MsgSeqNum(34) and SendingTime(52) of an administrative message.
+    pub(super) sent_as: Option<(u64, &'a str)>,
 }
 
 impl<'a> OutgoingMessage<'a> {
     pub(super) const fn new(session: &'a SessionId, draft: &'a mut MessageDraft) -> Self {
-        Self { session, draft, is_changed: false }
+        Self { session, draft, is_changed: false, sent_as: None }
     }
 
     /// The session that sends it.
@@ -90,6 +110,20 @@ impl<'a> OutgoingMessage<'a> {
     #[must_use]
     pub fn msg_type(&self) -> MsgType<'_> {
         self.draft.msg_type()
+    }
+
+    /// MsgSeqNum(34) of an administrative message; `None` for a message of the application, which
+    /// gets its number later.
+    #[must_use]
+    pub fn msg_seq_num(&self) -> Option<u64> {
+        self.sent_as.map(|(number, _)| number)
+    }
+
+    /// SendingTime(52) of an administrative message, digit for digit as it is sent; `None` for a
+    /// message of the application, which gets its time later.
+    #[must_use]
+    pub fn sending_time(&self) -> Option<&str> {
+        self.sent_as.map(|(_, time)| time)
     }
 
     /// Its fields as they are now.

@@ -225,6 +225,7 @@ impl Core {
 
     /// What is sent passes here, before it comes to this session.
     pub(crate) fn set_gate(&mut self, now: Now, gate: Arc<Gate>) {
+        self.session.set_before_admin(gate.admin_look());
         self.gate = Some(gate);
         // Something may be sent before the first logon.
         self.choose_rules(now, self.session.appl_ver_id());

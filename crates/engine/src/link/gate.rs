@@ -1,11 +1,14 @@
 //! What each message of the application passes before it has a number: the fields that the settings
 //! add, the program's own look, and the validation of what goes out.
 //!
+//! The program may look at administrative messages too ([`BeforeAdmin`]).
+//!
 //! Invariants: it is passed in the thread that sends, before the session is locked, so that whoever
 //! sends is told at once; a message passes once, not again when it leaves a queue or is sent again;
 //! what the session layer writes does not pass here. A session that adds, looks at and validates
 //! nothing has no gate.
 
+use std::fmt;
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -13,7 +16,9 @@ use transfix_codec::{
     Body, CheckSumPolicy, FieldIndex, FrameWriter, Message, MessageDraft, Misuse, MsgType,
     Precision, Reject, Scratch, Tag, Timestamp, tag,
 };
-use transfix_session::{Agreed, ApplVerId, RuleSet, SendError, Session, SessionId};
+use transfix_session::{
+    Agreed, ApplVerId, BeforeAdmin, NewAdmin, RuleSet, SendError, Session, SessionId,
+};
 
 use crate::io::Io;
 use crate::link::before_send::{BeforeSend, OutgoingMessage, Veto};
@@ -143,9 +148,15 @@ impl Gate {
         if !MsgType::of(msg_type).is_application() {
             return Err(Misuse::MsgType.into());
         }
+        self.with_memory(|memory| {
+            memory.take_rules(&self.rules);
+            self.pass_by(memory, msg_type, body)
+        })
+    }
+
+    fn with_memory<T>(&self, pass: impl FnOnce(&mut Memory) -> T) -> T {
         let mut memory = lock(&self.spare).pop().unwrap_or_else(|| self.memory());
-        memory.take_rules(&self.rules);
-        let passed = self.pass_by(&mut memory, msg_type, body);
+        let passed = pass(&mut memory);
         memory.index.trim();
         // That of a message that was very long is given back.
         if memory.is_small() {
@@ -155,6 +166,11 @@ impl Gate {
             }
         }
         passed
+    }
+
+    /// What looks at administrative messages: the program, if it looks at messages.
+    pub(crate) fn admin_look(self: &Arc<Self>) -> Option<Arc<dyn BeforeAdmin>> {
+        self.before_send.as_ref().map(|_| Arc::clone(self) as Arc<dyn BeforeAdmin>)
     }
 
     fn memory(&self) -> Box<Memory> {
@@ -291,6 +307,33 @@ impl Gate {
             let left_out = (left_out > 0).then_some(left_out);
             event!(warn, WouldBeRejected, session = %self.id, left_out, %msg_type, %reject);
         }
+    }
+}
+
+impl BeforeAdmin for Gate {
+    fn before_admin(&self, message: NewAdmin<'_>) -> bool {
+        let Some(before_send) = &self.before_send else { return true };
+        let NewAdmin { msg_type, msg_seq_num, sending_time, body } = message;
+        self.with_memory(|Memory { frame, index, draft, .. }| {
+            // What the session layer writes is a message.
+            let written = self.write(frame, msg_type.as_bytes(), body, b"");
+            let Ok(whole) = written.and_then(|_| parsed(frame, index)) else { return true };
+            draft.load(&whole);
+            let mut shown = OutgoingMessage::new(&self.id, draft);
+            shown.sent_as = Some((msg_seq_num, sending_time));
+            let looked = before_send.before_admin(&mut shown);
+            if shown.is_changed {
+                body.clear();
+                body.extend_from_slice(shown.fields().bytes());
+            }
+            looked.is_ok()
+        })
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").field("id", &self.id).finish_non_exhaustive()
     }
 }
 

@@ -201,6 +201,7 @@ const fn refuses_first_message(why: Disconnect) -> bool {
             | Disconnect::Application
             | Disconnect::Panicked
             | Disconnect::Schedule
+            | Disconnect::Vetoed
     )
 }
 

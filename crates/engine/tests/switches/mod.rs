@@ -6,6 +6,7 @@ mod answered_later;
 mod answers;
 mod application_threads;
 mod batches;
+mod before_admin;
 mod before_send;
 mod counting;
 mod damaged;

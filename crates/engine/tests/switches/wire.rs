@@ -66,22 +66,30 @@ impl Wire {
 
     /// The next message, without framing, CompIDs and SendingTime(52); empty at the end.
     pub(crate) fn next(&mut self) -> String {
+        let bytes = self.next_frame();
+        if bytes.is_empty() {
+            return String::new();
+        }
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+        let shown = message.fields().filter(|f| ![8, 9, 49, 56, 52, 10].contains(&f.tag.0));
+        let fields: Vec<_> =
+            shown.map(|f| format!("{}={}", f.tag, f.value.escape_ascii())).collect();
+        fields.join("|")
+    }
+
+    /// The bytes of the next message; none at the end.
+    pub(crate) fn next_frame(&mut self) -> Vec<u8> {
         loop {
             if let Frame::Whole(end) = frame::split(&self.read, Limits::default()) {
-                let mut index = FieldIndex::default();
-                let bytes: Vec<u8> = self.read.drain(..end).collect();
-                let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
-                let shown = message.fields().filter(|f| ![8, 9, 49, 56, 52, 10].contains(&f.tag.0));
-                let fields: Vec<_> =
-                    shown.map(|f| format!("{}={}", f.tag, f.value.escape_ascii())).collect();
-                return fields.join("|");
+                return self.read.drain(..end).collect();
             }
             let mut buffer = [0; 4096];
             match self.socket.read(&mut buffer) {
-                Ok(0) => return String::new(),
+                Ok(0) => return Vec::new(),
                 Ok(n) => self.read.extend_from_slice(&buffer[..n]),
                 // It was closed before it had read all that we sent.
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => return String::new(),
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Vec::new(),
                 Err(error) => panic!("no answer: {error}"),
             }
         }

@@ -1,6 +1,7 @@
 //! Cases of the FIX session layer, one exchange each: what comes in, what goes out.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
+mod admin;
 mod counterparty;
 mod garbled;
 mod logon;

@@ -8,6 +8,7 @@ use transfix_store::{Committed, StoreError};
 use super::{BatchLimits, Core};
 use crate::link::callbacks::Access;
 use crate::link::event::Event;
+use crate::link::gate::Gate;
 use crate::link::journal::Journal;
 use crate::link::queue::SendQueue;
 use crate::link::replay::Replay;
@@ -228,6 +229,7 @@ impl Core {
     /// Puts fresh parts in place of those in which a panic may have left half a change.
     fn renew(&mut self) {
         self.session = session_of(&mut self.journal, self.session.config().clone());
+        self.session.set_before_admin(self.gate.as_ref().and_then(Gate::admin_look));
         self.held_index = self.options.index();
         self.replay = Replay::new(self.options.index());
         self.answering.close();

@@ -1,0 +1,73 @@
+//! The administrative messages that a session writes, each after the look at it.
+//!
+//! Invariant: a message that is vetoed leaves no trace but the end of the connection, as if that
+//! had broken before the message.
+
+use std::hint::cold_path;
+
+use transfix_codec::{Body, MsgType, tag};
+
+use crate::before_admin::NewAdmin;
+use crate::config::Now;
+use crate::outbox::{Kind, Outbox};
+use crate::session::Session;
+
+impl Session {
+    /// Writes an administrative message of our own making, which cannot be wrong.
+    pub(crate) fn write_admin(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        out: &mut Outbox,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) {
+        self.write_own(now, (msg_type, Kind::Admin), out, fill);
+    }
+
+    /// The same for a message that is sent again as those of the application are.
+    pub(crate) fn write_own(
+        &mut self,
+        now: Now,
+        (msg_type, kind): (&[u8], Kind),
+        out: &mut Outbox,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) {
+        let written = if self.before_admin.is_none() {
+            self.write(now, msg_type, kind, out, fill)
+        } else {
+            cold_path();
+            let Some(body) = self.look_at_admin(now, msg_type, fill) else { return };
+            self.write(now, msg_type, kind, out, |whole| _ = whole.fields_unchecked(&body))
+        };
+        assert!(written.is_ok(), "an administrative message of ours is wrong: {written:?}");
+    }
+
+    /// The fields of a message after the look at it; `None` if it is vetoed.
+    fn look_at_admin(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Option<Vec<u8>> {
+        let look = self.before_admin.clone()?;
+        let (mut body, mut time) = (Vec::new(), Vec::new());
+        let encoded = Body::detached(&mut body, self.precision, fill);
+        assert!(encoded.is_ok(), "an administrative message of ours is wrong: {encoded:?}");
+        let encoded = Body::detached(&mut time, self.precision, |time| {
+            // Any field of the type UTCTimestamp.
+            time.timestamp(tag::TRANSACT_TIME, now.utc);
+        });
+        assert!(encoded.is_ok(), "a time of ours is wrong: {encoded:?}");
+        let time = String::from_utf8_lossy(&time);
+        let sending_time = time.trim_start_matches("60=").trim_end_matches('\x01');
+        let is_sent = !self.is_vetoed
+            && look.before_admin(NewAdmin {
+                msg_type: MsgType::of(msg_type),
+                msg_seq_num: self.next_num_out,
+                sending_time,
+                body: &mut body,
+            });
+        self.is_vetoed |= !is_sent;
+        is_sent.then_some(body)
+    }
+}
