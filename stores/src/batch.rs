@@ -61,6 +61,11 @@ impl Batch {
         self.resets || self.hides_from > 0
     }
 
+    /// Whether what waits is not what it was.
+    pub(crate) fn queues(&self) -> bool {
+        self.unqueued > 0 || !self.queued.is_empty()
+    }
+
     pub(crate) fn add(&mut self, time_ns: u64, record: &Record<'_>) {
         self.is_empty = false;
         let kept = |kind, bytes: &[u8]| Kept { kind, time_ns, bytes: bytes.to_vec() };

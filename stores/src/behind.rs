@@ -1,14 +1,14 @@
-//! The thread of a store, which alone speaks to the server: the session does not wait for what it
-//! writes, and for what it reads only so long.
+//! The thread of a store, which alone speaks to the server: the session waits for nothing.
 //!
 //! **Invariants:** the server is asked one thing after the other, so what is read has all that was
 //! committed before; what is committed while a transaction is under way is one transaction behind
 //! it; after a failure nothing is written before the store is open again.
 
 use std::io;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Instant;
 
 use transfix_store::{StoreError, Wake};
 
@@ -27,6 +27,27 @@ pub(crate) struct Behind<S> {
     name: String,
     /// The ticket of the last batch that was committed.
     committed: u64,
+}
+
+/// An answer of the server that is awaited.
+pub(crate) struct Asked<T> {
+    answer: Receiver<Result<T, StoreError>>,
+    since: Instant,
+}
+
+impl<T> Asked<T> {
+    /// The answer.
+    ///
+    /// # Errors
+    /// [`StoreError::NotYet`] until it is there or the server has taken too long.
+    pub(crate) fn hear(&self) -> Result<T, StoreError> {
+        match self.answer.try_recv() {
+            Ok(answer) => answer,
+            Err(TryRecvError::Empty) if self.since.elapsed() < PATIENCE => Err(StoreError::NotYet),
+            Err(TryRecvError::Empty) => Err(failed(io::Error::from(io::ErrorKind::TimedOut))),
+            Err(TryRecvError::Disconnected) => Err(StoreError::Poisoned),
+        }
+    }
 }
 
 /// What session and thread both know.
@@ -96,14 +117,33 @@ impl<S: Server + 'static> Behind<S> {
         sent.and_then(Result::ok).ok_or(StoreError::Poisoned)
     }
 
-    /// Asks the server, behind all that was committed.
+    /// Asks the server, behind all that was committed. The session is called when the answer is
+    /// there.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&mut S) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> Result<Asked<T>, StoreError> {
         let (sender, answer) = channel();
-        self.begin(move |server| _ = sender.send(ask(server)))?;
-        answer.recv_timeout(PATIENCE).unwrap_or_else(|error| match error {
+        let line = Arc::clone(&self.line);
+        self.begin(move |server| {
+            let _ = sender.send(ask(server));
+            let wake = lock(&line).wake.clone();
+            if let Some(wake) = wake {
+                wake();
+            }
+        })?;
+        #[expect(clippy::disallowed_methods, reason = "nothing but the patience depends on it")]
+        let since = Instant::now();
+        Ok(Asked { answer, since })
+    }
+
+    /// Asks the server, and waits for the answer: where the store is opened again.
+    pub(crate) fn ask_and_wait<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&mut S) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let asked = self.ask(ask)?;
+        asked.answer.recv_timeout(PATIENCE).unwrap_or_else(|error| match error {
             RecvTimeoutError::Timeout => Err(failed(io::Error::from(io::ErrorKind::TimedOut))),
             RecvTimeoutError::Disconnected => Err(StoreError::Poisoned),
         })

@@ -5,8 +5,11 @@ use std::fmt;
 use transfix_store::{Committed, Numbers, Record, Store, StoreError, Stored, Wake};
 
 use crate::batch::{Batch, Direction, Kept};
-use crate::behind::Behind;
+use crate::behind::{Asked, Behind};
 use crate::window::{AHEAD, Window};
+
+/// Messages with their numbers or tickets, ascending.
+pub(crate) type Messages = Vec<(u64, Kept)>;
 
 /// What a server does for the store of one session.
 pub trait Server: Send {
@@ -19,10 +22,10 @@ pub trait Server: Send {
         way: Direction,
         begin_end: (u64, u64),
         limit: usize,
-    ) -> Result<Vec<(u64, Kept)>, StoreError>;
+    ) -> Result<Messages, StoreError>;
 
-    /// What waits under this ticket, or else under the next one.
-    fn read_queue(&mut self, ticket: u64) -> Result<Option<(u64, Kept)>, StoreError>;
+    /// All that waits under this ticket and higher ones, ascending.
+    fn read_queue(&mut self, ticket: u64) -> Result<Messages, StoreError>;
 
     /// Connects again where that is needed, and answers with the numbers that are there.
     fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError>;
@@ -55,8 +58,14 @@ pub struct DatabaseStore<S> {
     numbers: Numbers,
     batch: Batch,
     window: Window,
-    /// What was read last, where it is not in the window.
-    found: Option<(u64, Kept)>,
+    /// All that waits under this ticket and higher ones.
+    queue: Option<(u64, Messages)>,
+    /// The message received with this number, as it was read last.
+    received: Option<(u64, Option<Kept>)>,
+    /// What was asked for last, and is not there yet.
+    asked: Option<(Fetch, Asked<Messages>)>,
+    /// The session is being taken over.
+    taking: Option<Asked<Taken>>,
     poisoned: bool,
 }
 
@@ -69,7 +78,10 @@ impl<S: Server + 'static> DatabaseStore<S> {
             numbers,
             batch: Batch::new(numbers),
             window: Window::default(),
-            found: None,
+            queue: None,
+            received: None,
+            asked: None,
+            taking: None,
             poisoned: false,
         })
     }
@@ -78,16 +90,27 @@ impl<S: Server + 'static> DatabaseStore<S> {
         if self.poisoned { Err(StoreError::Poisoned) } else { Ok(()) }
     }
 
-    /// What the server says, unless something was not written before.
-    fn ask<T: Send + 'static>(
-        &mut self,
-        ask: impl FnOnce(&mut S) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    /// What the server has, unless something was not written before, and what it was asked for.
+    ///
+    /// # Errors
+    /// [`StoreError::NotYet`] until the answer is there.
+    fn fetch(&mut self, what: Fetch) -> Result<(Fetch, Messages), StoreError> {
         self.check()?;
-        let answer = self.behind.ask(ask);
-        let answer = self.behind.tickets().and(answer);
-        self.poisoned = answer.is_err();
-        answer
+        if let Some((_, asked)) =
+            self.asked.as_ref().filter(|(before, _)| before.begin() == what.begin())
+        {
+            let answer = asked.hear();
+            if matches!(answer, Err(StoreError::NotYet)) {
+                return Err(StoreError::NotYet);
+            }
+            let what = self.asked.take().map_or(what, |(what, _)| what);
+            let answer = self.behind.tickets().and(answer);
+            self.poisoned = answer.is_err();
+            return answer.map(|found| (what, found));
+        }
+        let asked = self.behind.ask(move |server| what.from(server));
+        self.asked = Some((what, asked.inspect_err(|_| self.poisoned = true)?));
+        Err(StoreError::NotYet)
     }
 
     fn tickets(&mut self) -> Result<(u64, u64), StoreError> {
@@ -95,17 +118,51 @@ impl<S: Server + 'static> DatabaseStore<S> {
         self.behind.tickets().inspect_err(|_| self.poisoned = true)
     }
 
-    fn take(&mut self, taking: Taking) -> Result<(), StoreError> {
-        self.poisoned = true;
-        self.numbers = self.behind.ask(move |server| server.take(taking))?;
+    /// The session goes on from what the server has.
+    fn go_on(&mut self, numbers: Numbers) {
+        self.numbers = numbers;
         self.behind.begin_anew();
-        self.batch = Batch::new(self.numbers);
+        self.batch = Batch::new(numbers);
         self.window.forget();
+        (self.queue, self.received, self.asked, self.taking) = (None, None, None, None);
         // Whatever had failed: what is there now is known.
         self.poisoned = false;
-        Ok(())
     }
 }
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+enum Fetch {
+    /// Messages sent, from this number on and below that one, which was the next one then.
+    Outbound(u64, u64),
+    /// The message received with this number.
+    Inbound(u64),
+    /// What waits, from this ticket on.
+    Queue(u64),
+}
+
+impl Fetch {
+    /// What two questions for the same have in common.
+    const fn begin(self) -> (u8, u64) {
+        match self {
+            Self::Outbound(begin, _) => (0, begin),
+            Self::Inbound(seq) => (1, seq),
+            Self::Queue(ticket) => (2, ticket),
+        }
+    }
+
+    fn from(self, server: &mut impl Server) -> Result<Messages, StoreError> {
+        match self {
+            Self::Outbound(begin, end) => server.read(Direction::Outbound, (begin, end), AHEAD),
+            Self::Inbound(seq) => server.read(Direction::Inbound, (seq, seq.saturating_add(1)), 1),
+            Self::Queue(ticket) => server.read_queue(ticket),
+        }
+    }
+}
+
+/// What is there of a session that was taken over: its numbers, the first messages sent, and what
+/// waits.
+type Taken = (Numbers, Messages, Messages);
 
 impl<S: Server + 'static> Store for DatabaseStore<S> {
     fn numbers(&self) -> Numbers {
@@ -124,8 +181,13 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
             let is_safe = safe == committed;
             return Ok(if is_safe { Committed::Now } else { Committed::Pending(committed) });
         }
+        self.received = None;
         if self.batch.undoes() {
             self.window.forget();
+            self.asked = None;
+        }
+        if self.batch.queues() {
+            (self.queue, self.asked) = (None, None);
         }
         self.numbers = self.batch.numbers;
         let batch = std::mem::replace(&mut self.batch, Batch::new(self.numbers));
@@ -149,33 +211,71 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
             return Ok(None);
         }
         if !self.window.covers(seq) {
-            let end = self.numbers.next_out;
-            let read = move |server: &mut S| server.read(Direction::Outbound, (seq, end), AHEAD);
-            let found = self.ask(read)?;
-            self.window.fill(seq, end, found);
+            let (asked, found) = self.fetch(Fetch::Outbound(seq, self.numbers.next_out))?;
+            // The answer does not know what was committed after the question.
+            if let Fetch::Outbound(_, end) = asked {
+                self.window.fill(seq, end, found);
+            }
         }
         Ok(self.window.find(seq).map(|kept| stored(seq, kept)))
     }
 
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        let only = (seq, seq.saturating_add(1));
-        self.found = self.ask(move |server| server.read(Direction::Inbound, only, 1))?.pop();
-        Ok(self.found.as_ref().map(|(seq, kept)| stored(*seq, kept)))
+        self.check()?;
+        if self.received.as_ref().is_none_or(|(known, _)| *known != seq) {
+            let (_, mut found) = self.fetch(Fetch::Inbound(seq))?;
+            self.received = Some((seq, found.pop().map(|(_, kept)| kept)));
+        }
+        let kept = self.received.as_ref().and_then(|(_, kept)| kept.as_ref());
+        Ok(kept.map(|kept| stored(seq, kept)))
     }
 
     fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.found = self.ask(move |server| server.read_queue(ticket))?;
-        Ok(self.found.as_ref().map(|(ticket, kept)| stored(*ticket, kept)))
+        self.check()?;
+        if self.queue.as_ref().is_none_or(|(begin, _)| *begin > ticket) {
+            let (_, waiting) = self.fetch(Fetch::Queue(ticket))?;
+            self.queue = Some((ticket, waiting));
+        }
+        let waiting = self.queue.as_ref().map(|(_, waiting)| &waiting[..]).unwrap_or_default();
+        let at = waiting.partition_point(|(known, _)| *known < ticket);
+        Ok(waiting.get(at).map(|(ticket, kept)| stored(*ticket, kept)))
     }
 
     fn reopen(&mut self) -> Result<(), StoreError> {
         self.behind.give_up();
+        self.poisoned = true;
         // Who has taken it over keeps it.
-        self.take(Taking::Again)
+        let numbers = self.behind.ask_and_wait(|server| server.take(Taking::Again))?;
+        self.go_on(numbers);
+        Ok(())
     }
 
     fn refresh(&mut self) -> Result<(), StoreError> {
-        self.take(Taking::Over)
+        let taking = match self.taking.take() {
+            Some(taking) => taking,
+            None => self.behind.ask(|server| {
+                let numbers = server.take(Taking::Over)?;
+                // With what the session asks for at once.
+                let sent = Fetch::Outbound(1, numbers.next_out).from(server)?;
+                Ok((numbers, sent, Fetch::Queue(0).from(server)?))
+            })?,
+        };
+        match taking.hear() {
+            Err(StoreError::NotYet) => {
+                self.taking = Some(taking);
+                Err(StoreError::NotYet)
+            }
+            Err(error) => {
+                self.poisoned = true;
+                Err(error)
+            }
+            Ok((numbers, sent, queue)) => {
+                self.go_on(numbers);
+                self.window.fill(1, numbers.next_out, sent);
+                self.queue = Some((0, queue));
+                Ok(())
+            }
+        }
     }
 }
 

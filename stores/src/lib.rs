@@ -14,10 +14,11 @@
 //! it only reads. Without, each of its commits is refused until it is started anew.
 //!
 //! **A server that does not answer** holds up its own session, not the others of the same thread:
-//! nothing is sent before it is saved. But what a counterparty asks to be sent again is read while
-//! the session's thread waits, for at most 5 s; then the session ends, and goes on by itself when
-//! the server is back. `open` sets 5 s for connecting and for each commit, unless its first
-//! argument says otherwise. At the end of the engine a store waits 5 s for what is not saved yet.
+//! nothing is sent before it is saved, and what a counterparty asks to be sent again, or a logon
+//! with `refresh_on_logon`, waits until the server has answered. After 5 s the session ends, and
+//! goes on by itself when the server is back. `open` sets 5 s for connecting and for each commit,
+//! unless its first argument says otherwise. At the end of the engine a store waits 5 s for what is
+//! not saved yet.
 //!
 //! ```no_run
 //! # use transfix::{Application, Engine, Settings, SessionId};

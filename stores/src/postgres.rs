@@ -37,7 +37,7 @@ const READ: &str = "\
     ORDER BY seq LIMIT $6";
 const READ_QUEUE: &str = "\
     SELECT ticket, 1::smallint, time_ns, bytes FROM transfix_queue
-    WHERE session = $1 AND ticket >= $2 ORDER BY ticket LIMIT 1";
+    WHERE session = $1 AND ticket >= $2 ORDER BY ticket";
 
 /// Keeps a session in a PostgreSQL database, version 11 or later.
 ///
@@ -141,9 +141,9 @@ impl Server for Postgres {
         Ok(session.numbers)
     }
 
-    fn read_queue(&mut self, ticket: u64) -> Result<Option<(u64, Kept)>, StoreError> {
-        let row = self.client.query_opt(&self.statements.read_queue, &[&self.id, &signed(ticket)?]);
-        row.map_err(failed)?.map(|row| kept_of(&row, &self.name)).transpose()
+    fn read_queue(&mut self, ticket: u64) -> Result<Vec<(u64, Kept)>, StoreError> {
+        let rows = self.client.query(&self.statements.read_queue, &[&self.id, &signed(ticket)?]);
+        rows.map_err(failed)?.iter().map(|row| kept_of(row, &self.name)).collect()
     }
 
     fn write(&mut self, batch: &Batch) -> Result<Written, StoreError> {

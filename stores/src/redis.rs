@@ -131,8 +131,8 @@ impl Server for Redis {
         Ok(Numbers { next_in, next_out, created_ns })
     }
 
-    fn read_queue(&mut self, ticket: u64) -> Result<Option<(u64, Kept)>, StoreError> {
-        Ok(self.members(3, (ticket, "+inf".to_owned()), 1)?.pop())
+    fn read_queue(&mut self, ticket: u64) -> Result<Vec<(u64, Kept)>, StoreError> {
+        self.members(3, (ticket, "+inf".to_owned()), isize::MAX as usize)
     }
 
     fn read(

@@ -16,7 +16,7 @@ use transfix::{
     SessionId, SessionRef, SessionSettings, Settings, clock, tag,
 };
 use transfix_store::{Committed, Kind, Record, Store, StoreError};
-use transfix_testkit::laws::{lasting_store_laws, store_laws};
+use transfix_testkit::laws::{Patient, lasting_store_laws, store_laws};
 use transfix_testkit::temp::TempDir;
 
 const LONG: Duration = Duration::from_secs(20);
@@ -44,70 +44,70 @@ fn commit(store: &mut dyn Store) -> Result<(), StoreError> {
 
 fn the_last_opener_writes(server: &impl Server) {
     let name = server.fresh_name();
-    let mut first = server.open(&name, 1).unwrap();
+    let mut first = Patient(server.open(&name, 1).unwrap());
     first.put(2, order(1)).unwrap();
-    commit(&mut *first).unwrap();
-    let mut second = server.open(&name, 3).unwrap();
+    commit(&mut first).unwrap();
+    let mut second = Patient(server.open(&name, 3).unwrap());
     assert_eq!(second.numbers().next_out, 2);
     first.put(4, order(2)).unwrap();
-    let refused = commit(&mut *first).unwrap_err().to_string();
+    let refused = commit(&mut first).unwrap_err().to_string();
     assert!(refused.contains("another process has taken this store over"), "{refused}");
     assert!(first.put(4, order(2)).is_err(), "poisoned");
     second.put(5, Record::NextIn(7)).unwrap();
-    commit(&mut *second).unwrap();
+    commit(&mut second).unwrap();
     // Taken over again, with what the other one has done.
     first.refresh().unwrap();
     assert_eq!((first.numbers().next_in, first.numbers().next_out), (7, 2));
     assert!(first.outbound(1).unwrap().is_some() && first.outbound(2).unwrap().is_none());
     first.put(6, order(2)).unwrap();
-    commit(&mut *first).unwrap();
+    commit(&mut first).unwrap();
     second.put(7, Record::NextIn(8)).unwrap();
-    assert!(commit(&mut *second).is_err());
+    assert!(commit(&mut second).is_err());
 }
 
 /// The server goes away and comes back.
 fn a_cut_connection_is_made_again(server: &impl Server) {
     let name = server.fresh_name();
-    let mut store = server.open(&name, 1).unwrap();
+    let mut store = Patient(server.open(&name, 1).unwrap());
     store.put(2, order(1)).unwrap();
-    commit(&mut *store).unwrap();
+    commit(&mut store).unwrap();
     server.cut();
     store.put(3, order(2)).unwrap();
-    assert!(commit(&mut *store).is_err());
+    assert!(commit(&mut store).is_err());
     assert!(store.outbound(1).is_err(), "nobody knows what is there");
     store.reopen().unwrap();
     assert_eq!(store.numbers().next_out, 2);
     store.put(4, order(2)).unwrap();
-    commit(&mut *store).unwrap();
+    commit(&mut store).unwrap();
     assert!(store.outbound(2).unwrap().is_some());
     // Another process has it, and keeps it: what is there is read, and nothing written.
     server.cut();
     store.put(5, order(3)).unwrap();
-    assert!(commit(&mut *store).is_err());
-    let mut other = server.open(&name, 6).unwrap();
+    assert!(commit(&mut store).is_err());
+    let mut other = Patient(server.open(&name, 6).unwrap());
     store.reopen().unwrap();
     assert_eq!(store.numbers().next_out, 3);
     store.put(7, order(3)).unwrap();
-    assert!(commit(&mut *store).is_err());
+    assert!(commit(&mut store).is_err());
     other.put(8, order(3)).unwrap();
-    commit(&mut *other).unwrap();
+    commit(&mut other).unwrap();
 }
 
 /// More than are read ahead at once.
 fn a_long_resend_finds_all(server: &impl Server) {
-    let mut store = server.open(&server.fresh_name(), 1).unwrap();
+    let mut store = Patient(server.open(&server.fresh_name(), 1).unwrap());
     for seq in 1..=1_000 {
         let bytes = seq.to_string().into_bytes();
         store.put(seq, Record::Outbound { seq, kind: Kind::Admin, bytes: &bytes }).unwrap();
     }
     store.put(1, Record::NextOut(1_200)).unwrap();
-    commit(&mut *store).unwrap();
+    commit(&mut store).unwrap();
     for seq in 1..1_200 {
         let found = store.outbound(seq).unwrap().map(|found| found.bytes.to_vec());
         assert_eq!(found, (seq <= 1_000).then(|| seq.to_string().into_bytes()), "{seq}");
     }
     store.put(2, order(1_200)).unwrap();
-    commit(&mut *store).unwrap();
+    commit(&mut store).unwrap();
     assert!(store.outbound(1_200).unwrap().is_some(), "written after what was read ahead");
 }
 
@@ -186,16 +186,20 @@ fn expect(seen: &Receiver<String>, expected: &[&str]) {
     }
 }
 
+fn logon(seq: u64, encrypt_method: &str) -> Vec<u8> {
+    let mut logon = Vec::new();
+    let mut frame = FrameWriter::new(&mut logon, b"FIX.4.4", b"A");
+    frame.raw(format!("49=CLIENT\x0156=VENUE\x0134={seq}\x01").as_bytes());
+    frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
+    frame.raw(format!("{encrypt_method}\x01108=30\x01").as_bytes());
+    frame.finish().unwrap();
+    logon
+}
+
 /// Somebody with the right CompIDs asks for an encryption that there is not.
 fn refused_logon(venue: &Engine) {
     let mut stream = TcpStream::connect(venue.listening()[0]).unwrap();
-    let mut logon = Vec::new();
-    let mut frame = FrameWriter::new(&mut logon, b"FIX.4.4", b"A");
-    frame.raw(b"49=CLIENT\x0156=VENUE\x0134=99\x01");
-    frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
-    frame.raw(b"98=1\x01108=30\x01");
-    frame.finish().unwrap();
-    stream.write_all(&logon).unwrap();
+    stream.write_all(&logon(99, "98=1")).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     assert!(!String::from_utf8_lossy(&answer).contains("\x0135=A\x01"));
@@ -246,6 +250,53 @@ fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
     expect(&seen, &["e"]);
     drop(handle);
     for engine in [trader, first, second] {
+        engine.stop(5_000);
+    }
+}
+
+/// A counterparty logs on to a session whose server does not answer: another session of the same
+/// thread trades on, and the logon is answered when the server goes on.
+fn a_logon_waits_for_its_server_alone<S: Server + 'static>(server: &Arc<S>) {
+    let dirs = [TempDir::new(), TempDir::new()];
+    let mut all = Settings::default();
+    all.engine.workers = 1;
+    for them in ["CLIENT", "OTHER"] {
+        let mut session = settings(Role::Acceptor, "VENUE", them, "127.0.0.1:0");
+        session.store.store_dir = dirs[0].path().to_owned();
+        session.store.refresh_on_logon = them == "CLIENT";
+        all.sessions.push(session);
+    }
+    let (name, database) = (server.fresh_name(), Arc::clone(server));
+    let (sender, _seen_here) = channel();
+    let engine = Engine::builder(&all)
+        .stores(move |session, now_ns| match &*session.id().target_comp_id {
+            "CLIENT" => database.open(&name, now_ns).map(Some),
+            _ => Ok(None),
+        })
+        .start(|_| Box::new(Echo(sender.clone())));
+    let engine = engine.unwrap();
+    let (other, other_seen) = client_named("OTHER", &dirs[1], &engine, None);
+    expect(&other_seen, &["logon"]);
+    server.signal("STOP");
+    let mut stream = TcpStream::connect(engine.listening()[0]).unwrap();
+    stream.write_all(&logon(1, "98=0")).unwrap();
+    let handle = other.sessions().next().unwrap();
+    for n in 0..50 {
+        let id = n.to_string();
+        handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, &id)).unwrap();
+        expect(&other_seen, &[&id]);
+    }
+    stream.set_nonblocking(true).unwrap();
+    let early = stream.read(&mut [0; 1]);
+    server.signal("CONT");
+    assert!(early.is_err(), "the Logon(A) is answered without the store");
+    stream.set_nonblocking(false).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    let mut answer = [0; 64];
+    let n = stream.read(&mut answer).unwrap();
+    assert!(String::from_utf8_lossy(&answer[..n]).contains("\x0135=A\x01"));
+    drop((stream, handle));
+    for engine in [other, engine] {
         engine.stop(5_000);
     }
 }
@@ -310,6 +361,7 @@ fn all(server: impl Server + 'static) {
     a_cut_connection_is_made_again(&*server);
     engines_take_turns(&server);
     a_stopped_server_holds_up_its_own_session(&server);
+    a_logon_waits_for_its_server_alone(&server);
 }
 
 #[test]

@@ -274,7 +274,7 @@ pub(crate) fn assemble(
     if let Some(gate) = &gate {
         core.set_gate(registry.io.now(), Arc::clone(gate));
     }
-    core.restore_queued(registry.io.now())?;
+    core.begin_from_store(&*registry.io)?;
     core.note_state(registry.io.now());
     let published = Arc::clone(&core.published);
     let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, core.points.source());

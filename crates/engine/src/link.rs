@@ -44,6 +44,7 @@ use transfix_session::{Disconnect, HeaderChange, Now, Offer, SendError, Verdict}
 use transfix_store::StoreError;
 use transfix_transport::{Interest, Registry, Stream, Token};
 
+use crate::io::Io;
 use crate::link::core::Core;
 pub(crate) use crate::link::down::Down;
 use crate::link::event::Event;
@@ -164,6 +165,9 @@ impl Link {
         }
         // In a thread that sends, which has told its caller.
         core.journal.check().map_err(Down::Store)?;
+        if core.is_refreshing() {
+            return self.wait_for_store(clock());
+        }
         // While the application judges a Logon(A), this and what follows wait in inbox and kernel.
         let judges = core.is_judging() && !core.hears_answer();
         // So they wait for an application that has as much before it as may be.
@@ -242,6 +246,15 @@ impl Link {
             Some(reason) => Err(Down::Session(reason)),
             None => Ok(Turn { progress: again, again }),
         }
+    }
+
+    /// The connection begins when the store is refreshed; what comes meanwhile waits in the kernel.
+    #[cold]
+    fn wait_for_store(&mut self, now: Now) -> Result<Turn, Down> {
+        self.core.log_on_refreshed(now)?;
+        self.flush(now)?;
+        let progress = !self.core.is_refreshing();
+        Ok(Turn { progress, again: progress })
     }
 
     /// Sees to the memory that a turn has left.
@@ -464,8 +477,8 @@ impl Link {
     }
 
     /// Goes on from the store, after it has failed or a turn has panicked.
-    pub(crate) fn reopen(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
-        self.core.reopen(now, queue)?;
+    pub(crate) fn reopen(&mut self, io: &dyn Io, queue: &SendQueue) -> Result<(), StoreError> {
+        self.core.reopen(io, queue)?;
         self.inbox.clear();
         self.unseen = false;
         self.index = self.core.index();

@@ -108,13 +108,15 @@ impl Session {
     }
 
     /// Both numbers start again at 1, without a word to the counterparty, whose numbers start again
-    /// by the same schedule.
+    /// by the same schedule. An acceptor may do so until it accepts the Logon(A).
     ///
     /// # Panics
-    /// If there is a link.
+    /// If a message of this connection has used a number already.
     pub fn restart_numbers(&mut self, out: &mut Outbox) {
-        assert_eq!(self.state, State::Disconnected, "numbers restart between connections");
+        let is_between = matches!(self.state, State::Disconnected | State::LogonAwaited);
+        assert!(is_between, "numbers restart between connections");
         self.reset_numbers(ResetCause::Schedule, out);
+        self.at_connection = (1, 1);
     }
 
     /// Makes both numbers start again at 1, and journals it if they have moved.

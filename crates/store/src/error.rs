@@ -65,6 +65,9 @@ pub enum StoreError {
         /// Bytes allowed.
         max: usize,
     },
+    /// No failure: the answer is still being fetched. The store calls what
+    /// [`Store::wake_by`](crate::Store::wake_by) was given when it is there; ask again then.
+    NotYet,
 }
 
 impl StoreError {
@@ -82,6 +85,7 @@ impl StoreError {
             Self::Poisoned => 506,
             Self::Full { .. } => 507,
             Self::TooLarge { .. } => 508,
+            Self::NotYet => 509,
         }
     }
 }
@@ -211,10 +215,7 @@ impl fmt::Display for StoreError {
                 dir.display(),
                 found.next_in,
                 found.next_out,
-                match found.created_ns == committed.created_ns {
-                    true => "",
-                    false => " of another reset",
-                },
+                if found.created_ns == committed.created_ns { "" } else { " of another reset" },
                 committed.next_in,
                 committed.next_out,
             ),
@@ -228,6 +229,7 @@ impl fmt::Display for StoreError {
             Self::TooLarge { len, max } => {
                 write!(f, "record of {len} bytes in one batch, at most {max}; commit more often")
             }
+            Self::NotYet => f.write_str("the store is still fetching the answer; ask again"),
         }
     }
 }

@@ -134,17 +134,20 @@ pub trait Store: Send {
         &[]
     }
 
-    /// Whom to call, from any thread, when [`Store::safe`] has something new. A store whose commits
-    /// are never pending need not call anybody.
+    /// Whom to call, from any thread, when [`Store::safe`] has something new, or an answer is there
+    /// that was [`StoreError::NotYet`]. A store that has neither need not call anybody.
     fn wake_by(&mut self, _wake: Wake) {}
 
     /// The outbound message with this number, or none. A store may read it into memory of its own,
-    /// which holds it until the next call. What is returned is what was put: a store whose medium
-    /// may change what it keeps checks that at each read.
+    /// which holds it until the next call for another number. What is returned is what was put: a
+    /// store whose medium may change what it keeps checks that at each read.
+    ///
+    /// A store whose medium is far away does not wait for it: it begins to fetch the message, and
+    /// returns [`StoreError::NotYet`] until that is there. The session goes on meanwhile.
     ///
     /// # Errors
     /// [`StoreError::Poisoned`] after a failed write, [`StoreError::Damaged`] if the message is no
-    /// longer what was put.
+    /// longer what was put, [`StoreError::NotYet`].
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError>;
 
     /// The inbound message with this number, or none.
@@ -175,10 +178,11 @@ pub trait Store: Send {
 
     /// Takes over what somebody else has written since: called before each logon of a session with
     /// `refresh_on_logon`, never with a batch begun. Without effect for a store that nobody else
-    /// can write.
+    /// can write. A store whose medium is far away begins to take it over, and returns
+    /// [`StoreError::NotYet`] until that is done; nothing is put meanwhile.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If it cannot be read; [`StoreError::NotYet`].
     fn refresh(&mut self) -> Result<(), StoreError> {
         Ok(())
     }

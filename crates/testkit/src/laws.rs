@@ -3,5 +3,5 @@
 mod store;
 mod stream;
 
-pub use store::{lasting_store_laws, store_laws};
+pub use store::{Patient, lasting_store_laws, store_laws};
 pub use stream::{LastWords, stream_end_laws, stream_laws};

@@ -218,8 +218,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "reset-forgotten-by-a-restart",
         changes: &[(
             ENGINE,
-            "self.numbers().next_in == 1 && asked",
-            "self.numbers().next_in == 0 && asked",
+            "self.numbers().next_in == 1 { asked",
+            "self.numbers().next_in == 0 { asked",
         )],
         kind: "operators",
         worlds: 20_000,
@@ -269,6 +269,16 @@ pub(super) const FAULTS: &[Fault] = &[
         changes: &[(ENGINE, "self.begins_at = at;", "self.begins_at = 0 * at;")],
         kind: "",
         worlds: 5_000,
+    },
+    Fault {
+        name: "message-not-fetched-yet-is-missing",
+        changes: &[(
+            ENGINE,
+            "Err(StoreError::NotYet) if !self.out.is_empty() => return Ok(()),",
+            "Err(StoreError::NotYet) => None,",
+        )],
+        kind: "",
+        worlds: 1_000,
     },
     Fault {
         name: "replay-of-administrative-messages",

@@ -181,7 +181,7 @@ impl SessionHandle {
             loop {
                 match self.shared.link.try_lock() {
                     Ok(mut link) => {
-                        is_busy = link.core.holds_answer(self.shared.io.now());
+                        is_busy = link.core.holds(self.shared.io.now());
                         return match is_busy {
                             true => Err(SendError::NotHere),
                             false => self.put(&mut link, msg_type, body),
@@ -218,7 +218,7 @@ impl SessionHandle {
         let shared = &*self.shared;
         let mut link = shared.sound_link().map_err(|_| SendError::Failed)?;
         // Nothing is committed before the answer of the application is whole.
-        while link.core.holds_answer(shared.io.now()) {
+        while link.core.holds(shared.io.now()) {
             drop(link);
             shared.io.sleep(SAFE_LOOK);
             link = shared.sound_link().map_err(|_| SendError::Failed)?;
@@ -420,7 +420,7 @@ impl SessionHandle {
         let until_ns = shared.io.monotonic_ns() + LOCK_WAIT_NS;
         let mut link = loop {
             match shared.link.try_lock() {
-                Ok(link) if !link.core.has_open_answer() => break link,
+                Ok(link) if !link.core.is_held() => break link,
                 Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
                 Ok(_) | Err(TryLockError::WouldBlock)
                     if !drives() && shared.io.monotonic_ns() < until_ns =>
@@ -496,16 +496,28 @@ impl SessionHandle {
     }
 
     /// A message that was sent under this MsgSeqNum(34), as the store has it. Waits for the end of
-    /// a turn.
+    /// a turn, and for a store that has to fetch it.
     ///
     /// # Errors
     /// If the store has failed.
     pub fn sent_message(&self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        self.with_link(|link| link.core.journal.sent_message(seq))
+        loop {
+            match self.with_link(|link| link.core.journal.sent_message(seq)) {
+                Err(StoreError::NotYet) => self.shared.io.sleep(SAFE_LOOK),
+                found => return found,
+            }
+        }
     }
 
     pub(crate) fn with_link<T>(&self, use_link: impl FnOnce(&mut Link) -> T) -> T {
         let mut link = self.shared.lock();
+        // What an operator sets would be overwritten by what the store has.
+        let settles = |link: &mut Link| link.core.settle_refresh(self.shared.io.now());
+        while matches!(settles(&mut link), Err(StoreError::NotYet)) {
+            drop(link);
+            self.shared.io.sleep(SAFE_LOOK);
+            link = self.shared.lock();
+        }
         let used = use_link(&mut link);
         link.core.note_state(self.shared.io.now());
         if link.core.journal.has_failed() {

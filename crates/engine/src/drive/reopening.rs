@@ -133,7 +133,7 @@ impl Reopening {
 fn reopen(shared: &Shared) -> Result<(), StoreError> {
     shared.registry.helpers.begin();
     let mut link = shared.lock();
-    link.reopen(shared.io.now(), &shared.queue)?;
+    link.reopen(&*shared.io, &shared.queue)?;
     // What a panic may have left half done is made anew.
     shared.link.clear_poison();
     Ok(())

@@ -169,7 +169,7 @@ impl Shared {
             return Ok(None);
         }
         match self.link.try_lock() {
-            Ok(link) if link.core.has_open_answer() => Ok(None),
+            Ok(link) if link.core.is_held() => Ok(None),
             Ok(link) => Ok(Some(link)),
             Err(TryLockError::Poisoned(_)) => Err(SendError::Failed),
             Err(TryLockError::WouldBlock) => Ok(None),

@@ -21,7 +21,7 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Tag};
 use transfix_session::{
     Config, Disconnect, Now, Offer, Outbox, Remark, Role, Session, SessionId, State, Verdict,
 };
-use transfix_store::Store;
+use transfix_store::{Store, StoreError};
 use transfix_transport::prefetch;
 
 use self::answering::Answering;
@@ -146,6 +146,11 @@ pub(crate) struct Core {
     shown: u64,
     /// The connection is to end for this reason: the application or an operator wants it.
     pub(crate) cut: Option<Disconnect>,
+    /// The connection of an initiator waits for the store, which takes over what another process
+    /// has written, until this moment of the monotonic clock at the latest.
+    refreshes_until_ns: Option<u64>,
+    /// When to look again whether it has, on the monotonic clock.
+    refresh_look_ns: u64,
     judging: Judging,
     answering: Answering,
     /// Who wants to know what comes of the Logon(A) of this connection.
@@ -182,9 +187,9 @@ impl Core {
         options: LinkOptions,
     ) -> Self {
         let id = config.id.clone();
-        let mut journal = Journal::new(store, id.clone(), options.keeps);
+        let journal = Journal::new(store, id.clone(), options.keeps);
         Self {
-            session: store::session_of(&mut journal, config),
+            session: store::session_of(&journal, config),
             journal,
             out: Outbox::with_capacity(OUTBOX_BYTES_FIRST),
             late: Outbox::default(),
@@ -211,6 +216,8 @@ impl Core {
             burst_end: 0,
             shown: 0,
             cut: None,
+            refreshes_until_ns: None,
+            refresh_look_ns: 0,
             judging: Judging::default(),
             answering: Answering::default(),
             watch: None,
@@ -379,7 +386,8 @@ impl Core {
         if !self.options.refresh_on_logon {
             self.open_window(now);
         } else if self.session.config().role == Role::Initiator {
-            self.refresh(now).map_err(Down::Store)?;
+            self.refreshes_until_ns = Some(now.monotonic_ns + self.answer_ns());
+            return self.log_on_refreshed(now);
         }
         if self.session.config().role == Role::Initiator {
             self.fill_logon(now);
@@ -390,6 +398,51 @@ impl Core {
             self.judging = Judging::Answered(Ok(()), Asked::Before);
         }
         Ok(())
+    }
+
+    /// Whether the connection waits for the store before the session hears of it.
+    pub(crate) const fn is_refreshing(&self) -> bool {
+        self.refreshes_until_ns.is_some()
+    }
+
+    /// Begins the logon of an initiator as soon as the store has taken over what another process
+    /// has written.
+    pub(crate) fn log_on_refreshed(&mut self, now: Now) -> Result<(), Down> {
+        // What the application has of the last connection comes to the store before.
+        let refreshed = match self.delivery.stands_still() {
+            true => self.refresh(now),
+            false => Err(StoreError::NotYet),
+        };
+        match refreshed {
+            Err(StoreError::NotYet) => {
+                let is_over = self.refreshes_until_ns.is_some_and(|at| now.monotonic_ns >= at);
+                return if is_over { Err(Down::Session(self.not_refreshed(now))) } else { Ok(()) };
+            }
+            refreshed => refreshed.map_err(Down::Store)?,
+        }
+        self.refreshes_until_ns = None;
+        self.fill_logon(now);
+        self.session.connected(now, &mut self.out);
+        Ok(())
+    }
+
+    /// Goes on with a refresh that was begun, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError::NotYet`] as long as it is under way; any other error of the store.
+    pub(crate) fn settle_refresh(&mut self, now: Now) -> Result<(), StoreError> {
+        if self.journal.is_refreshing() { self.refresh(now) } else { Ok(()) }
+    }
+
+    /// The store has not taken over in time what another process has written.
+    fn not_refreshed(&mut self, now: Now) -> Disconnect {
+        self.tell(now, &Event::StoreNotRead(&StoreError::NotYet));
+        Disconnect::StoreFailed
+    }
+
+    /// How long the application may take to judge a Logon(A), and the store to be refreshed for it.
+    fn answer_ns(&self) -> u64 {
+        u64::from(self.options.logon_answer_ms) * 1_000_000
     }
 
     /// When [`Core::tick`] must be called at the latest.
@@ -404,6 +457,8 @@ impl Core {
             offers,
             self.trim_at_ns,
             tells,
+            self.refreshes_until_ns,
+            self.journal.is_refreshing().then_some(self.refresh_look_ns),
             self.judging.deadline(),
             self.answering.deadline(),
             self.slow.deadline(),
@@ -440,6 +495,19 @@ impl Core {
             return if is_over { Err(Down::Session(reason)) } else { Ok(()) };
         }
         self.event_log.tell_untold(now);
+        if self.is_refreshing() {
+            return self.log_on_refreshed(now);
+        }
+        // Its connection may have ended meanwhile.
+        if self.judging.refreshes_until_ns().is_none() {
+            match self.settle_refresh(now) {
+                Ok(()) | Err(StoreError::NotYet) => {}
+                Err(error) => return Err(Down::Store(error)),
+            }
+        }
+        if self.judging.refreshes_until_ns().is_some_and(|at| now.monotonic_ns >= at) {
+            return Err(Down::Session(self.not_refreshed(now)));
+        }
         if self.judging.give_up(now.monotonic_ns) {
             self.tell(now, &Event::LogonUnanswered);
         }
@@ -546,7 +614,10 @@ impl Core {
         // What the application has sent before it panicked in a turn is not lost with the turn: it
         // goes out after the next logon. In other turns all of it is in the store already.
         let put = self.put_entries(now);
-        self.session.disconnected(&mut self.out);
+        // The session need not have heard of the connection.
+        if self.refreshes_until_ns.take().is_none() {
+            self.session.disconnected(&mut self.out);
+        }
         self.note_state(now);
         let noted = put.and_then(|()| self.journal.note_end(now, reason));
         // A reset that this end brings; a store that has failed keeps the session down anyway.
@@ -564,8 +635,9 @@ impl Core {
         }
         let text = self.logout_text.take();
         let end = Disconnection::new(reason, text.as_deref());
-        self.tell(now, &Event::Disconnected(&end));
+        // Before the connection counts as ended: both counts are looked at together.
         self.reasons.ended(reason);
+        self.tell(now, &Event::Disconnected(&end));
         self.ending = None;
         // An answer that is still to come finds nobody.
         self.judging = Judging::default();

@@ -26,6 +26,15 @@ pub(crate) struct Keeps {
     pub(crate) inbound: bool,
 }
 
+/// Where the store is with what another process may have written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refresh {
+    None,
+    UnderWay,
+    /// The store has taken it over, and the session has not.
+    Done,
+}
+
 /// The store of a session.
 pub(crate) struct Journal {
     store: WatchedStore,
@@ -34,6 +43,7 @@ pub(crate) struct Journal {
     put: (u64, u64),
     /// It has a note of this connection's logon.
     notes_end: bool,
+    refresh: Refresh,
 }
 
 impl Journal {
@@ -41,7 +51,7 @@ impl Journal {
     pub(crate) fn new(store: Box<dyn Store>, id: SessionId, keeps: Keeps) -> Self {
         let Numbers { next_in, next_out, .. } = store.numbers();
         let store = WatchedStore::new(store, id);
-        Self { store, keeps, put: (next_in, next_out), notes_end: false }
+        Self { store, keeps, put: (next_in, next_out), notes_end: false, refresh: Refresh::None }
     }
 
     /// The store itself, to read it.
@@ -204,7 +214,7 @@ impl Journal {
         Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
     }
 
-    /// MsgType(35) of a message that was sent; empty if that is not known.
+    /// MsgType(35) of a message that was sent; empty if that is not known, or not at once.
     pub(super) fn sent_msg_type(&mut self, seq: u64) -> Cow<'static, [u8]> {
         let Ok(Some(stored)) = self.store.outbound(seq) else { return Cow::Borrowed(b"") };
         // It stands third: nothing else of a long message need be looked at.
@@ -215,13 +225,40 @@ impl Journal {
     /// Whether our last word before the end of the process was a Logon(A) with
     /// ResetSeqNumFlag(141)=Y: as long as none is answered, the counterparty may still count on
     /// from the old numbers.
-    pub(super) fn asked_to_reset(&mut self) -> bool {
-        self.numbers().next_in == 1 && asked_to_reset(&mut self.store)
+    ///
+    /// # Errors
+    /// [`StoreError::NotYet`] alone.
+    pub(super) fn asked_to_reset(&mut self) -> Result<bool, StoreError> {
+        if self.numbers().next_in == 1 { asked_to_reset(&mut self.store) } else { Ok(false) }
     }
 
     /// Takes over what another process has written.
+    ///
+    /// # Errors
+    /// [`StoreError::NotYet`]: the store is at it, and nothing may be put before the session has
+    /// taken over the numbers that are there then.
     pub(super) fn refresh(&mut self) -> Result<(), StoreError> {
-        self.store.refresh()
+        if self.refresh != Refresh::Done {
+            self.refresh = Refresh::UnderWay;
+            let done = self.store.refresh();
+            match done {
+                Ok(()) => self.refresh = Refresh::Done,
+                Err(StoreError::NotYet) => {}
+                Err(_) => self.refresh = Refresh::None,
+            }
+            return done;
+        }
+        Ok(())
+    }
+
+    /// Whether a refresh was begun, and the session has not gone on from it.
+    pub(crate) fn is_refreshing(&self) -> bool {
+        self.refresh != Refresh::None
+    }
+
+    /// The session has gone on from what the store has.
+    pub(super) const fn end_refresh(&mut self) {
+        self.refresh = Refresh::None;
     }
 
     /// Goes on from the numbers that the store has.
@@ -324,11 +361,15 @@ fn note_trouble(published: &Published, reasons: &LiveReasons, letter: u8, frame:
 }
 
 /// Whether the store's first message is a Logon(A) with ResetSeqNumFlag(141)=Y.
-fn asked_to_reset(store: &mut dyn Store) -> bool {
-    let Ok(Some(first)) = store.outbound(1) else { return false };
+fn asked_to_reset(store: &mut dyn Store) -> Result<bool, StoreError> {
+    let first = match store.outbound(1) {
+        Ok(Some(first)) => first,
+        Err(StoreError::NotYet) => return Err(StoreError::NotYet),
+        Ok(None) | Err(_) => return Ok(false),
+    };
     let mut index = FieldIndex::default();
-    Message::parse(first.bytes, &mut index, CheckSumPolicy::Ignore)
-        .is_ok_and(|logon| logon.flag(tag::RESET_SEQ_NUM_FLAG) == Ok(true))
+    let logon = Message::parse(first.bytes, &mut index, CheckSumPolicy::Ignore);
+    Ok(logon.is_ok_and(|logon| logon.flag(tag::RESET_SEQ_NUM_FLAG) == Ok(true)))
 }
 
 #[cfg(test)]

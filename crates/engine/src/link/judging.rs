@@ -55,6 +55,9 @@ pub(crate) enum Judging {
     /// The application answers later, at this moment of the monotonic clock at the latest.
     Asked(Receiver<Answer>, u64),
     Answered(Answer, Asked),
+    /// The application has accepted it, and the store takes over what another process has written,
+    /// until this moment of the monotonic clock at the latest.
+    Refreshing(u64),
 }
 
 impl Judging {
@@ -65,7 +68,7 @@ impl Judging {
 
     /// Whether the application was asked in an earlier turn of this connection.
     pub(crate) const fn has_asked(&self) -> bool {
-        matches!(self, Self::Asked(..) | Self::Answered(_, Asked::Earlier))
+        matches!(self, Self::Asked(..) | Self::Answered(_, Asked::Earlier) | Self::Refreshing(_))
     }
 
     /// Takes in an answer that has come. Returns whether there is one.
@@ -86,13 +89,24 @@ impl Judging {
     /// When no answer is waited for any longer, on the monotonic clock.
     pub(crate) const fn deadline(&self) -> Option<u64> {
         match self {
-            Self::Asked(_, until_ns) => Some(*until_ns),
+            Self::Asked(_, until_ns) | Self::Refreshing(until_ns) => Some(*until_ns),
             Self::Open | Self::Answered(..) => None,
+        }
+    }
+
+    /// Until when the store may be refreshed, if that has begun.
+    pub(crate) const fn refreshes_until_ns(&self) -> Option<u64> {
+        match self {
+            Self::Refreshing(until_ns) => Some(*until_ns),
+            Self::Open | Self::Asked(..) | Self::Answered(..) => None,
         }
     }
 
     /// Refuses in place of an application that has not answered in time. Returns whether it did.
     pub(crate) fn give_up(&mut self, now_ns: u64) -> bool {
+        if matches!(self, Self::Refreshing(_)) {
+            return false;
+        }
         let is_late = self.deadline().is_some_and(|until_ns| now_ns >= until_ns) && !self.hear();
         if is_late {
             *self = Self::Answered(Err(not_available()), Asked::Earlier);
@@ -104,6 +118,7 @@ impl Judging {
     pub(crate) fn take(&mut self) -> Option<Answer> {
         match std::mem::take(self) {
             Self::Answered(answer, _) => Some(answer),
+            Self::Refreshing(_) => Some(Ok(())),
             other => {
                 *self = other;
                 None

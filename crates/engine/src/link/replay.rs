@@ -110,7 +110,12 @@ impl Replay {
         self.out.clear();
     }
 
-    /// Encodes the next chunk. The replay is over when nothing was left to encode.
+    /// Encodes the next chunk, as far as the store has the messages at once. The replay is over when
+    /// nothing was left to encode.
+    ///
+    /// # Errors
+    /// [`StoreError::NotYet`] if nothing could be encoded before the store has fetched a message;
+    /// any other error of the store.
     pub(crate) fn fill(
         &mut self,
         now: Now,
@@ -124,7 +129,10 @@ impl Replay {
         let mut numbers = 0;
         while self.next <= self.end && numbers < CHUNK_NUMBERS && self.out.len() < CHUNK_BYTES {
             let seq = self.next;
-            let stored = store.outbound(seq)?;
+            let stored = match store.outbound(seq) {
+                Err(StoreError::NotYet) if !self.out.is_empty() => return Ok(()),
+                stored => stored?,
+            };
             self.missing += u64::from(stored.is_none());
             let stored = stored.filter(|s| s.kind == Kind::Application);
             let message = stored.as_ref().and_then(|stored| {

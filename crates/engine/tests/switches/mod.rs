@@ -14,6 +14,7 @@ mod delivery;
 mod dynamic;
 mod failing;
 mod failover;
+mod fetching;
 mod greedy;
 mod handles;
 mod latency;

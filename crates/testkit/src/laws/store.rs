@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use transfix_store::{Committed, Kind, Numbers, Record, Store};
+use transfix_store::{Committed, Kind, Numbers, Record, Store, StoreError, Stored, Wake};
 
 use crate::random::Random;
 
@@ -14,6 +14,7 @@ const KINDS: [Kind; 2] = [Kind::Admin, Kind::Application];
 /// # Panics
 /// If a law is broken.
 pub fn store_laws(created_ns: u64, mut open: impl FnMut() -> Box<dyn Store>) {
+    let mut open = || Box::new(Patient(open()));
     starts_with_one(&mut *open(), created_ns);
     nothing_before_commit(&mut *open());
     commit_of_nothing(&mut *open());
@@ -40,11 +41,78 @@ pub fn lasting_store_laws<Open>(created_ns: u64, mut place: impl FnMut() -> Open
 where
     Open: FnMut() -> Box<dyn Store>,
 {
+    let mut place = || {
+        let mut open = place();
+        move || Box::new(Patient(open())) as Box<dyn Store>
+    };
     what_is_committed_lasts(&mut place(), created_ns);
     what_is_not_committed_is_gone(&mut place());
     let queue = what_waits_lasts(&mut place());
     for seed in 0..8 {
         lasts_as_the_model_says(&mut place(), Model::new(created_ns, queue), seed);
+    }
+}
+
+/// A store that is waited for: what it has to fetch is there when a method returns.
+#[derive(Debug)]
+pub struct Patient<S>(pub S);
+
+impl Patient<Box<dyn Store>> {
+    fn wait_for<T>(&mut self, ask: impl Fn(&mut dyn Store) -> Result<T, StoreError>) {
+        while matches!(ask(&mut *self.0), Err(StoreError::NotYet)) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Store for Patient<Box<dyn Store>> {
+    fn numbers(&self) -> Numbers {
+        self.0.numbers()
+    }
+
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        self.0.put(now_ns, record)
+    }
+
+    fn commit(&mut self) -> Result<Committed, StoreError> {
+        self.0.commit()
+    }
+
+    fn safe(&mut self) -> Result<u64, StoreError> {
+        self.0.safe()
+    }
+
+    fn wake_by(&mut self, wake: Wake) {
+        self.0.wake_by(wake);
+    }
+
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.wait_for(|store| store.outbound(seq).map(drop));
+        self.0.outbound(seq)
+    }
+
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.wait_for(|store| store.inbound(seq).map(drop));
+        self.0.inbound(seq)
+    }
+
+    fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.wait_for(|store| store.queued(ticket).map(drop));
+        self.0.queued(ticket)
+    }
+
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        self.0.reopen()
+    }
+
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        while let Err(error) = self.0.refresh() {
+            if !matches!(error, StoreError::NotYet) {
+                return Err(error);
+            }
+            std::thread::yield_now();
+        }
+        Ok(())
     }
 }
 

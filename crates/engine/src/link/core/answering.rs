@@ -3,6 +3,7 @@
 //! Invariant: what answers a message is committed together with the number of that message.
 
 use transfix_session::Now;
+use transfix_store::StoreError;
 
 use super::Core;
 
@@ -69,6 +70,17 @@ impl Core {
     /// Whether a call has sent something and has not returned.
     pub(crate) const fn has_open_answer(&self) -> bool {
         self.answering.open.is_some()
+    }
+
+    /// Whether nothing is committed now: such a call has not returned, or the store is being
+    /// refreshed.
+    pub(crate) fn is_held(&self) -> bool {
+        self.has_open_answer() || self.journal.is_refreshing()
+    }
+
+    /// The same, unless it is over by now.
+    pub(crate) fn holds(&mut self, now: Now) -> bool {
+        matches!(self.settle_refresh(now), Err(StoreError::NotYet)) || self.holds_answer(now)
     }
 
     /// Whether nothing is committed, and nothing more written, before that call returns.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use transfix_session::Now;
 
 use super::Core;
+use super::store::patiently;
 use crate::io::Io;
 use crate::link::event::Event;
 use crate::link::outgoing::IfLost;
@@ -27,8 +28,14 @@ impl Core {
             let _ = self.commit(io.now());
         }
         queue.close();
+        // A store that fails at it is opened again below.
+        let settled = patiently(io, || self.settle_refresh(io.now()));
+        if let Err(error) = settled {
+            self.journal.end_refresh();
+            self.journal.fail(&error);
+        }
         for _ in 0..2 {
-            let is_open = self.open_again(io.now(), queue);
+            let is_open = self.open_again(io, queue);
             self.leave_nothing(io.now(), queue);
             self.wait_for_store(io, until_ns);
             if !is_open || !self.journal.has_failed() {
@@ -65,13 +72,13 @@ impl Core {
     }
 
     /// Opens the store if it has failed. Returns whether it is open.
-    fn open_again(&mut self, now: Now, queue: &SendQueue) -> bool {
+    fn open_again(&mut self, io: &dyn Io, queue: &SendQueue) -> bool {
         if !self.journal.has_failed() {
             return true;
         }
-        let opened = self.reopen(now, queue);
+        let opened = self.reopen(io, queue);
         if let Err(error) = &opened {
-            self.tell(now, &Event::StoreNotOpened(error));
+            self.tell(io.now(), &Event::StoreNotOpened(error));
         }
         opened.is_ok()
     }

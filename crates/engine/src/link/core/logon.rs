@@ -2,6 +2,7 @@
 
 use transfix_codec::{Body, Message};
 use transfix_session::{ApplVerId, Disconnect, Now, Role, State, Verdict};
+use transfix_store::StoreError;
 
 use super::Core;
 use crate::link::callbacks::Access;
@@ -10,8 +11,6 @@ use crate::link::event::Event;
 use crate::link::failed_logons::is_failed_logon;
 use crate::link::judging::{self, Asked, Judgement, Judging};
 use crate::link::told::SessionEvent;
-
-const MS: u64 = 1_000_000;
 
 impl Core {
     /// Gives a message to the session; a Logon(A) that the session layer finds good to the
@@ -42,9 +41,13 @@ impl Core {
             }
             self.ask(now, logon);
         }
+        let refreshes_until_ns = self.judging.refreshes_until_ns();
         match self.judging.take() {
             None => Verdict::LogonOffered,
-            Some(Ok(())) => self.accept_logon(now),
+            Some(Ok(())) => {
+                let waits = self.refresh_for_logon(now, refreshes_until_ns);
+                waits.unwrap_or_else(|| self.accept_logon(now))
+            }
             Some(Err(refusal)) => {
                 self.tell(now, &Event::LogonRefused { why: &refusal.text });
                 self.session.deny_logon(now, &refusal.text, &mut self.out)
@@ -69,8 +72,7 @@ impl Core {
         self.judging = match judged {
             Some(Judgement::Now(answer)) => Judging::Answered(answer, Asked::Now),
             Some(Judgement::Later(answer)) => {
-                let wait_ns = u64::from(self.options.logon_answer_ms) * MS;
-                Judging::Asked(answer, now.monotonic_ns + wait_ns)
+                Judging::Asked(answer, now.monotonic_ns + self.answer_ns())
             }
             None => {
                 self.tell(now, &Event::JudgingPanicked);
@@ -92,21 +94,39 @@ impl Core {
         self.judging.has_asked()
     }
 
-    /// Whether the application's answer to the Logon(A) is there.
+    /// Whether the application's answer to the Logon(A) is there, and the store has been refreshed
+    /// if that was begun.
     pub(crate) fn hears_answer(&mut self) -> bool {
-        self.judging.hear()
+        match self.judging {
+            Judging::Refreshing(_) => !matches!(self.journal.refresh(), Err(StoreError::NotYet)),
+            _ => self.judging.hear(),
+        }
+    }
+
+    /// Refreshes the store for the Logon(A) of an acceptor, where that is wanted, until this moment
+    /// of the monotonic clock if it was begun before. Returns what becomes of the Logon(A) if it
+    /// cannot be accepted now.
+    fn refresh_for_logon(&mut self, now: Now, until_ns: Option<u64>) -> Option<Verdict> {
+        let begins = self.session.state() == State::LogonAwaited;
+        if !begins || !self.options.refresh_on_logon {
+            return None;
+        }
+        match self.refresh(now) {
+            Ok(()) => None,
+            Err(StoreError::NotYet) => {
+                let until_ns = until_ns.unwrap_or(now.monotonic_ns + self.answer_ns());
+                self.judging = Judging::Refreshing(until_ns);
+                Some(Verdict::LogonOffered)
+            }
+            Err(error) => {
+                self.tell(now, &Event::StoreNotRead(&error));
+                Some(Verdict::Disconnect(Disconnect::StoreFailed))
+            }
+        }
     }
 
     /// The application has accepted the Logon(A).
     fn accept_logon(&mut self, now: Now) -> Verdict {
-        let begins = self.session.state() == State::LogonAwaited;
-        if begins
-            && self.options.refresh_on_logon
-            && let Err(error) = self.refresh(now)
-        {
-            self.tell(now, &Event::StoreNotRead(&error));
-            return Verdict::Disconnect(Disconnect::StoreFailed);
-        }
         if self.session.config().role == Role::Acceptor {
             self.fill_logon(now);
         }

@@ -187,6 +187,10 @@ impl Core {
 
     #[inline(never)]
     fn send_waiting(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
+        // What is numbered or kept now would be of the numbers of before.
+        if self.journal.is_refreshing() {
+            return;
+        }
         let state = self.session.state();
         if !self.outgoing.begin(now, state, queue) || self.journal.has_failed() {
             return;
@@ -231,6 +235,9 @@ impl Core {
 
     /// Puts what waits for a logon into the store's batch.
     pub(crate) fn put_queued(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
+        if self.journal.is_refreshing() {
+            return Ok(());
+        }
         let state = self.session.state();
         self.outgoing.put(now, state, queue, self.journal.store())
     }
@@ -272,6 +279,9 @@ impl Core {
     /// Gives back what has waited for a logon longer than it may: at most `left` messages, which
     /// are counted down.
     pub(crate) fn expire_queued(&mut self, now: Now, left: &mut u32) {
+        if self.journal.is_refreshing() {
+            return;
+        }
         let expired = self.outgoing.take_expired(now, left);
         self.give_back(now, expired, IfLost::Waits);
     }
@@ -332,6 +342,10 @@ impl Core {
 
     /// Gives back to the application what waits in the queue, if it is not to be kept.
     pub(crate) fn return_unsent(&mut self, now: Now, queue: &SendQueue, why: SendError) {
+        // Where the store is being refreshed, they wait for the end of another connection.
+        if self.journal.is_refreshing() {
+            return;
+        }
         let Some(unsent) = self.outgoing.take_unsent(queue, why) else { return };
         self.give_back(now, unsent, IfLost::Returns);
         self.outgoing.note_taken(queue);

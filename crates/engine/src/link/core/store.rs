@@ -2,10 +2,13 @@
 //!
 //! Invariant: what is on the wire was committed before.
 
+use std::time::Duration;
+
 use transfix_session::{Config, Entry, Now, Session};
 use transfix_store::{Committed, StoreError};
 
 use super::{BatchLimits, Core};
+use crate::io::Io;
 use crate::link::callbacks::Access;
 use crate::link::event::Event;
 use crate::link::gate::Gate;
@@ -19,21 +22,37 @@ use crate::link::watermarks::Awaited;
 /// than is gained, with more the counterparty waits.
 const EARLY: BatchLimits = BatchLimits { messages_max: 16, bytes_max: usize::MAX };
 
+/// Time between two looks whether the store has fetched something.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// The same for a store that takes over what another process has written, if it does not call.
+const REFRESH_LOOK_NS: u64 = 10_000_000;
+
 /// The session layer that goes on from a journal.
-pub(super) fn session_of(journal: &mut Journal, config: Config) -> Session {
+pub(super) fn session_of(journal: &Journal, config: Config) -> Session {
     let numbers = journal.numbers();
-    let mut session = Session::new(config, numbers.next_in, numbers.next_out);
-    if journal.asked_to_reset() {
-        session.reset_at_next_logon();
+    Session::new(config, numbers.next_in, numbers.next_out)
+}
+
+/// Asks the store in a thread that no session waits for: what the store has to fetch is waited for.
+/// `ask` may be called several times.
+pub(super) fn patiently(
+    io: &dyn Io,
+    mut ask: impl FnMut() -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    loop {
+        match ask() {
+            Err(StoreError::NotYet) => io.sleep(LOOK),
+            done => return done,
+        }
     }
-    session
 }
 
 impl Core {
     /// Puts the new frames and numbers into the store and makes them durable together.
     pub(crate) fn commit(&mut self, now: Now) -> Result<(), StoreError> {
         self.put_entries(now)?;
-        if self.has_open_answer() && self.holds_answer(now) {
+        if self.journal.is_refreshing() || (self.has_open_answer() && self.holds_answer(now)) {
             self.note_state(now);
             return Ok(());
         }
@@ -161,8 +180,10 @@ impl Core {
     /// Goes on from what another process has left in the store.
     pub(super) fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
         self.look_what_is_safe(now)?;
+        self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
         self.journal.refresh()?;
         self.resume(now)?;
+        self.journal.end_refresh();
         self.open_window(now);
         Ok(())
     }
@@ -170,18 +191,34 @@ impl Core {
     fn resume(&mut self, now: Now) -> Result<(), StoreError> {
         let (next_in, next_out) = self.journal.go_on();
         if (next_in, next_out) != (self.session.next_num_in(), self.session.next_num_out()) {
+            let asked_to_reset = self.journal.asked_to_reset()?;
             self.tell(now, &Event::NumbersTaken { next_in, next_out });
             self.session.set_next_num_in(next_in);
             self.session.set_next_num_out(next_out);
-            if self.journal.asked_to_reset() {
+            if asked_to_reset {
                 self.session.reset_at_next_logon();
             }
         }
         self.restore_queued(now)
     }
 
+    /// Goes on, at the start, from what the store has besides numbers.
+    pub(crate) fn begin_from_store(&mut self, io: &dyn Io) -> Result<(), StoreError> {
+        patiently(io, || self.note_asked_reset())?;
+        patiently(io, || self.restore_queued(io.now()))
+    }
+
+    /// A Logon(A) that has asked for a reset, and is not answered, asks again.
+    fn note_asked_reset(&mut self) -> Result<(), StoreError> {
+        if self.journal.asked_to_reset()? {
+            self.session.reset_at_next_logon();
+        }
+        Ok(())
+    }
+
     /// Goes on, after the store has failed, from what it has.
-    pub(crate) fn reopen(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
+    pub(crate) fn reopen(&mut self, io: &dyn Io, queue: &SendQueue) -> Result<(), StoreError> {
+        let now = io.now();
         self.journal.reopen()?;
         // What it did not take was never on the wire.
         self.out.clear();
@@ -189,9 +226,10 @@ impl Core {
         self.answering.close();
         self.watermarks.clear(self.out.end());
         self.points.reset();
+        self.journal.end_refresh();
         let before = self.journal.numbers_before_failure();
         if let Some(before) = before {
-            self.outgoing.settle_uncommitted(before, self.journal.store())?;
+            patiently(io, || self.outgoing.settle_uncommitted(before, self.journal.store()))?;
         }
         self.put_back_untold(now);
         let mut had = (self.session.next_num_in(), self.session.next_num_out());
@@ -200,8 +238,9 @@ impl Core {
             let last = self.delivery.last_seq();
             had.0 = had.0.max(last.map_or(0, |last| last + 1));
             self.renew();
+            patiently(io, || self.note_asked_reset())?;
         }
-        self.resume(now)?;
+        patiently(io, || self.resume(now))?;
         if !self.panicked && had.1 > self.journal.put_numbers().1 {
             had.0 = had.0.max(self.delivery.undo().map_or(0, |last| last + 1));
         }
@@ -228,7 +267,7 @@ impl Core {
 
     /// Puts fresh parts in place of those in which a panic may have left half a change.
     fn renew(&mut self) {
-        self.session = session_of(&mut self.journal, self.session.config().clone());
+        self.session = session_of(&self.journal, self.session.config().clone());
         self.session.set_before_admin(self.gate.as_ref().and_then(Gate::admin_look));
         self.held_index = self.options.index();
         self.replay = Replay::new(self.options.index());

@@ -7,6 +7,7 @@ use std::io;
 
 use transfix_codec::{Frame, Limits, frame};
 use transfix_session::{Now, Outbox};
+use transfix_store::StoreError;
 use transfix_transport::Stream;
 
 use super::Core;
@@ -108,8 +109,8 @@ impl Core {
     }
 
     /// Encodes the next chunk of a replay. The application is asked about each message: returns
-    /// whether it is free. Where it is called in threads of its own, the worker is called when it
-    /// is.
+    /// whether it is free, and the store has the messages. The worker is called when an application
+    /// that is called in threads of its own is free, or the store has fetched them.
     fn fill_replay(&mut self, now: Now) -> Result<bool, Down> {
         let asks = self.replay.has_more();
         if asks && !self.delivery.desk().is_none_or(|desk| desk.want()) {
@@ -120,8 +121,13 @@ impl Core {
         if let Some(desk) = self.delivery.desk() {
             desk.release();
         }
-        filled.map_err(Down::Store)?;
         self.note_missing(now);
+        match filled {
+            Ok(()) => {}
+            // It calls the worker when it has the message.
+            Err(StoreError::NotYet) => return Ok(false),
+            Err(error) => return Err(Down::Store(error)),
+        }
         if self.delivery.wants_wire() {
             let access = Access::look(&mut self.session, now);
             show_frames(&mut self.delivery, self.replay.out.bytes(), access);
@@ -133,8 +139,8 @@ impl Core {
         Ok(true)
     }
 
-    /// The application takes its time, and the session goes on meanwhile: the counterparty may ask
-    /// whether it is alive. Returns whether something goes out before the replay.
+    /// The application or the store takes its time, and the session goes on meanwhile: the
+    /// counterparty may ask whether it is alive. Returns whether something goes out before the replay.
     fn put_off_replay(&mut self) -> bool {
         if self.out.is_empty() {
             return false;

@@ -38,7 +38,7 @@ struct Watch {
 impl Watch {
     #[cold]
     fn fail_after(&mut self, numbers: Numbers, error: &StoreError) {
-        if self.failure.is_none() {
+        if self.failure.is_none() && !matches!(error, StoreError::NotYet) {
             let numbers = self.safe_numbers.unwrap_or(numbers);
             // Bounded by time: the store fails again only once it was opened again, which is tried
             // at most once a second.

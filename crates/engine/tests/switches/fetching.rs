@@ -1,0 +1,369 @@
+//! Stores that fetch what they are asked for: the session goes on meanwhile, and so do the others
+//! of its thread.
+
+use std::collections::BTreeSet;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use transfix::schedule::ScheduleSettings;
+use transfix::{
+    BeginString, Disconnect, Engine, Mode, Offline, Role, Sent, SessionHandle, SessionId,
+    SessionSettings, Settings, msg_type, tag,
+};
+use transfix_store::{Committed, FileStore, Numbers, Record, Store, StoreError, Stored, Wake};
+use transfix_testkit::temp::TempDir;
+
+use crate::switches::dynamic::until;
+use crate::switches::wire::Wire;
+use crate::switches::{Echo, venue};
+
+/// What the test lets the store do.
+#[derive(Default)]
+struct Far {
+    /// Whether what is asked for is there.
+    answers: bool,
+    /// How often something was not there yet.
+    asked: u64,
+    /// What another process has made of the numbers.
+    other: Option<(u64, u64)>,
+    wake: Option<Wake>,
+}
+
+/// A store whose medium is far away: what is asked for is there when the test says so.
+struct FarStore {
+    store: FileStore,
+    far: Arc<Mutex<Far>>,
+    numbers: Numbers,
+    refreshes: bool,
+}
+
+/// The test's side of it.
+#[derive(Clone)]
+struct Gate(Arc<Mutex<Far>>, Arc<TempDir>);
+
+impl Gate {
+    fn new(answers: bool) -> Self {
+        let gate = Self(Arc::default(), Arc::new(TempDir::new()));
+        gate.0.lock().unwrap().answers = answers;
+        gate
+    }
+
+    fn close(&self) {
+        self.0.lock().unwrap().answers = false;
+    }
+
+    fn open(&self) {
+        let mut far = self.0.lock().unwrap();
+        far.answers = true;
+        let wake = far.wake.clone();
+        drop(far);
+        if let Some(wake) = wake {
+            wake();
+        }
+    }
+
+    fn asked(&self) -> u64 {
+        self.0.lock().unwrap().asked
+    }
+
+    fn store(&self) -> Box<dyn Store> {
+        let path = self.1.path().join("far");
+        let (store, _) = FileStore::open(&path, Default::default(), 0).unwrap();
+        let numbers = store.numbers();
+        let far = Arc::clone(&self.0);
+        Box::new(FarStore { store, far, numbers, refreshes: false })
+    }
+}
+
+impl FarStore {
+    fn fetch(&self) -> Result<(), StoreError> {
+        let mut far = self.far.lock().unwrap();
+        if far.answers {
+            return Ok(());
+        }
+        far.asked += 1;
+        Err(StoreError::NotYet)
+    }
+}
+
+impl Store for FarStore {
+    fn numbers(&self) -> Numbers {
+        self.numbers
+    }
+
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        assert!(!self.refreshes, "put while the store is being refreshed: {record:?}");
+        self.store.put(now_ns, record)
+    }
+
+    fn commit(&mut self) -> Result<Committed, StoreError> {
+        assert!(!self.refreshes, "committed while the store is being refreshed");
+        let committed = self.store.commit();
+        self.numbers = self.store.numbers();
+        committed
+    }
+
+    fn wake_by(&mut self, wake: Wake) {
+        self.far.lock().unwrap().wake = Some(wake);
+    }
+
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.fetch()?;
+        self.store.outbound(seq)
+    }
+
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.fetch()?;
+        self.store.inbound(seq)
+    }
+
+    fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.fetch()?;
+        self.store.queued(ticket)
+    }
+
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        self.refreshes = true;
+        self.fetch()?;
+        self.refreshes = false;
+        if let Some((next_in, next_out)) = self.far.lock().unwrap().other.take() {
+            self.store.put(0, Record::NextIn(next_in))?;
+            self.store.put(0, Record::NextOut(next_out))?;
+            self.store.commit()?;
+            self.numbers = self.store.numbers();
+        }
+        Ok(())
+    }
+}
+
+/// Two sessions of one thread, the first over a store that is far away.
+fn start(mode: Mode, gate: &Gate, change: impl Fn(&mut SessionSettings)) -> Engine {
+    let session = |name: &str| {
+        venue(|s| {
+            s.target_comp_id = name.to_owned();
+            s.threads.mode = mode;
+            change(s);
+        })
+    };
+    let mut settings = Settings { sessions: vec![session("CLIENT")], ..Settings::default() };
+    let mut near = session("NEAR");
+    near.store.refresh_on_logon = false;
+    settings.sessions.push(near);
+    settings.engine.workers = 1;
+    settings.engine.application_threads = usize::from(settings.sessions[0].application.in_pool);
+    let gate = gate.clone();
+    let engine = Engine::builder(&settings)
+        .stores(move |session, _| Ok((&*session.target_comp_id == "CLIENT").then(|| gate.store())));
+    engine.start(|_| Box::new(Echo)).unwrap()
+}
+
+fn logon(to: SocketAddr, name: &str, seq: u64) -> Wire {
+    let mut wire = Wire::connect(to, BeginString::Fix44);
+    wire.send(&format!("35=A|34={seq}|49={name}|98=0|108=30"));
+    wire
+}
+
+/// The other session of the thread takes an order and answers it.
+fn trades(wire: &mut Wire, seq: &mut u64) {
+    wire.send(&format!("35=D|34={seq}|49=NEAR|11=near"));
+    assert!(wire.next().ends_with("|11=near"));
+    *seq += 1;
+}
+
+fn far(engine: &Engine) -> SessionHandle {
+    engine.sessions().find(|session| &*session.id().target_comp_id == "CLIENT").unwrap()
+}
+
+#[test]
+fn a_resend_waits_for_the_store_and_nothing_else_does() {
+    for (mode, in_pool) in
+        [(Mode::Pool, false), (Mode::Pool, true), (Mode::Dedicated, false), (Mode::Spin, false)]
+    {
+        let gate = Gate::new(true);
+        let engine = start(mode, &gate, |s| s.application.in_pool = in_pool);
+        let to = engine.listening()[0];
+        let (mut near, mut seq) = (logon(to, "NEAR", 1), 2);
+        assert!(near.next().starts_with("35=A|"));
+        let mut wire = logon(to, "CLIENT", 1);
+        assert!(wire.next().starts_with("35=A|"));
+        for n in 2..5 {
+            wire.send(&format!("35=D|34={n}|11=o{n}"));
+            assert_eq!(wire.next(), format!("35=D|34={n}|11=o{n}"));
+        }
+        gate.close();
+        wire.send("35=2|34=5|7=1|16=0");
+        until(|| gate.asked() > 0);
+        trades(&mut near, &mut seq);
+        // The session itself is alive, and what it sends now goes out before.
+        wire.send("35=1|34=6|112=alive");
+        assert_eq!(wire.next(), "35=0|34=5|112=alive");
+        trades(&mut near, &mut seq);
+        gate.open();
+        let gap = wire.next();
+        assert!(gap.starts_with("35=4|34=1|43=Y|") && gap.ends_with("|36=2"), "{gap}");
+        for n in 2..5 {
+            let again = wire.next();
+            assert!(again.starts_with(&format!("35=D|34={n}|43=Y|")), "{again}");
+        }
+        wire.send("35=1|34=7|112=y");
+        let gap = wire.next();
+        assert_eq!(gap, "35=0|34=6|112=y", "the gap fill of number 5 is none of a message");
+        assert!(far(&engine).sent_message(3).unwrap().is_some());
+    }
+}
+
+#[test]
+fn a_logon_waits_for_the_store_and_nothing_else_does() {
+    for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin] {
+        let gate = Gate::new(true);
+        let engine = start(mode, &gate, |s| s.store.refresh_on_logon = true);
+        gate.close();
+        gate.0.lock().unwrap().other = Some((7, 9));
+        let to = engine.listening()[0];
+        let (mut near, mut seq) = (logon(to, "NEAR", 1), 2);
+        assert!(near.next().starts_with("35=A|"));
+        let mut wire = logon(to, "CLIENT", 7);
+        until(|| gate.asked() > 0);
+        trades(&mut near, &mut seq);
+        gate.open();
+        assert!(wire.next().starts_with("35=A|34=9|"), "with the numbers of the other process");
+        wire.send("35=D|34=8|11=a");
+        assert_eq!(wire.next(), "35=D|34=10|11=a");
+    }
+}
+
+#[test]
+fn a_store_that_never_answers_costs_its_connection() {
+    let gate = Gate::new(true);
+    let engine = start(Mode::Pool, &gate, |s| {
+        s.store.refresh_on_logon = true;
+        s.logon_answer_ms = 50;
+    });
+    gate.close();
+    let mut wire = logon(engine.listening()[0], "CLIENT", 1);
+    assert_eq!(wire.next(), "");
+    let handle = far(&engine);
+    until(|| handle.status().last_end.is_some_and(|end| end.reason == Disconnect::StoreFailed));
+    // It is as before when the store answers.
+    gate.open();
+    let mut wire = logon(engine.listening()[0], "CLIENT", 1);
+    assert!(wire.next().starts_with("35=A|34=1|"));
+}
+
+/// What is sent while a store is refreshed, and after the connection has gone meanwhile, is neither
+/// lost nor put in between.
+#[test]
+fn what_is_sent_during_a_refresh_waits() {
+    for offline in [Offline::Queue, Offline::Store] {
+        let gate = Gate::new(true);
+        let engine = start(Mode::Pool, &gate, |s| {
+            s.store.refresh_on_logon = true;
+            s.queue.offline = offline;
+        });
+        let handle = far(&engine);
+        let order = |id| handle.send(msg_type::NEWS, |news| _ = news.str(tag::TEXT, id)).unwrap();
+        order("before");
+        gate.close();
+        let wire = logon(engine.listening()[0], "CLIENT", 1);
+        until(|| gate.asked() > 0);
+        assert!(matches!(order("meanwhile"), Sent::Queued { .. }));
+        drop(wire);
+        std::thread::scope(|scope| {
+            let notes = scope.spawn(|| handle.next_numbers());
+            let stored =
+                scope.spawn(|| handle.send_stored("B", |n| _ = n.str(tag::TEXT, "stored")));
+            assert!(matches!(order("after"), Sent::Queued { .. }));
+            gate.open();
+            stored.join().unwrap().unwrap();
+            notes.join().unwrap();
+        });
+        // The connection has been logged on or not: nobody has read what it was sent.
+        until(|| handle.status().last_end.is_some());
+        let seq = handle.next_numbers().0;
+        let mut wire = logon(engine.listening()[0], "CLIENT", seq);
+        assert!(wire.next().starts_with("35=A|"));
+        wire.send(&format!("35=2|34={}|7=1|16=0", seq + 1));
+        let mut texts = BTreeSet::new();
+        while texts.len() < 4 {
+            let line = wire.next();
+            assert!(!line.is_empty(), "{texts:?}");
+            let text = line.split('|').find_map(|field| field.strip_prefix("58="));
+            texts.extend(text.map(str::to_owned));
+        }
+        let texts: Vec<_> = texts.iter().collect();
+        assert_eq!(texts, ["after", "before", "meanwhile", "stored"]);
+    }
+}
+
+#[test]
+fn an_initiator_connects_and_waits_for_its_store() {
+    for mode in [Mode::Pool, Mode::Spin] {
+        let gate = Gate::new(true);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+        let address = listener.local_addr().unwrap().to_string();
+        let mut settings = SessionSettings::new(Role::Initiator, &id, &address);
+        settings.store.refresh_on_logon = true;
+        settings.validation.validate = false;
+        settings.threads.mode = mode;
+        settings.logon_answer_ms = 200;
+        settings.socket.reconnect_interval_ms = 10;
+        let stores = gate.clone();
+        gate.close();
+        // At the start the engine waits.
+        let opening = gate.clone();
+        let opens = std::thread::spawn(move || {
+            until(|| opening.asked() > 0);
+            opening.open();
+            until(|| opening.0.lock().unwrap().wake.is_some());
+            opening.close();
+        });
+        let engine = Engine::builder(&Settings::of(settings))
+            .stores(move |_, _| Ok(Some(stores.store())))
+            .start(|_| Box::new(Echo))
+            .unwrap();
+        opens.join().unwrap();
+        gate.0.lock().unwrap().other = Some((4, 6));
+        let asked = gate.asked();
+        // A connection that ends before the store answers is followed by another one.
+        drop(listener.accept().unwrap());
+        until(|| gate.asked() > asked);
+        let (socket, _) = listener.accept().unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        assert!(std::io::Read::read(&mut (&socket), &mut [0; 8]).is_err(), "nothing is sent yet");
+        gate.open();
+        let mut wire = Wire::of(socket, BeginString::Fix44);
+        assert!(wire.next().starts_with("35=A|34=6|"));
+        wire.send("35=A|34=4|98=0|108=30");
+        wire.send("35=D|34=5|11=a");
+        assert_eq!(wire.next(), "35=D|34=7|11=a");
+        engine.stop(1_000);
+    }
+}
+
+/// The store is of a day before the window that is open: its numbers start again when it has been
+/// refreshed, which an acceptor does in the middle of the logon.
+#[test]
+fn a_window_that_has_opened_restarts_what_the_store_has() {
+    for is_slow in [false, true] {
+        let gate = Gate::new(true);
+        let engine = start(Mode::Pool, &gate, |s| {
+            s.store.refresh_on_logon = true;
+            let mut schedule = ScheduleSettings::in_zone("UTC");
+            (schedule.from, schedule.to) = (Some("00:00".to_owned()), Some("00:00".to_owned()));
+            s.schedule = Some(schedule);
+        });
+        gate.0.lock().unwrap().other = Some((7, 9));
+        if is_slow {
+            gate.close();
+        }
+        let mut wire = logon(engine.listening()[0], "CLIENT", 1);
+        if is_slow {
+            until(|| gate.asked() > 0);
+            gate.open();
+        }
+        assert!(wire.next().starts_with("35=A|34=1|"));
+        assert_eq!(far(&engine).next_numbers(), (2, 2));
+    }
+}
