@@ -95,7 +95,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "stop-that-settles-no-doubt",
         changes: &[(
             ENGINE,
-            "let opened = self.reopen(now, queue);",
+            "let opened = self.reopen(io, queue);",
             "let opened: Result<(), transfix_store::StoreError> = Ok(drop(queue));",
         )],
         kind: KIND,

@@ -27,13 +27,13 @@ impl Core {
             // A store that fails is opened again below.
             let _ = self.commit(io.now());
         }
-        queue.close();
         // A store that fails at it is opened again below.
         let settled = patiently(io, || self.settle_refresh(io.now()));
         if let Err(error) = settled {
             self.journal.end_refresh();
             self.journal.fail(&error);
         }
+        queue.close();
         for _ in 0..2 {
             let is_open = self.open_again(io, queue);
             self.leave_nothing(io.now(), queue);
