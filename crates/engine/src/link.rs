@@ -160,14 +160,11 @@ impl Link {
         let Self { core, stream: Some(stream), inbox, index, unseen, received, .. } = self else {
             return Ok(Turn::default());
         };
-        if core.ending().is_some() {
-            return self.go_on_ending(clock());
+        if core.ending().is_some() || core.is_refreshing() {
+            return self.begin_or_end(clock());
         }
         // In a thread that sends, which has told its caller.
         core.journal.check().map_err(Down::Store)?;
-        if core.is_refreshing() {
-            return self.wait_for_store(clock());
-        }
         // While the application judges a Logon(A), this and what follows wait in inbox and kernel.
         let judges = core.is_judging() && !core.hears_answer();
         // So they wait for an application that has as much before it as may be.
@@ -238,23 +235,22 @@ impl Link {
         Ok(Turn { progress: !waits || has_news, again })
     }
 
-    /// Writes the last words of a connection, as far as the store has made them safe.
+    /// Begins a connection when the store is refreshed; what comes meanwhile waits in the kernel.
+    /// Or writes the last words of one, as far as the store has made them safe.
     #[cold]
-    fn go_on_ending(&mut self, now: Now) -> Result<Turn, Down> {
+    fn begin_or_end(&mut self, now: Now) -> Result<Turn, Down> {
+        if self.core.is_refreshing() {
+            self.core.journal.check().map_err(Down::Store)?;
+            self.core.log_on_refreshed(now)?;
+            self.flush(now)?;
+            let progress = !self.core.is_refreshing();
+            return Ok(Turn { progress, again: progress });
+        }
         let again = self.flush_some(now)?;
         match self.core.ending().filter(|reason| !self.core.has_last_words(*reason)) {
             Some(reason) => Err(Down::Session(reason)),
             None => Ok(Turn { progress: again, again }),
         }
-    }
-
-    /// The connection begins when the store is refreshed; what comes meanwhile waits in the kernel.
-    #[cold]
-    fn wait_for_store(&mut self, now: Now) -> Result<Turn, Down> {
-        self.core.log_on_refreshed(now)?;
-        self.flush(now)?;
-        let progress = !self.core.is_refreshing();
-        Ok(Turn { progress, again: progress })
     }
 
     /// Sees to the memory that a turn has left.

@@ -110,8 +110,8 @@ impl Replay {
         self.out.clear();
     }
 
-    /// Encodes the next chunk, as far as the store has the messages at once. The replay is over when
-    /// nothing was left to encode.
+    /// Encodes the next chunk, as far as the store has the messages at once. The replay is over
+    /// when nothing was left to encode.
     ///
     /// # Errors
     /// [`StoreError::NotYet`] if nothing could be encoded before the store has fetched a message;

@@ -140,7 +140,8 @@ impl Core {
     }
 
     /// The application or the store takes its time, and the session goes on meanwhile: the
-    /// counterparty may ask whether it is alive. Returns whether something goes out before the replay.
+    /// counterparty may ask whether it is alive. Returns whether something goes out before the
+    /// replay.
     fn put_off_replay(&mut self) -> bool {
         if self.out.is_empty() {
             return false;
