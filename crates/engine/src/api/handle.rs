@@ -39,6 +39,9 @@ const LOCK_WAIT_NS: u64 = 20_000_000;
 /// than most turns.
 const PASS_ON_NS: u64 = 50_000;
 
+/// How long an operator waits for a store that takes over what another process has written.
+const REFRESH_WAIT_NS: u64 = 10_000_000_000;
+
 /// Time between two looks of a sender that waits for its message to be safe.
 const SAFE_LOOK: Duration = Duration::from_micros(50);
 
@@ -511,9 +514,12 @@ impl SessionHandle {
 
     pub(crate) fn with_link<T>(&self, use_link: impl FnOnce(&mut Link) -> T) -> T {
         let mut link = self.shared.lock();
-        // What an operator sets would be overwritten by what the store has.
-        let settles = |link: &mut Link| link.core.settle_refresh(self.shared.io.now());
-        while matches!(settles(&mut link), Err(StoreError::NotYet)) {
+        // What an operator sets would be overwritten by what the store has. A store that does not
+        // answer must not keep operators out.
+        let until_ns = self.shared.io.monotonic_ns() + REFRESH_WAIT_NS;
+        while let Err(StoreError::NotYet) = link.core.settle_refresh(self.shared.io.now())
+            && self.shared.io.monotonic_ns() < until_ns
+        {
             drop(link);
             self.shared.io.sleep(SAFE_LOOK);
             link = self.shared.lock();

@@ -27,12 +27,13 @@ pub(crate) struct Keeps {
 }
 
 /// Where the store is with what another process may have written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refresh {
     None,
     UnderWay,
     /// The store has taken it over, and the session has not.
     Done,
+    /// The store could not, which the session has not heard.
+    Failed(StoreError),
 }
 
 /// The store of a session.
@@ -232,32 +233,42 @@ impl Journal {
         if self.numbers().next_in == 1 { asked_to_reset(&mut self.store) } else { Ok(false) }
     }
 
+    /// Whether the store has taken over what another process has written, or has failed at it. It
+    /// begins to, if nobody has asked before.
+    pub(super) fn is_refreshed(&mut self) -> bool {
+        if matches!(self.refresh, Refresh::None | Refresh::UnderWay) {
+            self.refresh = match self.store.refresh() {
+                Ok(()) => Refresh::Done,
+                Err(StoreError::NotYet) => Refresh::UnderWay,
+                Err(error) => Refresh::Failed(error),
+            };
+        }
+        !matches!(self.refresh, Refresh::UnderWay)
+    }
+
     /// Takes over what another process has written.
     ///
     /// # Errors
     /// [`StoreError::NotYet`]: the store is at it, and nothing may be put before the session has
-    /// taken over the numbers that are there then.
+    /// taken over the numbers that are there then. Or the error of the store.
     pub(super) fn refresh(&mut self) -> Result<(), StoreError> {
-        if self.refresh != Refresh::Done {
-            self.refresh = Refresh::UnderWay;
-            let done = self.store.refresh();
-            match done {
-                Ok(()) => self.refresh = Refresh::Done,
-                Err(StoreError::NotYet) => {}
-                Err(_) => self.refresh = Refresh::None,
-            }
-            return done;
+        if !self.is_refreshed() {
+            return Err(StoreError::NotYet);
         }
+        if let Refresh::Failed(error) = std::mem::replace(&mut self.refresh, Refresh::None) {
+            return Err(error);
+        }
+        self.refresh = Refresh::Done;
         Ok(())
     }
 
     /// Whether a refresh was begun, and the session has not gone on from it.
-    pub(crate) fn is_refreshing(&self) -> bool {
-        self.refresh != Refresh::None
+    pub(crate) const fn is_refreshing(&self) -> bool {
+        !matches!(self.refresh, Refresh::None)
     }
 
     /// The session has gone on from what the store has.
-    pub(super) const fn end_refresh(&mut self) {
+    pub(super) fn end_refresh(&mut self) {
         self.refresh = Refresh::None;
     }
 

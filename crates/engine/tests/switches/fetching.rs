@@ -27,6 +27,8 @@ struct Far {
     asked: u64,
     /// What another process has made of the numbers.
     other: Option<(u64, u64)>,
+    /// Whether the next refresh fails.
+    fails: bool,
     wake: Option<Wake>,
 }
 
@@ -127,6 +129,9 @@ impl Store for FarStore {
         self.refreshes = true;
         self.fetch()?;
         self.refreshes = false;
+        if std::mem::take(&mut self.far.lock().unwrap().fails) {
+            return Err(StoreError::Own(std::io::Error::other("no server")));
+        }
         if let Some((next_in, next_out)) = self.far.lock().unwrap().other.take() {
             self.store.put(0, Record::NextIn(next_in))?;
             self.store.put(0, Record::NextOut(next_out))?;
@@ -249,6 +254,28 @@ fn a_store_that_never_answers_costs_its_connection() {
     gate.open();
     let mut wire = logon(engine.listening()[0], "CLIENT", 1);
     assert!(wire.next().starts_with("35=A|34=1|"));
+}
+
+#[test]
+fn a_store_that_cannot_be_refreshed_costs_its_connection() {
+    for is_slow in [false, true] {
+        let gate = Gate::new(true);
+        let engine = start(Mode::Pool, &gate, |s| s.store.refresh_on_logon = true);
+        gate.0.lock().unwrap().fails = true;
+        if is_slow {
+            gate.close();
+        }
+        let mut wire = logon(engine.listening()[0], "CLIENT", 1);
+        if is_slow {
+            until(|| gate.asked() > 0);
+            gate.open();
+        }
+        assert_eq!(wire.next(), "");
+        let handle = far(&engine);
+        until(|| handle.status().last_end.is_some_and(|end| end.reason == Disconnect::StoreFailed));
+        let mut wire = logon(engine.listening()[0], "CLIENT", 1);
+        assert!(wire.next().starts_with("35=A|34=1|"));
+    }
 }
 
 /// What is sent while a store is refreshed, and after the connection has gone meanwhile, is neither

@@ -98,7 +98,7 @@ impl Core {
     /// if that was begun.
     pub(crate) fn hears_answer(&mut self) -> bool {
         match self.judging {
-            Judging::Refreshing(_) => !matches!(self.journal.refresh(), Err(StoreError::NotYet)),
+            Judging::Refreshing(_) => self.journal.is_refreshed(),
             _ => self.judging.hear(),
         }
     }
