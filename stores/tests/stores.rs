@@ -214,7 +214,7 @@ fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
     }
     expect(&seen, &["a", "b"]);
     drop(handle);
-    trader.stop(5_000);
+    trader.stop(Duration::from_secs(5));
 
     let (second, _seen_second) = venue(server, &name);
     // It asks for both reports again, and gets them from the database.
@@ -224,7 +224,7 @@ fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
     handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "c")).unwrap();
     expect(&seen, &["c"]);
     drop(handle);
-    trader.stop(5_000);
+    trader.stop(Duration::from_secs(5));
 
     // The first takes it over again at the logon, with the second one's numbers.
     let (trader, seen) = client(&dir, &first, None);
@@ -246,7 +246,7 @@ fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
     expect(&seen, &["e"]);
     drop(handle);
     for engine in [trader, first, second] {
-        engine.stop(5_000);
+        engine.stop(Duration::from_secs(5));
     }
 }
 
@@ -297,7 +297,7 @@ fn a_stopped_server_holds_up_its_own_session<S: Server + 'static>(server: &Arc<S
     send(&trader, "c");
     expect(&seen, &["b", "c"]);
     for engine in [trader, other, engine] {
-        engine.stop(5_000);
+        engine.stop(Duration::from_secs(5));
     }
     assert!(seen.try_recv().is_ok_and(|end| end != "b" && end != "c"), "once");
 }

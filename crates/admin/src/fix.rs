@@ -63,7 +63,7 @@ const ALL_WAITING_MAX: usize = 128 << 20;
 /// Threads in which commands are carried out.
 const THREADS: usize = 4;
 /// How long administrators have to answer our Logout(5).
-const LOGOUT_MS: u64 = 1_000;
+const LOGOUT_TIME: Duration = Duration::from_secs(1);
 
 /// The administration over FIX, until it is dropped.
 pub(crate) struct FixServer {
@@ -131,7 +131,7 @@ impl Drop for FixServer {
             let _ = watch.join();
         }
         if let Some(engine) = self.engine.take() {
-            engine.stop(LOGOUT_MS);
+            engine.stop(LOGOUT_TIME);
         }
     }
 }

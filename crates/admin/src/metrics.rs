@@ -252,7 +252,7 @@ fn seen(handle: &SessionHandle) -> Seen {
     let problem = is_down(handle, &status);
     let is_open = is_open(handle, clock::now().utc);
     let settled = u64::from(handle.settings().protocol.heart_bt_int_s);
-    let heart_bt_int_s = status.heart_bt_int_s.unwrap_or(settled);
+    let heart_bt_int_s = status.heart_bt_int.map(|time| time.as_secs()).unwrap_or(settled);
     Seen { id: status.id.to_string(), status, problem, is_open, heart_bt_int_s }
 }
 

@@ -13,6 +13,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineError, LogonAttempt,
@@ -137,6 +138,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let engine = start(Options::read(std::env::args().skip(1))?)?;
     println!("listening at {:?}; enter a line to stop", engine.listening());
     std::io::stdin().read_line(&mut String::new())?;
-    engine.stop(5_000);
+    engine.stop(Duration::from_secs(5));
     Ok(())
 }

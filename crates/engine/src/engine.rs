@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::thread;
+use std::time::Duration;
 
-use transfix_session::{Role, SessionId};
+use transfix_session::{Role, SessionId, nanos};
 use transfix_store::Helpers;
 use transfix_transport::refuse_long_files_by_error;
 
@@ -396,7 +397,7 @@ impl Engine {
     }
 
     /// Stops accepting, sends Logout(5) to all counterparties at once, and ends when all have
-    /// answered, at the latest after `deadline_ms` milliseconds. Everything sent is in the stores.
+    /// answered, at the latest after `deadline`. Everything sent is in the stores.
     ///
     /// What waits in memory alone goes back by
     /// [`SessionEvent::Unsent`](crate::SessionEvent::Unsent). A store that has failed is opened
@@ -404,13 +405,12 @@ impl Engine {
     /// the last messages it has. A sync is waited for, 10 s at most beyond the deadline: a store
     /// whose device has not answered then is left to a thread (`store-close`), which keeps its
     /// lock, and its session ends as [`Outcome::Failed`](crate::Outcome::Failed).
-    pub fn stop(mut self, deadline_ms: u64) -> Vec<SessionOutcome> {
-        self.stop_all(deadline_ms)
+    pub fn stop(mut self, deadline: Duration) -> Vec<SessionOutcome> {
+        self.stop_all(deadline)
     }
 
-    fn stop_all(&mut self, deadline_ms: u64) -> Vec<SessionOutcome> {
-        let until_ns =
-            self.registry.io.monotonic_ns().saturating_add(deadline_ms.saturating_mul(1_000_000));
+    fn stop_all(&mut self, deadline: Duration) -> Vec<SessionOutcome> {
+        let until_ns = self.registry.io.monotonic_ns().saturating_add(nanos(deadline));
         if let Some((door, job)) = self.acceptor.take() {
             door.close();
             // A thread that panicked has nothing to say at the end.
@@ -446,7 +446,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.stop_all(0);
+        self.stop_all(Duration::ZERO);
     }
 }
 

@@ -134,9 +134,12 @@ fn a_client_trades_through_the_router() {
     for n in 0..ORDERS {
         assert_eq!(next(), format!("35=8|11=order{n}"));
     }
-    let outcomes = client.stop(20_000);
+    let outcomes = client.stop(Duration::from_secs(20));
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
-    assert_eq!(router.stop(20_000)[1].outcome, Outcome::Ended(Disconnect::LoggedOut));
+    assert_eq!(
+        router.stop(Duration::from_secs(20))[1].outcome,
+        Outcome::Ended(Disconnect::LoggedOut)
+    );
     drop(venue);
 }
 
@@ -160,7 +163,7 @@ fn a_client_trades_with_the_typed_venue() {
         })
         .unwrap();
     assert_eq!(next(), "35=j|380=3", "no method takes it");
-    let outcomes = client.stop(20_000);
+    let outcomes = client.stop(Duration::from_secs(20));
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
     drop(venue);
 }
@@ -187,7 +190,7 @@ fn the_echo_server_sends_back_what_those_send_who_know_the_password() {
     assert_eq!(next(), "logon");
     order(&session, 7);
     assert_eq!(next(), "35=D|11=order7");
-    let outcomes = client.stop(20_000);
+    let outcomes = client.stop(Duration::from_secs(20));
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
     drop(server);
 }
@@ -205,7 +208,7 @@ fn the_latency_pair_answers_each_order_after_the_warm_up() {
     // The Logon(A), what warms up, and the orders.
     let counters = server.sessions().next().unwrap().counters();
     assert_eq!(counters.messages_in, 1 + 20 + 50);
-    sender.stop(20_000);
+    sender.stop(Duration::from_secs(20));
 }
 
 #[test]
@@ -244,7 +247,7 @@ fn the_simple_server_knows_its_users_at_each_address() {
         while taken.counters().messages_in < 2 {
             std::thread::yield_now();
         }
-        let outcomes = client.stop(20_000);
+        let outcomes = client.stop(Duration::from_secs(20));
         assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
     }
 }
@@ -412,5 +415,5 @@ fn a_refused_counterparty_is_an_event_with_its_comp_ids() {
         }
     };
     assert!(line.contains("NOBODY") && line.contains("WARN"), "{line}");
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
 }

@@ -74,9 +74,9 @@ fn live(dir: &Path) {
     let handle = client.sessions().next().unwrap();
     handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "a")).unwrap();
     assert_eq!(seen.recv_timeout(LONG).unwrap(), "a");
-    let outcomes = client.stop(20_000);
+    let outcomes = client.stop(Duration::from_secs(20));
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
-    venue.stop(20_000);
+    venue.stop(Duration::from_secs(20));
 }
 
 /// An engine does not start, since its address is taken.

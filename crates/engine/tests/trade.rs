@@ -142,11 +142,11 @@ fn every_version_and_mode_logs_on_trades_and_logs_out() {
             let client = Side::start(initiator(begin_string, mode, &venue), false);
             assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
             trade(&venue, &client, 100);
-            let outcomes = client.engine.stop(20_000);
+            let outcomes = client.engine.stop(Duration::from_secs(20));
             assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
             assert_eq!(outcomes[0].next_num_out, 103);
             assert_eq!(venue.next(), Seen::Disconnect(Disconnect::LoggedOut));
-            let outcomes = venue.engine.stop(20_000);
+            let outcomes = venue.engine.stop(Duration::from_secs(20));
             assert_eq!(outcomes[0].outcome, Outcome::NotConnected);
             assert_eq!(outcomes[0].next_num_in, 103);
         }
@@ -167,7 +167,7 @@ fn an_initiator_connects_from_its_local_address() {
     let client = Side::start(settings, false);
     let (_stream, from) = listener.accept().unwrap();
     assert_eq!(from.ip(), std::net::Ipv4Addr::new(127, 0, 0, 2));
-    client.engine.stop(0);
+    client.engine.stop(Duration::ZERO);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn engines_share_a_port_if_all_of_them_say_so() {
     let clients = ["A", "B"].map(|client| settings(Role::Initiator, client, &address));
     for client in clients.map(|settings| Side::start(settings, false)) {
         assert_eq!(client.seen.iter().find(|seen| *seen == Seen::Logon), Some(Seen::Logon));
-        client.engine.stop(LONG.as_millis() as u64);
+        client.engine.stop(LONG);
     }
 }
 
@@ -269,7 +269,7 @@ fn polled_sessions_are_driven_by_the_application() {
         assert_eq!(client.send(&id), Sent::Direct(n + 2));
         assert_eq!(wait(&mut client), Seen::Message("8".to_owned(), id));
     }
-    let outcomes = client.engine.stop(20_000);
+    let outcomes = client.engine.stop(Duration::from_secs(20));
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
 }
 
@@ -288,8 +288,8 @@ fn both_sides_go_on_where_they_were_after_a_restart() {
         trade(&venue, &client, 10);
         let numbers = client.engine.session(&client.id).unwrap().next_numbers();
         assert_eq!(numbers, (12 * round + 12, 12 * round + 12));
-        client.engine.stop(20_000);
-        venue.engine.stop(20_000);
+        client.engine.stop(Duration::from_secs(20));
+        venue.engine.stop(Duration::from_secs(20));
     }
 }
 
@@ -323,8 +323,8 @@ fn the_journal_says_what_befell_the_session() {
     trade(&venue, &client, 3);
     let (_, next_out) = handle.next_numbers();
     handle.set_next_numbers(None, Some(next_out)).unwrap();
-    client.engine.stop(20_000);
-    venue.engine.stop(20_000);
+    client.engine.stop(Duration::from_secs(20));
+    venue.engine.stop(Duration::from_secs(20));
     let by_hand = format!("numbers set while the engine runs: next_out {next_out}");
     let logged_out = "disconnected: logged out";
     let reset = "reset: asked for while logged on";

@@ -10,6 +10,8 @@ mod table;
 mod throttle;
 mod timing;
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use transfix_codec::{Precision, Tag, Timestamp, tag};
 
@@ -46,6 +48,14 @@ pub struct Now {
     pub utc: Timestamp,
     /// Monotonic clock in nanoseconds from any start, for timers.
     pub monotonic_ns: u64,
+}
+
+/// A time in nanoseconds, a hundred years at most: a moment of the monotonic clock can be added to it.
+#[must_use]
+pub const fn nanos(time: Duration) -> u64 {
+    const MAX: u128 = 100 * 365 * 86_400 * 1_000_000_000;
+    let ns = time.as_nanos();
+    if ns < MAX { ns as u64 } else { MAX as u64 }
 }
 
 /// Everything that a session is told at its start.

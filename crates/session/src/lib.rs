@@ -47,7 +47,7 @@ mod verdict;
 pub use config::{
     ApplVerId, BeginString, Config, Key, LogonConfig, MSG_SEQ_NUM_MAX, Now, NumbersConfig,
     OutOfRange, ProtocolConfig, ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds,
-    Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
+    Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon, nanos,
 };
 pub use logon_fault::LogonFault;
 pub use offer::Offer;

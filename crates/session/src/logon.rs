@@ -433,7 +433,7 @@ impl Session {
     pub(crate) fn write_logon(&mut self, now: Now, numbering: Numbering, out: &mut Outbox) {
         let version = self.config.id.begin_string;
         let fixt = version == BeginString::Fixt11;
-        let heart_bt_int_s = self.timers.heart_bt_int_s();
+        let heart_bt_int_s = self.timers.heart_bt_int().as_secs();
         let next_expected = self.exchanges_next_expected().then_some(self.next_num_in);
         let appl_ver_id = self.appl_ver_id;
         // Taken out while the session, borrowed as a whole, writes the message.

@@ -3,6 +3,7 @@
 use std::hint::cold_path;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use transfix_codec::encode::Header;
 use transfix_codec::{
@@ -154,10 +155,10 @@ impl Session {
         self.state
     }
 
-    /// HeartBtInt(108) in force, in seconds: after a logon, what was agreed.
+    /// HeartBtInt(108) in force: after a logon, what was agreed, which is whole seconds.
     #[must_use]
-    pub const fn agreed_heart_bt_int_s(&self) -> u64 {
-        self.timers.heart_bt_int_s()
+    pub const fn agreed_heart_bt_int(&self) -> Duration {
+        self.timers.heart_bt_int()
     }
 
     /// MsgSeqNum(34) that the next new message of the counterparty must have.

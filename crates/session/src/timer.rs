@@ -5,6 +5,8 @@
 //! long again, 20 s at the most. FIX Session leaves the margin, "reasonable transmission time", to
 //! both sides: ours is 20 % by default.
 
+use std::time::Duration;
+
 use crate::config::{Now, TimingConfig};
 
 const MS: u64 = 1_000_000;
@@ -51,8 +53,8 @@ impl Timers {
         self.heart_bt_int = seconds as u64 * SECOND;
     }
 
-    pub(crate) const fn heart_bt_int_s(&self) -> u64 {
-        self.heart_bt_int / SECOND
+    pub(crate) const fn heart_bt_int(&self) -> Duration {
+        Duration::from_nanos(self.heart_bt_int)
     }
 
     pub(crate) const fn sent(&mut self, now: Now) {

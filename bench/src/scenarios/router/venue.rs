@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::io::BufRead;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use transfix::{
     Application, BusinessReject, Engine, Latency, LatencyStage, Message, Role, SessionHandle,
@@ -155,7 +156,7 @@ fn serve(settings: &Settings, receivers: usize) -> Result<(), String> {
             put_to_socket_ns: median(&since, LatencyStage::PutToWritten),
         }
     })?;
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     Ok(())
 }
 

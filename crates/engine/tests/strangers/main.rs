@@ -170,7 +170,7 @@ fn an_address_that_no_session_allows_is_closed_at_once() {
     let mut later = Socket::connect_from("127.0.0.2", address);
     later.log_on("LATER");
     assert!(later.next().contains("\x0135=A\x01"));
-    engine.remove(&id, "", 5_000).unwrap();
+    engine.remove(&id, "", Duration::from_secs(5)).unwrap();
     assert_eq!(Socket::connect_from("127.0.0.2", address).next(), "", "closed again");
 }
 
@@ -1050,7 +1050,7 @@ fn lines_about_those_from_templates_are_bounded() {
         let engine = builder.start(|_| unreachable!("there is only a template")).unwrap();
         events::take();
         flood(engine.listening()[0]);
-        engine.stop(0);
+        engine.stop(Duration::ZERO);
         check_lines(name, &events::take());
     }
 }
@@ -1063,7 +1063,7 @@ fn lines_of_the_log_are_bounded() {
         let (engine, address) = start(EngineSettings::default());
         events::take();
         flood(address);
-        engine.stop(0);
+        engine.stop(Duration::ZERO);
         check_lines(name, &events::take());
     }
 }
@@ -1097,7 +1097,7 @@ fn lines_about_messages_given_back_are_bounded() {
         handle.send("B", |news| _ = news.str(tag::TEXT, "x")).unwrap();
     }
     events::take();
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     assert_eq!(returned.try_iter().count(), 10_000);
     let lines = events::take();
     check_lines("messages given back", &lines);
@@ -1121,7 +1121,7 @@ fn lines_about_a_protocol_log_that_fails_are_bounded() {
         socket.write(&frame);
     }
     socket.end();
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     let lines = events::take();
     check_lines("a log that is not rolled", &lines);
     assert!(counted(&lines, "log is not rolled") > 100, "{lines:#?}");

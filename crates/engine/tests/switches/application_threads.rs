@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Resend,
@@ -357,7 +358,7 @@ fn an_application_that_does_not_return_does_not_hold_up_the_stop() {
     rig.expect("hang");
     drop(wire);
     let Rig { engine, open, .. } = rig;
-    let outcomes = engine.stop(0);
+    let outcomes = engine.stop(Duration::ZERO);
     assert_eq!(outcomes[0].next_num_in, 2, "not taken");
     open.send(()).unwrap();
 }

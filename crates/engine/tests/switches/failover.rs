@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use transfix::{
     Durability, Engine, FailoverOrder, OperateError, ProxyKind, ProxySettings, Role, Secret,
@@ -80,7 +81,7 @@ fn a_backup_takes_over_and_the_primary_comes_back() {
         let handle = the_one(&engine);
         assert_eq!(handle.destinations(), texts(&places));
         reaches(&handle, 0);
-        primary.stop(1_000);
+        primary.stop(Duration::from_secs(1));
         reaches(&handle, 1);
         let primary = acceptor(places[0], |_| ());
         the_one(&backup).disconnect().unwrap();
@@ -169,7 +170,7 @@ fn it_gives_up_after_as_many_attempts_as_it_may() {
     }
     listener.set_nonblocking(true).unwrap();
     // Ten times as long as a further attempt would take.
-    thread::park_timeout(std::time::Duration::from_millis(50));
+    thread::park_timeout(Duration::from_millis(50));
     assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
     listener.set_nonblocking(false).unwrap();
     the_one(&engine).log_on().unwrap();

@@ -276,7 +276,7 @@ fn the_stop_tells_if_it_is_asked() {
             .with_writer(move || of_writer.clone())
             .with_ansi(false)
             .finish();
-        tracing::subscriber::with_default(subscriber, || engine.stop(0));
+        tracing::subscriber::with_default(subscriber, || engine.stop(Duration::ZERO));
         let bytes = lines.0.lock().unwrap().clone();
         let told = String::from_utf8(bytes).unwrap();
         for stage in LatencyStage::ALL {

@@ -139,7 +139,7 @@ fn a_session_that_waits_for_an_answer_can_be_disconnected() {
     let mut wire = knock(address);
     asked.recv_timeout(LONG).unwrap().accept();
     assert!(wire.next().starts_with("35=A|"));
-    assert_eq!(engine.stop(1_000).len(), 1);
+    assert_eq!(engine.stop(Duration::from_secs(1)).len(), 1);
 }
 
 #[test]

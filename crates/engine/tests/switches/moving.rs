@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Engine, Message, Outcome, SessionRef,
@@ -134,7 +135,7 @@ fn a_session_goes_to_a_calmer_worker_without_a_gap() {
     again.send(&format!("35=A|34={}|49=C0|98=0|108=30", all[0].sent + 2));
     assert!(again.next().starts_with("35=A|"));
     drop((all, again));
-    for ended in engine.stop(10_000) {
+    for ended in engine.stop(Duration::from_secs(10)) {
         let is_over =
             matches!(ended.outcome, Outcome::NotConnected | Outcome::Ended(Disconnect::LinkLost));
         assert!(is_over, "{ended:?}");

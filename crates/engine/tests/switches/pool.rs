@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
@@ -538,7 +539,7 @@ fn an_application_that_does_not_return_does_not_keep_the_store() {
     wire.send("35=D|34=2|11=wait send");
     stage.expect("wait send");
     let Stage { engine, open, told } = stage;
-    let outcomes = engine.stop(0);
+    let outcomes = engine.stop(Duration::ZERO);
     assert_eq!(outcomes[0].next_num_in, 2, "not taken");
     let second = Stage::set(durable);
     assert_eq!(second.session("CLIENT").next_numbers().0, 2);

@@ -296,7 +296,7 @@ fn an_initiator_tells_its_states_too() {
     expect("Disconnected to LogonSent");
     expect("LogonSent to Active");
     expect("logon");
-    let _ = engine.stop(u64::try_from(LONG.as_millis()).unwrap());
+    let _ = engine.stop(LONG);
     expect("Active to LogoutSent");
     expect("LogoutSent to Disconnected");
     expect("end: logged out");

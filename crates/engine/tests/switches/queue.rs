@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use transfix::simulated::Simulation;
 use transfix::{
@@ -70,7 +71,7 @@ impl Process {
     }
 
     fn stop(self) -> Vec<(String, SendError)> {
-        self.engine.stop(0);
+        self.engine.stop(Duration::ZERO);
         self.returned.try_iter().collect()
     }
 

@@ -2,6 +2,7 @@
 
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use transfix::clock::monotonic_ns;
 use transfix::{
@@ -297,7 +298,7 @@ impl Session {
     pub(super) fn stop(&mut self) -> Result<(), String> {
         let logged_out = if self.is_logged_on() { self.log_out() } else { Ok(()) };
         if let Some(engine) = self.engine.take() {
-            engine.stop(0);
+            engine.stop(Duration::ZERO);
         }
         logged_out
     }
