@@ -142,7 +142,7 @@ fn settings(role: Role, us: &str, them: &str, address: &str) -> SessionSettings 
     let mut settings = SessionSettings::new(role, &id, address);
     settings.validation.validate = false;
     settings.store.refresh_on_logon = role == Role::Acceptor;
-    settings.socket.reconnect_interval_ms = 10;
+    settings.socket.reconnect_interval = Duration::from_millis(10);
     settings
 }
 

@@ -173,7 +173,7 @@ fn session(role: Role, address: &str, dir: &Path) -> SessionSettings {
     let mut session = SessionSettings::new(role, &id, address);
     session.store.store_dir = dir.join(ours);
     session.store.keep_inbound = true;
-    session.socket.reconnect_interval_ms = 100;
+    session.socket.reconnect_interval = Duration::from_millis(100);
     session
 }
 

@@ -330,14 +330,14 @@ impl Engine {
             workers,
             shares,
             places: Arc::clone(&maker.places),
-            idle_ns: u64::from(all.created_sessions_idle_s) * 1_000_000_000,
+            idle_ns: nanos(all.created_sessions_idle),
             made: Vec::new(),
             look_ns: 0,
         };
         let limits = RoomLimits { max, per_address_max: all.pending_per_address_max };
         let failed = FailedLogons::new(Limits {
             free: all.failed_logons_max,
-            delay_max_ns: u64::from(all.failed_logon_delay_max_ms) * 1_000_000,
+            delay_max_ns: nanos(all.failed_logon_delay_max),
         });
         let limits = (limits, failed, Arc::clone(&self.registry.passwords));
         let acceptor = Acceptor::new(entrances, keys, (creator, maker), limits, &io);
@@ -499,9 +499,9 @@ fn registry(
     registry.line = Line::start(settings, io).map_err(io_error("thread tfx-app"))?;
     registry.io = Arc::clone(io);
     registry.certificates = Arc::new(OwnCertificates::new(Arc::clone(io)));
-    registry.watch = Arc::new(Watch::new(settings.slow_callback_ms));
-    let (window_s, percent) = (settings.latency_window_s, settings.latency_unusual_percent);
-    registry.usual_times = UsualTimes::new(window_s, percent, io.monotonic_ns());
+    registry.watch = Arc::new(Watch::new(settings.slow_callback));
+    let (window, percent) = (settings.latency_window, settings.latency_unusual_percent);
+    registry.usual_times = UsualTimes::new(window, percent, io.monotonic_ns());
     registry.waiting = Arc::new(WaitingTotal::new(settings.waiting_bytes_max));
     if !settings.audit_file.as_os_str().is_empty() {
         let path = &settings.audit_file;
@@ -522,7 +522,7 @@ fn registry(
 }
 
 const fn pool_limits(settings: &EngineSettings) -> PoolLimits {
-    let interval_ns = settings.rebalance_ms as u64 * 1_000_000;
+    let interval_ns = nanos(settings.rebalance);
     PoolLimits { interval_ns, hot_percent: settings.hot_worker_percent }
 }
 

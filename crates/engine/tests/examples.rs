@@ -84,7 +84,7 @@ fn client_with(
     let mut settings = SessionSettings::new(Role::Initiator, &id, address);
     settings.store.durability = Durability::Memory;
     settings.protocol.reset_on = ResetPolicy::LOGON;
-    settings.socket.reconnect_interval_ms = 10;
+    settings.socket.reconnect_interval = Duration::from_millis(10);
     change(&mut settings);
     let (events, received) = channel();
     let engine =
@@ -114,7 +114,7 @@ fn a_client_trades_through_the_router() {
     let venue_address = port.local_addr().unwrap().to_string();
     drop(port);
     let mut settings = router::settings("127.0.0.1:0", &venue_address);
-    settings.sessions[1].socket.reconnect_interval_ms = 10;
+    settings.sessions[1].socket.reconnect_interval = Duration::from_millis(10);
     let router = router::start(&settings).unwrap();
     let (client, session, events) = client("ROUTER", &router.listening()[0].to_string());
     let next = || events.recv_timeout(LONG).unwrap();
@@ -296,7 +296,7 @@ fn the_scheduled_pair_meets_in_each_window() {
     let (server, at_server) = scheduled_pair::start(&settings).unwrap();
     let address = server.listening()[0].to_string();
     let mut settings = scheduled_pair::settings(Role::Initiator, &address, hours);
-    settings.sessions[0].socket.reconnect_interval_ms = 10;
+    settings.sessions[0].socket.reconnect_interval = Duration::from_millis(10);
     let (_client, at_client) = scheduled_pair::start(&settings).unwrap();
     for events in [at_server, at_client] {
         let mut windows = 0;

@@ -60,7 +60,7 @@ fn start(
     let mut settings = SessionSettings::new(role, &id, address);
     settings.validation.validate = false;
     settings.store.store_dir = dir.to_owned();
-    settings.socket.reconnect_interval_ms = 1;
+    settings.socket.reconnect_interval = Duration::from_millis(1);
     let engine = Engine::start(&Settings::of(settings), |_| Box::new(Echo(sender.clone())));
     (engine.unwrap(), seen)
 }

@@ -114,7 +114,7 @@ fn initiator(begin_string: BeginString, mode: Mode, venue: &Side) -> SessionSett
     let mut settings = SessionSettings::new(Role::Initiator, &id, &address);
     settings.store.durability = Durability::Memory;
     settings.validation.validate = false;
-    settings.socket.reconnect_interval_ms = 10;
+    settings.socket.reconnect_interval = Duration::from_millis(10);
     settings.threads.mode = mode;
     if begin_string == BeginString::Fixt11 {
         settings.protocol.default_appl_ver_id = Some(ApplVerId(9));
@@ -162,7 +162,7 @@ fn an_initiator_connects_from_its_local_address() {
     settings.store.durability = Durability::Memory;
     // The whole of 127.0.0.0/8 is this host.
     settings.socket.local_address = "127.0.0.2".to_owned();
-    settings.socket.tcp_keepalive_s = 30;
+    settings.socket.tcp_keepalive = Duration::from_secs(30);
     settings.socket.dscp = Some(46);
     let client = Side::start(settings, false);
     let (_stream, from) = listener.accept().unwrap();
@@ -178,8 +178,8 @@ fn engines_share_a_port_if_all_of_them_say_so() {
         let mut settings = SessionSettings::new(role, &id, address);
         settings.store.durability = Durability::Memory;
         settings.socket.reuse_port = role == Role::Acceptor;
-        settings.socket.reconnect_interval_ms = 5;
-        settings.socket.reconnect_interval_max_ms = 5;
+        settings.socket.reconnect_interval = Duration::from_millis(5);
+        settings.socket.reconnect_interval_max = Duration::from_millis(5);
         settings
     };
     let first = Side::start(settings(Role::Acceptor, "A", "127.0.0.1:0"), false);

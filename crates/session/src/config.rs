@@ -21,6 +21,8 @@ pub use numbers::{NumbersConfig, TooLow, TooLowAtLogon};
 pub use protocol::ProtocolConfig;
 pub use resend::ResendConfig;
 pub use reset::ResetPolicy;
+#[doc(hidden)]
+pub use table::{Days, Hours, Micros, Millis, Mins, Secs, Unit};
 pub use table::{Key, OutOfRange};
 pub use throttle::{Throttle, ThrottleAction};
 pub use timing::TimingConfig;
@@ -50,10 +52,11 @@ pub struct Now {
     pub monotonic_ns: u64,
 }
 
-/// A time in nanoseconds, a hundred years at most: a moment of the monotonic clock can be added to it.
+/// Nanoseconds of a time, two hundred years at most, so that a moment of the monotonic clock can be
+/// added to them.
 #[must_use]
 pub const fn nanos(time: Duration) -> u64 {
-    const MAX: u128 = 100 * 365 * 86_400 * 1_000_000_000;
+    const MAX: u128 = 200 * 365 * 86_400 * 1_000_000_000;
     let ns = time.as_nanos();
     if ns < MAX { ns as u64 } else { MAX as u64 }
 }

@@ -10,7 +10,7 @@ use transfix_codec::{
     Body, FrameWriter, Misuse, MsgType, Precision, Rules, Scratch, Timestamp, TimestampReader, tag,
 };
 
-use crate::config::{ApplVerId, Config, Now, Role};
+use crate::config::{ApplVerId, Config, Now, Role, Secs, nanos};
 use crate::gap::Gap;
 use crate::offer::Offer;
 use crate::outbox::{Kind, Outbox, ResetCause};
@@ -44,6 +44,8 @@ pub struct Session {
     /// Digits of the times that we send.
     pub(crate) precision: Precision,
     pub(crate) timers: Timers,
+    /// How far SendingTime(52) may be off, in nanoseconds; 0 for any.
+    pub(crate) tolerance_ns: u64,
     pub(crate) resets: Resets,
     pub(crate) gap: Gap,
     pub(crate) throttles: Throttles,
@@ -94,9 +96,13 @@ pub struct HeaderChange {
 
 impl Session {
     /// A session that goes on with these numbers, as its store has them; both 1 for a new one.
+    ///
+    /// HeartBtInt(108) has whole seconds: a part of one in `config` counts as a whole one.
     #[must_use]
-    pub fn new(config: Config, next_num_in: u64, next_num_out: u64) -> Self {
+    pub fn new(mut config: Config, next_num_in: u64, next_num_out: u64) -> Self {
         assert!(next_num_in > 0 && next_num_out > 0, "MsgSeqNum(34) counts from 1");
+        let seconds = Secs::count(config.protocol.heart_bt_int);
+        config.protocol.heart_bt_int = Duration::from_secs(seconds);
         let (id, protocol) = (&config.id, &config.protocol);
         let comp_ids = format!("49={}\x0156={}\x01", id.sender_comp_id, id.target_comp_id);
         let own_header = config.own_header();
@@ -121,7 +127,8 @@ impl Session {
             precision: config.precision(),
             appl_ver_id: protocol.default_appl_ver_id,
             cstm_appl_ver_id: None,
-            timers: Timers::new(protocol.heart_bt_int_s, config.timing),
+            timers: Timers::new(protocol.heart_bt_int, config.timing),
+            tolerance_ns: nanos(protocol.sending_time_tolerance),
             resets: Resets::new(resets),
             config,
             state: State::Disconnected,
@@ -260,7 +267,7 @@ impl Session {
 
     /// A link is up: the initiator writes its Logon(A), the acceptor begins to wait for one.
     pub fn connected(&mut self, now: Now, out: &mut Outbox) {
-        self.timers.link_up(now, self.config.protocol.heart_bt_int_s);
+        self.timers.link_up(now, self.config.protocol.heart_bt_int);
         self.resets.begins_at_ns = None;
         self.offer = None;
         self.password_proof = false;

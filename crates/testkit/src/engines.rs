@@ -651,7 +651,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The settings of both engines; sessions beyond `fixed` come by a template.
 fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -> [Settings; 2] {
-    let heart_bt_int_s = [1, 5, 30][random.below(3)];
+    let heart_bt_int = Duration::from_secs([1, 5, 30][random.below(3)]);
     [0, 1].map(|side| {
         let mut all: Vec<SessionId> = ids[side].to_vec();
         if side == 1 {
@@ -663,11 +663,12 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
         let all_share = random.below(2) == 0;
         let sessions = all.iter().map(|id| {
             let mut settings = SessionSettings::new(role, id, ADDRESS);
-            settings.protocol.heart_bt_int_s = heart_bt_int_s;
+            settings.protocol.heart_bt_int = heart_bt_int;
             settings.validation.validate = false;
             settings.store.durability = Durability::Process;
-            settings.socket.reconnect_interval_ms = 500 + random.below(2_000) as u32;
-            settings.socket.reconnect_interval_max_ms = 4_000;
+            settings.socket.reconnect_interval =
+                Duration::from_millis(500 + random.below(2_000) as u64);
+            settings.socket.reconnect_interval_max = Duration::from_secs(4);
             settings.queue.offline =
                 [Offline::Refuse, Offline::Refuse, Offline::Store, Offline::Queue][random.below(4)];
             settings.queue.unsent = [Unsent::Keep, Unsent::Return][random.below(2)];
@@ -679,11 +680,12 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
                 settings.queue.queue_when_full =
                     [QueueWhenFull::Refuse, QueueWhenFull::Wait, QueueWhenFull::Disconnect]
                         [random.below(3)];
-                settings.queue.queue_wait_ms = [5, 500][random.below(2)];
+                settings.queue.queue_wait = Duration::from_millis([5, 500][random.below(2)]);
             }
             if random.below(4) == 0 {
                 settings.queue.slow_consumer_bytes = 300;
-                settings.queue.slow_consumer_ms = [0, 50, 2_000][random.below(3)];
+                settings.queue.slow_consumer_after =
+                    Duration::from_millis([0, 50, 2_000][random.below(3)]);
                 settings.queue.slow_consumer =
                     [SlowConsumer::Tell, SlowConsumer::Disconnect][random.below(2)];
             }
@@ -695,10 +697,10 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
         });
         let mut settings = Settings { sessions: sessions.collect(), ..empty() };
         settings.engine.workers = if all_share { 2 } else { 1 + random.below(3) };
-        settings.engine.rebalance_ms = [0, 1, 20, 1_000][random.below(4)];
+        settings.engine.rebalance = Duration::from_millis([0, 1, 20, 1_000][random.below(4)]);
         settings.engine.hot_worker_percent = [0, 0, 10, 70][random.below(4)];
         settings.engine.application_threads = [0, 0, 1, 2][random.below(4)];
-        settings.engine.slow_callback_ms = [0, 0, 0, 1_000][random.below(4)];
+        settings.engine.slow_callback = Duration::from_millis([0, 0, 0, 1_000][random.below(4)]);
         settings
     })
 }

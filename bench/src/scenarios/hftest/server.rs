@@ -15,7 +15,7 @@ use transfix::{
 use super::figures::{EXPLAINED, Side, Timing};
 use super::input::{Input, Inputs};
 use super::keys::{self, Command, Heard, Keys};
-use super::orders::{ADDRESS, CLIENT, HEARTBEAT_S, SERVER};
+use super::orders::{ADDRESS, CLIENT, HEARTBEAT, SERVER};
 use super::replies::Replies;
 use super::say;
 
@@ -150,7 +150,7 @@ fn settings(args: &Args) -> SessionSettings {
     let mut session = SessionSettings::new(Role::Acceptor, &id, &args.address);
     session.store.durability = Durability::Memory;
     session.threads.mode = Mode::Dedicated;
-    session.protocol.heart_bt_int_s = HEARTBEAT_S;
+    session.protocol.heart_bt_int = HEARTBEAT;
     session.queue.queued_bytes_max = WAITING_BYTES_MAX;
     session
 }

@@ -115,8 +115,8 @@ pub(super) fn run(
     settings.engine.workers = workers(column, cpus);
     if !has_room(column, cpus) {
         // Threads that spin on one CPU keep each other from it.
-        like.threads.spin_us = 0;
-        settings.engine.application_spin_us = 0;
+        like.threads.spin = Duration::ZERO;
+        settings.engine.application_spin = Duration::ZERO;
     }
     if remote::cpus() > 1 {
         settings.engine.cpus = (1..=settings.engine.workers).collect();

@@ -15,6 +15,7 @@ mod write;
 use std::hint::cold_path;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use transfix_codec::frame::SearchBudget;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Tag};
@@ -88,7 +89,7 @@ pub(crate) struct LinkOptions {
     /// Whether messages for third parties are passed on.
     pub(crate) routes: bool,
     /// How long the application may take to answer a Logon(A).
-    pub(crate) logon_answer_ms: u32,
+    pub(crate) logon_answer: Duration,
     /// Data fields that the dictionaries define, each after its Length field.
     pub(crate) data_fields: Vec<(Tag, Tag)>,
     /// Where the time of the latency points comes from.

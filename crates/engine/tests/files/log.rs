@@ -237,7 +237,8 @@ fn a_new_file_begins_with_the_first_line_of_a_new_hour() {
     fs::write(&file, "20010101-09:28:25.000000000 : 8=FIX.4.4\x01\n").unwrap();
     let hours_ago = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     fs::File::options().write(true).open(&file).unwrap().set_modified(hours_ago).unwrap();
-    let (engine, _seen) = start(&settings(dir.path(), |log| log.roll_every_h = 1));
+    let (engine, _seen) =
+        start(&settings(dir.path(), |log| log.roll_every = Duration::from_hours(1)));
     Client::logged_on(&engine);
     engine.stop(Duration::ZERO);
     let old = dir.path().join(format!("{NAME}.in.20010101-092825.000.log"));
@@ -250,7 +251,7 @@ fn lines_beyond_the_buffer_are_counted_there_and_by_the_session() {
     let dir = TempDir::new();
     let (engine, _seen) = start(&settings(dir.path(), |log| {
         log.buffer_bytes = 4 << 10;
-        log.write_every_ms = 60_000;
+        log.write_every = Duration::from_secs(60);
     }));
     let mut client = Client::logged_on(&engine);
     (0..200).for_each(|n| client.order(&format!("order{n}")));
@@ -277,7 +278,7 @@ fn a_full_disk_costs_lines_and_not_the_session() {
     let dir = TempDir::new();
     let full = dir.path().join(format!("{NAME}.in.log"));
     std::os::unix::fs::symlink("/dev/full", &full).unwrap();
-    let settings = settings(dir.path(), |log| log.write_every_ms = 1);
+    let settings = settings(dir.path(), |log| log.write_every = Duration::from_millis(1));
     let (engine, _seen) = start(&settings);
     let mut client = Client::logged_on(&engine);
     (0..50).for_each(|n| client.order(&format!("order{n}")));
@@ -289,7 +290,8 @@ fn a_full_disk_costs_lines_and_not_the_session() {
 #[test]
 fn an_operator_begins_new_files_now() {
     let dir = TempDir::new();
-    let (engine, _seen) = start(&settings(dir.path(), |log| log.write_every_ms = 60_000));
+    let (engine, _seen) =
+        start(&settings(dir.path(), |log| log.write_every = Duration::from_secs(60)));
     let admin = engine.admin();
     let rotate = || admin.rotate_logs(&Actor::new("anna", "here"));
     assert_eq!(rotate().unwrap(), "rolled: 0 files of the protocol logs", "there is no line");

@@ -55,7 +55,7 @@ fn clients(address: &str, told: &Sender<String>) -> Engine {
         let id = SessionId::new(BeginString::Fix44, client, "VENUE");
         let mut session = SessionSettings::new(Role::Initiator, &id, address);
         session.store.durability = Durability::Memory;
-        session.socket.reconnect_interval_ms = 50;
+        session.socket.reconnect_interval = Duration::from_millis(50);
         session
     });
     let [first, second] = &mut sessions;

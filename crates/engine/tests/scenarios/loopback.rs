@@ -53,7 +53,7 @@ impl Loopback {
             listener = Some(socket);
         }
         // Long enough to look at the numbers before the next attempt uses one.
-        session.socket.reconnect_interval_ms = 200;
+        session.socket.reconnect_interval = Duration::from_millis(200);
         let store = scenario.restarts().then(TempDir::new);
         match &store {
             Some(folder) => session.store.store_dir = folder.path().to_owned(),

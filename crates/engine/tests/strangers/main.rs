@@ -327,8 +327,11 @@ fn connections_of_one_proxy_are_counted_by_those_whom_it_names() {
 
 /// Two failed logons are free, and the third one costs the next a wait.
 fn strict() -> EngineSettings {
-    let (failed_logons_max, failed_logon_delay_max_ms) = (2, 300);
-    EngineSettings { failed_logons_max, failed_logon_delay_max_ms, ..EngineSettings::default() }
+    EngineSettings {
+        failed_logons_max: 2,
+        failed_logon_delay_max: Duration::from_millis(300),
+        ..EngineSettings::default()
+    }
 }
 
 fn with_password(from: &str, client: &str, password: &str, address: SocketAddr) -> Socket {
@@ -403,10 +406,10 @@ fn a_wait_of_ours_is_not_the_counterpartys_lateness() {
     let _alone = alone();
     let mut session = venue("CLIENT");
     session.logon.expected_password = Some(Secret::new("sesame".to_owned()));
-    session.protocol.logon_timeout_ms = 1_000;
+    session.protocol.logon_timeout = Duration::from_secs(1);
     let engine = EngineSettings {
         failed_logons_max: 1,
-        failed_logon_delay_max_ms: 2_000,
+        failed_logon_delay_max: Duration::from_secs(2),
         ..EngineSettings::default()
     };
     let settings = Settings { engine, sessions: vec![session], ..Settings::default() };
@@ -430,7 +433,7 @@ fn a_password_is_checked_by_its_hash() {
         session
     });
     // Those that wait for their turn wait for the check of their password too.
-    let limits = EngineSettings { failed_logon_delay_max_ms: 20, ..strict() };
+    let limits = EngineSettings { failed_logon_delay_max: Duration::from_millis(20), ..strict() };
     let settings = Settings { engine: limits, sessions: sessions.to_vec(), ..Settings::default() };
     let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Deaf)));
     let engine = builder.start(|_| Box::new(Deaf)).unwrap();
@@ -475,7 +478,7 @@ fn many_passwords_take_the_memory_of_one_check() {
         let mut session = venue(&format!("C{n}"));
         session.logon.expected_password_hash = Some(hash.clone());
         // One check after the other, on a machine of any speed.
-        session.protocol.logon_timeout_ms = 300_000;
+        session.protocol.logon_timeout = Duration::from_secs(300);
         session
     };
     let sessions = (0..60).map(session).collect();
@@ -1193,7 +1196,7 @@ fn a_callback_that_does_not_return_is_named() {
         let may_go = Arc::new(Mutex::new(may_go));
         let mut settings = Settings::of(venue("CLIENT"));
         settings.engine.application_threads = application_threads;
-        settings.engine.slow_callback_ms = 20;
+        settings.engine.slow_callback = Duration::from_millis(20);
         let engine = Engine::start(&settings, |_| Box::new(Blocked(Arc::clone(&may_go)))).unwrap();
         // Goes before the engine if the test fails.
         let go = go;

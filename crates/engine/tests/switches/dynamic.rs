@@ -242,7 +242,7 @@ fn sessions_of_a_template_go_when_nobody_comes() {
         s.store.durability = Durability::Process;
     });
     let mut settings = Settings::of(template);
-    settings.engine.created_sessions_idle_s = 1;
+    settings.engine.created_sessions_idle = Duration::from_secs(1);
     settings.engine.created_sessions_max = 1;
     let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Echo)));
     let engine = builder.start(|_| Box::new(Echo)).unwrap();

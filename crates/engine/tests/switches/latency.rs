@@ -316,7 +316,7 @@ fn a_stage_that_leaves_its_usual_range_is_known() {
     let may_be_slow = Arc::<AtomicBool>::default();
     let start = |window_s, percent| {
         let mut settings = Settings::of(venue(|_| ()));
-        settings.engine.latency_window_s = window_s;
+        settings.engine.latency_window = Duration::from_secs(window_s);
         settings.engine.latency_unusual_percent = percent;
         let may_be_slow = Arc::clone(&may_be_slow);
         let app = move |_: &_| {

@@ -78,11 +78,11 @@ impl Counterparty {
 
 const NAMES: [&str; 3] = ["C0", "C1", "C2"];
 
-fn settings(rebalance_ms: u32) -> Settings {
+fn settings(rebalance_ms: u64) -> Settings {
     let sessions = NAMES.map(|name| venue(|s| s.target_comp_id = name.to_owned()));
     let mut settings = Settings { sessions: sessions.to_vec(), ..Settings::default() };
     (settings.engine.workers, settings.engine.hot_worker_percent) = (2, 0);
-    settings.engine.rebalance_ms = rebalance_ms;
+    settings.engine.rebalance = Duration::from_millis(rebalance_ms);
     settings
 }
 

@@ -23,7 +23,7 @@ fn messages_wait_for_the_logon_in_order() {
     for queue_pause_ms in [0, 5] {
         let settings = venue(|s| {
             s.queue.offline = Offline::Queue;
-            s.queue.queue_pause_ms = queue_pause_ms;
+            s.queue.queue_pause = Duration::from_millis(queue_pause_ms);
         });
         let (engine, address) = start(vec![settings], || Echo);
         let handle = engine.sessions().next().unwrap();
@@ -296,7 +296,8 @@ fn the_application_chooses_what_is_sent_again() {
 
 #[test]
 fn during_the_pause_after_a_logon_messages_keep_their_order() {
-    let (engine, address) = start(vec![venue(|s| s.queue.queue_pause_ms = 300_000)], || Echo);
+    let (engine, address) =
+        start(vec![venue(|s| s.queue.queue_pause = Duration::from_secs(300))], || Echo);
     let handle = engine.sessions().next().unwrap();
     let _wire = crate::switches::logged_on(address);
     for id in ["a", "b"] {

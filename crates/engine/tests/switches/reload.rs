@@ -430,7 +430,7 @@ fn a_reload_of_every_key_loses_no_session() {
             for session in &mut broken.sessions {
                 session.store.store_dir = files.dir.path().join("file");
                 session.store.durability = Durability::Process;
-                session.timing.margin_ms += 1;
+                session.timing.margin += Duration::from_millis(1);
             }
             let done = subject.reload(&broken).unwrap();
             let refused = broken.sessions.iter().filter(|session| !is_template(session)).count();

@@ -71,7 +71,7 @@ fn sessions_are_made_from_a_template() {
 
 #[test]
 fn whom_the_settings_name_is_not_of_the_template() {
-    let mut named = venue(|settings| settings.protocol.heart_bt_int_s = 7);
+    let mut named = venue(|settings| settings.protocol.heart_bt_int = Duration::from_secs(7));
     named.timing.impose_heart_bt_int = true;
     let mut others = template();
     others.address.clone_from(&named.address);
@@ -85,7 +85,7 @@ fn whom_the_settings_name_is_not_of_the_template() {
 #[test]
 fn whom_the_settings_name_is_not_of_the_template_during_a_reload() {
     let dir = TempDir::new();
-    let mut named = venue(|settings| settings.protocol.heart_bt_int_s = 7);
+    let mut named = venue(|settings| settings.protocol.heart_bt_int = Duration::from_secs(7));
     named.timing.impose_heart_bt_int = true;
     named.store.store_dir = dir.path().to_owned();
     named.store.durability = Durability::Process;
@@ -160,7 +160,7 @@ fn a_counterparty_of_a_template_gets_a_session_of_its_own_and_goes_back() {
     to.sessions.push(from.sessions[0].clone());
     to.sessions[1].target_comp_id = "CLIENT".to_owned();
     to.sessions[1].timing.impose_heart_bt_int = true;
-    to.sessions[1].protocol.heart_bt_int_s = 7;
+    to.sessions[1].protocol.heart_bt_int = Duration::from_secs(7);
     let mut next = 1;
     for round in 0..6 {
         let beat = if round % 2 == 0 { 30 } else { 7 };

@@ -113,13 +113,13 @@ fn ends_told_until(text: &str) -> Vec<String> {
 fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
     let _alone = alone();
     // With the thread that looks for slow callbacks, and with none that is there already.
-    for slow_callback_ms in [1_000, 0] {
+    for slow_callback in [Duration::from_secs(1), Duration::ZERO] {
         let mut firms = Firms::new();
         let clock = Turned::new();
         let end_s = clock.now_s() + 40 * DAY_S + DAY_S / 2;
         firms.venue = firms.authority.sign(&["venue.example"], 10, Valid::Until(end_s));
         let mut settings = Settings::of(firms.acceptor("CLIENT"));
-        settings.engine.slow_callback_ms = slow_callback_ms;
+        settings.engine.slow_callback = slow_callback;
         let venue = start(&settings, &clock);
         let status = only(&venue);
         assert_eq!((status.file, status.days_left), (firms.venue.certificate.clone(), 40));

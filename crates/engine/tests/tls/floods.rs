@@ -81,7 +81,7 @@ fn resident_kib() -> u64 {
 fn start(firms: &Firms, room: usize) -> (Engine, Receiver<String>) {
     let sessions = ["CLIENT", "COMER"].map(|client| {
         let mut settings = firms.acceptor(client);
-        settings.protocol.logon_timeout_ms = 2_000;
+        settings.protocol.logon_timeout = Duration::from_secs(2);
         settings
     });
     let mut settings = Settings { sessions: sessions.to_vec(), ..Settings::default() };

@@ -176,7 +176,7 @@ fn session(role: Role, (ours, theirs): (&str, &str), address: &str) -> SessionSe
     let mut settings = SessionSettings::new(role, &id, address);
     settings.store.durability = Durability::Memory;
     settings.validation.validate = false;
-    settings.socket.reconnect_interval_ms = 10;
+    settings.socket.reconnect_interval = Duration::from_millis(10);
     settings
 }
 

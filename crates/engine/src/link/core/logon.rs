@@ -1,7 +1,7 @@
 //! The Logon(A) of a connection: judged, filled, accepted.
 
 use transfix_codec::{Body, Message};
-use transfix_session::{ApplVerId, Disconnect, Now, Role, State, Verdict};
+use transfix_session::{ApplVerId, Disconnect, Now, Role, State, Verdict, nanos};
 
 use super::Core;
 use crate::link::callbacks::Access;
@@ -9,8 +9,6 @@ use crate::link::down::Down;
 use crate::link::failed_logons::is_failed_logon;
 use crate::link::judging::{self, Asked, Judgement, Judging};
 use crate::link::told::SessionEvent;
-
-const MS: u64 = 1_000_000;
 
 impl Core {
     /// Gives a message to the session; a Logon(A) that the session layer finds good to the
@@ -68,7 +66,7 @@ impl Core {
         self.judging = match judged {
             Some(Judgement::Now(answer)) => Judging::Answered(answer, Asked::Now),
             Some(Judgement::Later(answer)) => {
-                let wait_ns = u64::from(self.options.logon_answer_ms) * MS;
+                let wait_ns = nanos(self.options.logon_answer);
                 Judging::Asked(answer, now.monotonic_ns + wait_ns)
             }
             None => {
