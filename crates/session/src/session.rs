@@ -99,8 +99,9 @@ impl Session {
     ///
     /// HeartBtInt(108) has whole seconds: a part of one in `config` counts as a whole one.
     #[must_use]
-    pub fn new(mut config: Config, next_num_in: u64, next_num_out: u64) -> Self {
+    pub fn new(config: Config, next_num_in: u64, next_num_out: u64) -> Self {
         assert!(next_num_in > 0 && next_num_out > 0, "MsgSeqNum(34) counts from 1");
+        let mut config = config;
         let seconds = Secs::count(config.protocol.heart_bt_int);
         config.protocol.heart_bt_int = Duration::from_secs(seconds);
         let (id, protocol) = (&config.id, &config.protocol);

@@ -1,5 +1,7 @@
 //! Settings with each switch as the input wants it.
 
+use std::time::Duration;
+
 use transfix::{
     ApplVerId, BeginString, Durability, GarbledPolicy, Offline, Role, Secret, SessionId,
     SessionSettings, Throttle, ThrottleAction, TooLow, TooLowAtLogon, Unavailable,
@@ -83,7 +85,7 @@ fn tables(s: &mut SessionSettings, input: &mut Input<'_>) {
     s.queue.unsent = if input.flag() { Unsent::Return } else { Unsent::Keep };
     s.unavailable = Unavailable {
         retries: small(input) % 3,
-        delay_ms: 500,
+        delay: Duration::from_millis(500),
         then: [
             UnavailableAction::Reject,
             UnavailableAction::Silence,
@@ -96,7 +98,7 @@ fn tables(s: &mut SessionSettings, input: &mut Input<'_>) {
         s.protocol.throttles.push(Throttle {
             msg_type,
             messages_max: 1,
-            interval_ms: 1_000,
+            interval: Duration::from_secs(1),
             action,
         });
     }

@@ -45,10 +45,10 @@ pub struct SessionStatus {
     pub waiting_for_application: (usize, usize),
     /// Whether its counterparty reads too slowly: the setting `slow_consumer`.
     pub slow_consumer: bool,
-    /// The callback of its application that has not returned after `slow_callback_ms`.
+    /// The callback of its application that has not returned after `slow_callback`.
     pub held_up_by: Option<&'static str>,
     /// The stages whose p99 has left its usual range, as of the end of the last window of
-    /// `latency_window_s`. The log has the times: `a latency is unusual`.
+    /// `latency_window`. The log has the times: `a latency is unusual`.
     pub unusual_latency: Vec<LatencyStage>,
     /// Where an initiator is connected, or has tried last, as `host:port`; `None` for an acceptor.
     pub destination: Option<String>,

@@ -287,6 +287,10 @@ mod tests {
             ..SocketOptions::default()
         };
         assert_eq!(of(&settings).unwrap(), expected);
+        // The system takes whole seconds and milliseconds here.
+        settings.socket.tcp_keepalive = Duration::from_millis(29_001);
+        settings.socket.tcp_user_timeout = Duration::from_micros(1_499_001);
+        assert_eq!(of(&settings).unwrap(), expected);
         // Whether this process may raise it is the system's to say, and it is asked at the start.
         settings.socket.busy_poll = Duration::from_micros(50);
         let of_busy_poll = of(&settings).map(|options| options.busy_poll);

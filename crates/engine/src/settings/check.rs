@@ -470,6 +470,9 @@ mod tests {
         refused(|s| s.queue.queue_expires = Duration::from_secs(60), "needs offline = \"queue\"");
         refused(|s| s.application.messages_max = 0, "application.messages_max");
         refused(|s| s.queue.slow_consumer_bytes = 16 << 20, "must be less than queued_bytes_max");
+        let finer = Duration::from_millis(1_500);
+        refused(|s| s.protocol.heart_bt_int = finer, "heart_bt_int_s is a whole number of seconds");
+        refused(|s| s.resend.repeat_after = Duration::MAX, "resend.repeat_after_s is at most");
         refused(|s| s.timing.margin_percent = 1_001, "timing.margin_percent is at most 1000, not");
         refused(|s| s.socket.dscp = Some(64), "dscp is 0 to 63, not 64");
         refused(|s| s.socket.tcp_keepalive_probes = 3, "tcp_keepalive_s says after which idle");

@@ -101,3 +101,19 @@ pub enum ThreadLost {
     /// It is told, and the process ends at once: for a supervisor that starts it anew.
     Abort,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_under_its_key() {
+        let finer = Duration::from_micros(1_500);
+        let settings = EngineSettings { slow_callback: finer, ..EngineSettings::default() };
+        let written = toml::Value::try_from(&settings).unwrap();
+        assert_eq!(written["slow_callback_ms"].as_integer(), Some(2));
+        assert_eq!(written["latency_window_s"].as_integer(), Some(60));
+        let back: EngineSettings = written.try_into().unwrap();
+        assert_eq!(back.slow_callback, Duration::from_millis(2));
+    }
+}

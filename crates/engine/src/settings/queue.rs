@@ -51,7 +51,7 @@ settings_table! {
 pub enum QueueWhenFull {
     /// `send` answers "would block".
     Refuse,
-    /// [`crate::SessionHandle::send`] waits for room, `queue_wait_ms` at most. A thread that drives
+    /// [`crate::SessionHandle::send`] waits for room, `queue_wait` at most. A thread that drives
     /// sessions never waits: in a callback there, `send` refuses.
     Wait,
     /// `send` answers "would block", and the connection ends: the counterparty does not read.

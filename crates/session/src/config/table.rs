@@ -286,3 +286,52 @@ macro_rules! settings_table {
     (@value [$unit:ident]) => { Duration::ZERO };
     (@value [$unit:ident] $default:expr) => { $crate::$unit::time($default) };
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde::Deserialize;
+    use serde::de::value::{Error, MapDeserializer};
+
+    use super::*;
+    use crate::config::TimingConfig;
+
+    #[test]
+    fn a_time_has_its_unit_in_the_key_alone() {
+        let file = MapDeserializer::<_, Error>::new([("margin_ms", 5_u32)].into_iter());
+        let read = TimingConfig::deserialize(file).unwrap();
+        let margin = Duration::from_millis(5);
+        assert_eq!(read, TimingConfig { margin, ..TimingConfig::default() });
+        assert_eq!(read.differing(&TimingConfig::default()), ["margin_ms"]);
+        let key = TimingConfig::KEYS.iter().find(|key| key.name == "test_request_wait_ms").unwrap();
+        assert!(key.about.ends_with(" In milliseconds."), "{}", key.about);
+        assert_eq!((key.default, key.range), (Some("20_000"), (Some(1), None)));
+        assert_eq!(TimingConfig::default().test_request_wait, Duration::from_secs(20));
+        assert!(format!("{read:?}").contains("margin: 5ms"), "{read:?}");
+    }
+
+    #[test]
+    fn a_time_finer_than_its_key_is_rounded_up_there() {
+        for (us, ms) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2), (1_500, 2)] {
+            assert_eq!(Millis::count(Duration::from_micros(us)), ms, "{us} us");
+        }
+        assert_eq!(Micros::count(Duration::MAX), u64::MAX);
+        assert_eq!(Days::time(u32::MAX).as_secs(), 86_400 * u64::from(u32::MAX));
+    }
+
+    #[test]
+    fn a_time_is_in_the_range_of_its_key() {
+        let check = |test_request_wait| {
+            let timing = TimingConfig { test_request_wait, ..TimingConfig::default() };
+            timing.check_ranges().map_err(|wrong| wrong.to_string())
+        };
+        assert_eq!(check(Duration::from_micros(500)), Ok(()), "any but 0");
+        let none = "test_request_wait_ms is at least 1, not 0";
+        assert_eq!(check(Duration::ZERO), Err(none.to_owned()));
+        assert_eq!(check(Millis::time(u32::MAX)), Ok(()));
+        let long = "test_request_wait_ms is at most 4294967295, not 4294967296";
+        let wait = Millis::time(u32::MAX) + Duration::from_nanos(1);
+        assert_eq!(check(wait), Err(long.to_owned()));
+    }
+}

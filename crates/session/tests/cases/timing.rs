@@ -46,6 +46,18 @@ fn the_longest_times_do_not_overflow() {
 }
 
 #[test]
+fn a_part_of_a_second_counts_as_a_whole_one() {
+    let mut w = World::new(Role::Initiator, BeginString::Fix44, |config| {
+        config.protocol.heart_bt_int = Duration::from_millis(1_500);
+        config.timing.same_heart_bt_int = true;
+    });
+    let sent = w.sent();
+    assert!(sent[0].contains("|108=2"), "{sent:?}");
+    assert_eq!(w.receive("35=A|34=1|98=0|108=2"), Verdict::LoggedOn);
+    assert_eq!(w.session.agreed_heart_bt_int(), Duration::from_secs(2));
+}
+
+#[test]
 fn silence_by_policy() {
     let check = |change: fn(&mut TimingConfig), expected: &[(u64, &str)]| {
         let mut timing = TimingConfig::default();
