@@ -25,9 +25,10 @@
 //! ```
 //!
 //! A time is a `Duration` in code. A file has it as a whole number, and its key ends with the unit:
-//! `heart_bt_int_s` is the field `heart_bt_int`. A time made in code may be finer than the key says:
-//! the engine uses it exactly, and rounds it up where it shows or checks the key. HeartBtInt(108)
-//! is sent as whole seconds; [`Engine::start`](crate::Engine::start) refuses any other value.
+//! `heart_bt_int_s` is the field `heart_bt_int`. A time made in code may be finer than the key
+//! says: the engine uses it exactly, and rounds it up where it shows or checks the key.
+//! HeartBtInt(108) is sent as whole seconds; [`Engine::start`](crate::Engine::start) refuses any
+//! other value.
 
 use std::path::Path;
 

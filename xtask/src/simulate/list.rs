@@ -127,8 +127,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "silence-not-found",
         changes: &[(
             SESSION,
-            "Some(sent.saturating_add(self.patience().min(",
-            "Some(sent.saturating_add(3 * self.patience().max(",
+            "Some(sent.saturating_add(self.patience.min(",
+            "Some(sent.saturating_add(3 * self.patience.max(",
         )],
         kind: "",
         worlds: 1_000,
