@@ -17,7 +17,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use side::{NEWS, median};
 use transfix::{Application, BusinessReject, Engine, Message, Mode, SessionRef, Settings, clock};
@@ -55,7 +55,7 @@ impl Both {
         settings.threads.mode = Mode::Polled;
         let mut settings = Settings::of(settings);
         settings.engine.application_threads = application_threads;
-        settings.engine.application_spin_us = 50_000;
+        settings.engine.application_spin = Duration::from_millis(50);
         let called = Called::default();
         let engine = Engine::start(&settings, |_| Box::new(Venue(Arc::clone(&called)))).unwrap();
         let socket = TcpStream::connect(engine.listening()[0]).unwrap();

@@ -47,9 +47,9 @@ fn main() {
     }
 }
 
-fn venue(spin_us: u32) -> Engine {
+fn venue(spin_us: u64) -> Engine {
     let mut settings = side::bare_acceptor("CLIENT");
-    settings.threads.spin_us = spin_us;
+    settings.threads.spin = Duration::from_micros(spin_us);
     let mut settings = Settings::of(settings);
     settings.engine.cpus = vec![VENUE_CPU];
     Engine::start(&settings, |_| Box::new(Echo)).unwrap()

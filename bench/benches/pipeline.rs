@@ -10,7 +10,7 @@ mod side;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use side::{ORDER, Reports};
 use transfix::{Engine, Settings};
@@ -62,7 +62,7 @@ fn run(limit: u32) -> f64 {
     let ns = begun.elapsed().as_nanos() as f64 / ORDERS as f64;
     writer.join().unwrap();
     drop(reader);
-    venue.stop(0);
+    venue.stop(Duration::ZERO);
     ns
 }
 

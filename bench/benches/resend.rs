@@ -123,8 +123,8 @@ fn main() {
         let (_, during) = while_resending(address, seq + 2, |done| plain.round_trips(Some(done)));
         floor.push([before, during]);
     }
-    client.stop(5_000);
-    venue.stop(5_000);
+    client.stop(Duration::from_secs(5));
+    venue.stop(Duration::from_secs(5));
     drop(handle);
 
     let (each, read) = (percentile(&took, 50), reading(&dir));

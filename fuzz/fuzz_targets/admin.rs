@@ -2,6 +2,8 @@
 //! how it went, and who may only look has changed nothing.
 #![no_main]
 
+use std::time::Duration;
+
 use libfuzzer_sys::fuzz_target;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineAction, Message, SessionId,
@@ -33,7 +35,7 @@ fn engine() -> (Engine, Commands) {
         let id = SessionId::new(BeginString::Fix44, "VENUE", theirs);
         let mut session = SessionSettings::new(role, &id, address);
         session.store.durability = Durability::Memory;
-        session.socket.reconnect_interval_ms = 3_600_000;
+        session.socket.reconnect_interval = Duration::from_secs(3_600);
         session
     };
     let mut settings = Settings::of(session(transfix::Role::Acceptor, "DESK", "127.0.0.1:0"));

@@ -142,7 +142,7 @@ fn settings(role: Role, us: &str, them: &str, address: &str) -> SessionSettings 
     let mut settings = SessionSettings::new(role, &id, address);
     settings.validation.validate = false;
     settings.store.refresh_on_logon = role == Role::Acceptor;
-    settings.socket.reconnect_interval_ms = 10;
+    settings.socket.reconnect_interval = Duration::from_millis(10);
     settings
 }
 
@@ -218,7 +218,7 @@ fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
     }
     expect(&seen, &["a", "b"]);
     drop(handle);
-    trader.stop(5_000);
+    trader.stop(Duration::from_secs(5));
 
     let (second, _seen_second) = venue(server, &name);
     // It asks for both reports again, and gets them from the database.
@@ -228,7 +228,7 @@ fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
     handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "c")).unwrap();
     expect(&seen, &["c"]);
     drop(handle);
-    trader.stop(5_000);
+    trader.stop(Duration::from_secs(5));
 
     // The first takes it over again at the logon, with the second one's numbers.
     let (trader, seen) = client(&dir, &first, None);
@@ -250,7 +250,7 @@ fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
     expect(&seen, &["e"]);
     drop(handle);
     for engine in [trader, first, second] {
-        engine.stop(5_000);
+        engine.stop(Duration::from_secs(5));
     }
 }
 
@@ -297,7 +297,7 @@ fn a_logon_waits_for_its_server_alone<S: Server + 'static>(server: &Arc<S>) {
     assert!(String::from_utf8_lossy(&answer[..n]).contains("\x0135=A\x01"));
     drop((stream, handle));
     for engine in [other, engine] {
-        engine.stop(5_000);
+        engine.stop(Duration::from_secs(5));
     }
 }
 
@@ -348,7 +348,7 @@ fn a_stopped_server_holds_up_its_own_session<S: Server + 'static>(server: &Arc<S
     send(&trader, "c");
     expect(&seen, &["b", "c"]);
     for engine in [trader, other, engine] {
-        engine.stop(5_000);
+        engine.stop(Duration::from_secs(5));
     }
     assert!(seen.try_recv().is_ok_and(|end| end != "b" && end != "c"), "once");
 }

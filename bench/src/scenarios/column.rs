@@ -5,6 +5,7 @@
 //! told.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 use transfix::{Durability, Mode, Role, SessionSettings, Settings};
@@ -98,7 +99,7 @@ impl Column {
     pub(crate) fn set_spin_us(&mut self, spin_us: u32) {
         self.spin_us = Some(spin_us);
         for session in &mut self.settings.sessions {
-            session.threads.spin_us = spin_us;
+            session.threads.spin = Duration::from_micros(spin_us.into());
         }
     }
 
@@ -115,7 +116,7 @@ impl Column {
             serde_json::json!({
                 "mode": session.threads.mode,
                 "cpu": session.threads.cpu,
-                "spin_us": session.threads.spin_us,
+                "spin_us": session.threads.spin.as_micros() as u64,
                 "validate": session.validation.validate,
                 "validate_check_sum": session.validation.validate_check_sum,
                 "durability": session.store.durability,

@@ -379,7 +379,7 @@ fn settings(page: &Page, column: &Column, work: Work) -> serde_json::Value {
         "prepared": column.beside.prepared,
         "affinity": column.beside.sender_cpu.is_some(),
         "mode": column.session(Role::Acceptor).threads.mode,
-        "spin_us": column.session(Role::Acceptor).threads.spin_us,
+        "spin_us": column.session(Role::Acceptor).threads.spin.as_micros() as u64,
         "configuration": column.described(),
         "protocol_log": work.log,
         "answer": page.answer.name(),

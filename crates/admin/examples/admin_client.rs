@@ -73,6 +73,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         body.str(MONITORING_REQUEST_ID, "list-1");
     })?;
     println!("{}", news.recv_timeout(PATIENCE)??);
-    engine.stop(5_000);
+    engine.stop(Duration::from_secs(5));
     Ok(())
 }

@@ -20,7 +20,7 @@ const MONITORING_REQUEST_ID: Tag = Tag(9207);
 /// How long the connection and the logon may take.
 const LOGON_MAX: Duration = Duration::from_secs(15);
 /// How long the server has to answer our Logout(5).
-const LOGOUT_MS: u64 = 2_000;
+const LOGOUT_TIME: Duration = Duration::from_secs(2);
 /// The longest answer that is taken.
 const ANSWER_MAX: usize = 32 << 20;
 
@@ -217,7 +217,7 @@ const LATE: &str = "the administration has not answered in time; it may do it ye
 impl Drop for FixClient {
     fn drop(&mut self) {
         if let Some(engine) = self.engine.take() {
-            engine.stop(LOGOUT_MS);
+            engine.stop(LOGOUT_TIME);
         }
     }
 }

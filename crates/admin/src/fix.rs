@@ -55,7 +55,7 @@ const WAITING_MAX: usize = 64;
 /// What may wait for an administrator who does not read: it is cut off when so much has waited for
 /// so long.
 const UNREAD_MAX: usize = 4 << 20;
-const UNREAD_MS: u32 = 5_000;
+const UNREAD_TIME: Duration = Duration::from_secs(5);
 /// What may wait in all cases; an answer is shorter.
 const QUEUED_MAX: usize = 32 << 20;
 /// What may wait of all administrators together.
@@ -63,7 +63,7 @@ const ALL_WAITING_MAX: usize = 128 << 20;
 /// Threads in which commands are carried out.
 const THREADS: usize = 4;
 /// How long administrators have to answer our Logout(5).
-const LOGOUT_MS: u64 = 1_000;
+const LOGOUT_TIME: Duration = Duration::from_secs(1);
 
 /// The administration over FIX, until it is dropped.
 pub(crate) struct FixServer {
@@ -109,8 +109,7 @@ impl FixServer {
             )));
         }
         let of_watch = Arc::clone(&desk);
-        let idle = Duration::from_secs(u64::from(fix.idle_min) * 60);
-        let idle = Some(idle).filter(|idle| !idle.is_zero());
+        let idle = Some(fix.idle).filter(|idle| !idle.is_zero());
         let watch = thread::Builder::new().name("tfx-admin-fix".to_owned());
         let watch = watch.spawn(move || of_watch.attendance.watch(&of_watch.admin, idle));
         let watch = Some(watch.map_err(|error| wrong(&error))?);
@@ -131,7 +130,7 @@ impl Drop for FixServer {
             let _ = watch.join();
         }
         if let Some(engine) = self.engine.take() {
-            engine.stop(LOGOUT_MS);
+            engine.stop(LOGOUT_TIME);
         }
     }
 }
@@ -160,7 +159,7 @@ fn engine(settings: &AdminSettings, fix: &FixAdminSettings) -> Settings {
     session.application.messages_max = WAITING_MAX;
     session.queue.queued_bytes_max = QUEUED_MAX;
     session.queue.slow_consumer_bytes = UNREAD_MAX;
-    session.queue.slow_consumer_ms = UNREAD_MS;
+    session.queue.slow_consumer_after = UNREAD_TIME;
     session.queue.slow_consumer = SlowConsumer::Disconnect;
     session.latency_points = false;
     let mut settings = Settings::of(session);
@@ -169,11 +168,11 @@ fn engine(settings: &AdminSettings, fix: &FixAdminSettings) -> Settings {
     engine.application_threads = THREADS;
     engine.created_sessions_max = fix.sessions_max as usize;
     // The next one of that name is judged in a thread of its own again.
-    engine.created_sessions_idle_s = 1;
+    engine.created_sessions_idle = Duration::from_secs(1);
     engine.pending_connections_max = 64;
     engine.pending_per_address_max = 32;
     engine.waiting_bytes_max = ALL_WAITING_MAX;
     // The program may take a minute to do what it is asked for.
-    engine.slow_callback_ms = 0;
+    engine.slow_callback = Duration::ZERO;
     settings
 }

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::users::{random_hex, sha256_hex};
 
@@ -32,8 +33,8 @@ pub(crate) struct Logins {
 }
 
 impl Logins {
-    pub(crate) fn new(idle_min: u32) -> Self {
-        Self { all: Mutex::default(), idle_ns: u64::from(idle_min) * 60_000_000_000 }
+    pub(crate) fn new(idle: Duration) -> Self {
+        Self { all: Mutex::default(), idle_ns: u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX) }
     }
 
     /// A new log-in, and its cookie.
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_login_ends_when_it_is_idle_or_old() {
-        let (logins, minute) = (Logins::new(30), 60_000_000_000);
+        let (logins, minute) = (Logins::new(Duration::from_mins(30)), 60_000_000_000);
         let (cookie, _) = logins.begin("anna", "", 0).unwrap();
         assert!(logins.find("other", 0).is_none());
         for at in (0..12 * 60).step_by(29) {
@@ -101,7 +102,7 @@ mod tests {
 
     #[test]
     fn logins_are_bounded() {
-        let logins = Logins::new(30);
+        let logins = Logins::new(Duration::from_mins(30));
         let (first, _) = logins.begin("anna", "", 0).unwrap();
         for n in 1..=LOGINS_MAX as u64 {
             logins.begin("anna", "", n).unwrap();

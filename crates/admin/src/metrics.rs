@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{FromRequestParts as _, State};
 use axum::http::header;
@@ -89,7 +90,7 @@ struct Seen {
     status: SessionStatus,
     problem: bool,
     is_open: bool,
-    heart_bt_int_s: u64,
+    heart_bt_int: Duration,
 }
 
 /// A metric of each session: name, help, unit, and its value.
@@ -186,7 +187,7 @@ const GAUGES: &[OfSession<f64>] = &[
         "session_heart_bt_int",
         "HeartBtInt(108) agreed at the last logon, or of the settings",
         { Some(Unit::Seconds) },
-        |s| s.heart_bt_int_s as f64,
+        |s| s.heart_bt_int.as_secs_f64(),
     ),
     ("session_next_num_in", "MsgSeqNum(34) expected from the counterparty", None, |s| {
         s.status.next_num_in as f64
@@ -251,9 +252,8 @@ fn seen(handle: &SessionHandle) -> Seen {
     let status = handle.status();
     let problem = is_down(handle, &status);
     let is_open = is_open(handle, clock::now().utc);
-    let settled = u64::from(handle.settings().protocol.heart_bt_int_s);
-    let heart_bt_int_s = status.heart_bt_int_s.unwrap_or(settled);
-    Seen { id: status.id.to_string(), status, problem, is_open, heart_bt_int_s }
+    let heart_bt_int = status.heart_bt_int.unwrap_or(handle.settings().protocol.heart_bt_int);
+    Seen { id: status.id.to_string(), status, problem, is_open, heart_bt_int }
 }
 
 fn sums(encoder: &mut DescriptorEncoder<'_>, seen: &[Seen], shown: usize) -> fmt::Result {

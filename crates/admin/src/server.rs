@@ -134,7 +134,7 @@ impl AdminServer {
         let app = App {
             admin: admin.clone(),
             users,
-            logins: Logins::new(settings.login_idle_min),
+            logins: Logins::new(settings.login_idle),
             throttle,
             refusals: Arc::clone(&refusals),
             events: extras.events,

@@ -71,8 +71,7 @@ pub(crate) fn session(handle: &SessionHandle) -> Value {
         "last_received": status.last_received.map(moment),
         "silent_ms": status.last_received.map(|at| (clock::now().utc.since(at) / 1_000_000).max(0)),
         "last_sent": status.last_sent.map(moment),
-        "heart_bt_int_s": status.heart_bt_int_s
-            .unwrap_or(settings.protocol.heart_bt_int_s.into()),
+        "heart_bt_int_s": status.heart_bt_int.unwrap_or(settings.protocol.heart_bt_int).as_secs(),
         "queued_bytes": status.queued_bytes,
         "slow_consumer": status.slow_consumer,
         "held_up_by": status.held_up_by,

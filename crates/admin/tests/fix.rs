@@ -321,7 +321,7 @@ fn sessions_are_made_and_forgotten_by_the_program() {
                         .map(|_| "added".to_owned())
                         .map_err(|error| error.to_string()),
                     transfix::EngineAction::Remove { id, text } => venue
-                        .remove(id, text, 5_000)
+                        .remove(id, text, Duration::from_secs(5))
                         .map(|_| "removed".to_owned())
                         .map_err(|error| error.to_string()),
                     _ => Err("not today".to_owned()),

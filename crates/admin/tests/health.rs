@@ -1,5 +1,7 @@
 //! Whether the engine can do what it is there for, as its sessions come and go.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, Message, Role, SessionId,
@@ -56,7 +58,7 @@ fn listeners_that_come_and_go_are_looked_at() {
     };
     let none: [String; 0] = [];
     assert_eq!((ready(), shown()), (Vec::from(none), Value::from(of(&engine))));
-    engine.remove(&first.id(), "", 1_000).unwrap();
+    engine.remove(&first.id(), "", Duration::from_secs(1)).unwrap();
     let nothing = "there is no session and no listener";
     assert_eq!((ready(), shown()), (vec![nothing.to_owned()], Value::from(Vec::<Value>::new())));
     // At another port, since the system chooses.
@@ -67,7 +69,7 @@ fn listeners_that_come_and_go_are_looked_at() {
     engine.add(&second, Box::new(Nobody)).unwrap();
     assert_eq!((shown(), of(&engine).len()), (Value::from(of(&engine)), 2));
     let admin = engine.admin();
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     assert!(!admin.accepts());
     let ended: Vec<String> = ready();
     assert!(ended.contains(&"connections are not accepted".to_owned()), "{ended:?}");
@@ -88,7 +90,7 @@ fn an_engine_without_a_listener_gets_one() {
     assert_eq!(engine.admin().listening(), engine.listening());
     assert_eq!(client.get("/health/ready").status, 200);
     // Its listener is there, and nobody takes its connections any more.
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     let why = client.get("/health/ready").json()["why"].to_string();
     assert!(why.contains("connections are not accepted"), "{why}");
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use transfix::{
     AdminSettings, Application, BeginString, BusinessReject, Durability, Engine, Message, Role,
@@ -121,7 +122,7 @@ impl Market {
         let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
         let at = venue.listening()[0].to_string();
         let mut session = SessionSettings::new(Role::Initiator, &id, &at);
-        session.protocol.heart_bt_int_s = 12;
+        session.protocol.heart_bt_int = Duration::from_secs(12);
         session.store.durability = Durability::Memory;
         session.validation.validate = false;
         let client = Engine::start(&Settings::of(session), |_| Box::new(Echo::default())).unwrap();

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::{CompletionType, ExternalPrinter};
@@ -336,8 +337,8 @@ struct Ending {
     in_script: Arc<AtomicBool>,
 }
 
-/// How long the counterparty may take to answer our Logout(5), in milliseconds.
-const LOGOUT_MS: u64 = 10_000;
+/// How long the counterparty may take to answer our Logout(5).
+const LOGOUT_TIME: Duration = Duration::from_secs(10);
 
 impl Ending {
     /// The engine, once it has started and until it is stopped.
@@ -348,7 +349,7 @@ impl Ending {
     /// Logs out and says what was wrong, if anything was; `None` if somebody does already.
     fn log_out(&self) -> Option<ExitCode> {
         let engine = self.engine().take()?;
-        let outcomes = engine.stop(LOGOUT_MS);
+        let outcomes = engine.stop(LOGOUT_TIME);
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         // There is one session.
         let outcome = outcomes.first().map_or(&Outcome::NotConnected, |session| &session.outcome);

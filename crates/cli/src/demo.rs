@@ -153,7 +153,8 @@ fn trade_in(args: &Args, dir: &Path) -> Result<(), String> {
     desk.burst(args.burst, &relay)?;
     let sent = desk.next_order - 1;
     println!("\nBoth sides log out, in order.");
-    let outcomes = [client_engine.stop(5_000), venue.stop(5_000)].concat();
+    let outcomes =
+        [client_engine.stop(Duration::from_secs(5)), venue.stop(Duration::from_secs(5))].concat();
     if let Some(bad) = outcomes.iter().find(|o| matches!(o.outcome, transfix::Outcome::Failed)) {
         return Err(format!("{}: {}", bad.id, bad.outcome));
     }
@@ -172,7 +173,7 @@ fn session(role: Role, address: &str, dir: &Path) -> SessionSettings {
     let mut session = SessionSettings::new(role, &id, address);
     session.store.store_dir = dir.join(ours);
     session.store.keep_inbound = true;
-    session.socket.reconnect_interval_ms = 100;
+    session.socket.reconnect_interval = Duration::from_millis(100);
     session
 }
 

@@ -163,7 +163,7 @@ fn settings(args: &Args) -> SessionSettings {
     if args.begin_string == BeginString::Fixt11 {
         session.protocol.default_appl_ver_id = Some(ApplVerId(args.appl_ver));
     }
-    session.protocol.heart_bt_int_s = args.heartbeat;
+    session.protocol.heart_bt_int = Duration::from_secs(args.heartbeat.into());
     session.validation.validate = args.validate == "yes";
     session.threads.mode = Mode::Dedicated;
     session.queue.offline = Offline::Store;

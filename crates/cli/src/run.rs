@@ -28,7 +28,7 @@ use transfix::{Admin, Application, Engine, SessionSettings, Settings, Tag};
 
 use crate::input::failed;
 use crate::not_started::NotStarted;
-use crate::serve::{Asked, LOGOUT_MS, say_where, steer, tell};
+use crate::serve::{Asked, LOGOUT_TIME, say_where, steer, tell};
 use crate::show::say;
 use crate::suits::Runner;
 use crate::{administered, events};
@@ -220,7 +220,7 @@ fn reload(
     let (changed, routes) = (*before != routes, Arc::new(routes));
     // New sessions begin under the new routes.
     gateway.put_in_force(Arc::clone(&routes));
-    let done = engine.reload(from, &to, LOGOUT_MS, |_| gateway.bridge());
+    let done = engine.reload(from, &to, LOGOUT_TIME, |_| gateway.bridge());
     let done = done.map_err(|error| {
         gateway.put_in_force(before);
         vec![error.to_string()]

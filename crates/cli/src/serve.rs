@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -181,7 +182,7 @@ pub(crate) fn steer(
     // Who asks for the stop gets its answer.
     drop(console);
     let mut orderly = true;
-    for outcome in engine.stop(LOGOUT_MS) {
+    for outcome in engine.stop(LOGOUT_TIME) {
         orderly &= is_orderly(&outcome);
         say(&shown(&outcome));
     }
@@ -223,7 +224,7 @@ fn reloaded(
 }
 
 /// How long counterparties have to answer a Logout(5).
-pub(crate) const LOGOUT_MS: u64 = 10_000;
+pub(crate) const LOGOUT_TIME: Duration = Duration::from_secs(10);
 
 /// Tells systemd how far it is, if that has started the program.
 fn supervisor(state: &[NotifyState<'_>]) {
@@ -335,7 +336,7 @@ fn reload(
     // What can fail is tried before anything is changed.
     let shows: Result<Vec<_>, _> = to.sessions.iter().map(|one| show(one, args.quiet)).collect();
     let mut shows: Vec<_> = shows.map_err(one)?.into_iter().map(Some).collect();
-    let done = engine.reload(from, &to, LOGOUT_MS, |id| {
+    let done = engine.reload(from, &to, LOGOUT_TIME, |id| {
         let n = to.sessions.iter().position(|session| session.id() == *id);
         // Of a session that could not begin with its new settings the old ones are asked for.
         let first = n.and_then(|n| Some((&to.sessions[n], shows.get_mut(n)?.take()?)));

@@ -101,7 +101,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for _ in 0..ORDERS {
         println!("{}", received.recv_timeout(PATIENCE)?);
     }
-    for session in engine.stop(5_000) {
+    for session in engine.stop(Duration::from_secs(5)) {
         println!("{}: {:?}", session.id, session.outcome);
     }
     Ok(())

@@ -15,6 +15,7 @@
 
 use std::error::Error;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use transfix::clock::{self, monotonic_ns};
 use transfix::{
@@ -167,7 +168,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let engine = Engine::start(&settings, |_| Box::new(Server::new()))?;
             println!("listening at {}; enter a line to stop", engine.listening()[0]);
             std::io::stdin().read_line(&mut String::new())?;
-            engine.stop(5_000);
+            engine.stop(Duration::from_secs(5));
         }
         ["sender", address, ref counts @ ..] => {
             let counts = counts.iter().map(|n| n.parse()).collect::<Result<Vec<usize>, _>>()?;
@@ -182,7 +183,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             for percent in [50, 95, 99] {
                 println!("{percent} %: {}", times[(orders * percent).div_ceil(100) - 1]);
             }
-            engine.stop(5_000);
+            engine.stop(Duration::from_secs(5));
         }
         _ => return Err("usage: server ADDRESS | sender ADDRESS [WARM-UP ORDERS]".into()),
     }

@@ -11,6 +11,7 @@
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use std::error::Error;
+use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, Message, ResetPolicy, Role,
@@ -81,6 +82,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let engine = start(&settings(&listen, &venue))?;
     println!("listening at {}; enter a line to stop", engine.listening()[0]);
     std::io::stdin().read_line(&mut String::new())?;
-    engine.stop(5_000);
+    engine.stop(Duration::from_secs(5));
     Ok(())
 }

@@ -15,6 +15,7 @@
 
 use std::error::Error;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use transfix::schedule::{ScheduleSettings, WindowSettings};
 use transfix::{
@@ -101,6 +102,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("enter a line to stop");
     std::thread::spawn(move || events.iter().for_each(|event| println!("{event}")));
     std::io::stdin().read_line(&mut String::new())?;
-    engine.stop(5_000);
+    engine.stop(Duration::from_secs(5));
     Ok(())
 }

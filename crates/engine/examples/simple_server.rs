@@ -13,6 +13,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineError, LogonAttempt,
@@ -26,7 +27,7 @@ pub(crate) struct Options {
     pub(crate) listen: Vec<String>,
     /// Passwords by Username(553); empty to let everybody in.
     pub(crate) users: HashMap<String, String>,
-    pub(crate) logon_timeout_ms: u32,
+    pub(crate) logon_timeout: Duration,
     pub(crate) checks: bool,
 }
 
@@ -36,8 +37,9 @@ impl Options {
     /// # Errors
     /// Names the argument that is wrong.
     pub(crate) fn read(args: impl IntoIterator<Item = String>) -> Result<Self, String> {
+        let logon_timeout = Duration::from_secs(10);
         let mut options =
-            Self { listen: vec![], users: HashMap::new(), logon_timeout_ms: 10_000, checks: true };
+            Self { listen: vec![], users: HashMap::new(), logon_timeout, checks: true };
         let mut args = args.into_iter();
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
@@ -51,7 +53,7 @@ impl Options {
                 }
                 "--logon-timeout-ms" => {
                     let wrong = |error| format!("--logon-timeout-ms: {error}");
-                    options.logon_timeout_ms = value()?.parse().map_err(wrong)?;
+                    options.logon_timeout = Duration::from_millis(value()?.parse().map_err(wrong)?);
                 }
                 "--no-check" => options.checks = false,
                 _ => return Err(format!("{arg} is no option")),
@@ -110,7 +112,7 @@ impl Application for Server {
 /// # Errors
 /// If it cannot listen.
 pub(crate) fn start(options: Options) -> Result<Engine, EngineError> {
-    let Options { listen, users, logon_timeout_ms, checks } = options;
+    let Options { listen, users, logon_timeout, checks } = options;
     let session = |(n, address): (usize, &String)| {
         // A template: a session of its own is made for each counterparty that comes. The second
         // address has another SenderCompID(49), as sessions must differ.
@@ -119,7 +121,7 @@ pub(crate) fn start(options: Options) -> Result<Engine, EngineError> {
         let mut session = SessionSettings::new(Role::Acceptor, &id, address);
         session.store.durability = Durability::Memory;
         session.protocol.reset_on = ResetPolicy::LOGON;
-        session.protocol.logon_timeout_ms = logon_timeout_ms;
+        session.protocol.logon_timeout = logon_timeout;
         session.validation.validate = checks;
         session
     };
@@ -137,6 +139,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let engine = start(Options::read(std::env::args().skip(1))?)?;
     println!("listening at {:?}; enter a line to stop", engine.listening());
     std::io::stdin().read_line(&mut String::new())?;
-    engine.stop(5_000);
+    engine.stop(Duration::from_secs(5));
     Ok(())
 }

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use std::error::Error;
+use std::time::Duration;
 
 use transfix::fix44::codes::{ExecType, OrdStatus};
 use transfix::fix44::components::parties::no_party_ids;
@@ -90,6 +91,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::start(&settings(&address), |_| Box::new(Venue::default()))?;
     println!("listening at {}; enter a line to stop", engine.listening()[0]);
     std::io::stdin().read_line(&mut String::new())?;
-    engine.stop(5_000);
+    engine.stop(Duration::from_secs(5));
     Ok(())
 }

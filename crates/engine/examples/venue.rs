@@ -1,6 +1,8 @@
 //! The venue of the README, which a test compares with it.
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
+use std::time::Duration;
+
 use transfix::*;
 
 pub(crate) struct Venue;
@@ -34,6 +36,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::start(&Settings::of(session), |_| Box::new(Venue))?;
     println!("listening at {}; enter a line to stop", engine.listening()[0]);
     std::io::stdin().read_line(&mut String::new())?;
-    engine.stop(5_000);
+    engine.stop(Duration::from_secs(5));
     Ok(())
 }

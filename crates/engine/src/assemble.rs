@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Rules, Tag};
-use transfix_session::{Config, Offer, Outbox, ProtocolConfig, Role, Session, Verdict};
+use transfix_session::{Config, Offer, Outbox, ProtocolConfig, Role, Session, Verdict, nanos};
 use transfix_store::{Store, StoreError};
 
 use crate::clock::Ticks;
@@ -288,11 +287,11 @@ pub(crate) fn assemble(
         gate,
         send_mode: settings.threads.send,
         queue_when_full: settings.queue.queue_when_full,
-        queue_wait_ns: u64::from(settings.queue.queue_wait_ms) * 1_000_000,
+        queue_wait_ns: nanos(settings.queue.queue_wait),
         bell: Arc::default(),
         io: Arc::clone(&registry.io),
         offline: settings.queue.offline,
-        spin_us: settings.threads.spin_us,
+        spin_ns: nanos(settings.threads.spin),
         published,
         waiting: WaitingBytes::of(&registry.waiting),
         desk,
@@ -347,7 +346,7 @@ fn link_options(
         hours,
         unavailable: settings.unavailable,
         routes: settings.route_third_party,
-        logon_answer_ms: settings.logon_answer_ms,
+        logon_answer: settings.logon_answer,
         data_fields,
         points: points(settings, registry),
         rest_after_ns: rest_after_ns(settings.threads.mode),
@@ -518,12 +517,11 @@ fn answer(
     (logon, peer): (&Message<'_>, Option<SocketAddr>),
     io: &dyn Io,
 ) -> Answer {
-    let time = Duration::from_millis(settings.logon_answer_ms.into());
     match judging::ask(application, logon, (&settings.id(), peer)) {
         Some(Judgement::Now(answer)) => Some(answer),
         Some(Judgement::Later(answer)) => {
             let mut given = None;
-            io.wait_in(time, &mut |time| match answer.recv_timeout(time) {
+            io.wait_in(settings.logon_answer, &mut |time| match answer.recv_timeout(time) {
                 Ok(answer) => {
                     given = Some(answer);
                     true

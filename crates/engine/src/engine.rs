@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::thread;
+use std::time::Duration;
 
-use transfix_session::{Role, SessionId};
+use transfix_session::{Role, SessionId, nanos};
 use transfix_store::Helpers;
 use transfix_transport::refuse_long_files_by_error;
 
@@ -329,14 +330,14 @@ impl Engine {
             workers,
             shares,
             places: Arc::clone(&maker.places),
-            idle_ns: u64::from(all.created_sessions_idle_s) * 1_000_000_000,
+            idle_ns: nanos(all.created_sessions_idle),
             made: Vec::new(),
             look_ns: 0,
         };
         let limits = RoomLimits { max, per_address_max: all.pending_per_address_max };
         let failed = FailedLogons::new(Limits {
             free: all.failed_logons_max,
-            delay_max_ns: u64::from(all.failed_logon_delay_max_ms) * 1_000_000,
+            delay_max_ns: nanos(all.failed_logon_delay_max),
         });
         let limits = (limits, failed, Arc::clone(&self.registry.passwords));
         let acceptor = Acceptor::new(entrances, keys, (creator, maker), limits, &io);
@@ -396,7 +397,7 @@ impl Engine {
     }
 
     /// Stops accepting, sends Logout(5) to all counterparties at once, and ends when all have
-    /// answered, at the latest after `deadline_ms` milliseconds. Everything sent is in the stores.
+    /// answered, at the latest after `deadline`. Everything sent is in the stores.
     ///
     /// What waits in memory alone goes back by
     /// [`SessionEvent::Unsent`](crate::SessionEvent::Unsent). A store that has failed is opened
@@ -404,13 +405,12 @@ impl Engine {
     /// the last messages it has. A sync is waited for, 10 s at most beyond the deadline: a store
     /// whose device has not answered then is left to a thread (`store-close`), which keeps its
     /// lock, and its session ends as [`Outcome::Failed`](crate::Outcome::Failed).
-    pub fn stop(mut self, deadline_ms: u64) -> Vec<SessionOutcome> {
-        self.stop_all(deadline_ms)
+    pub fn stop(mut self, deadline: Duration) -> Vec<SessionOutcome> {
+        self.stop_all(deadline)
     }
 
-    fn stop_all(&mut self, deadline_ms: u64) -> Vec<SessionOutcome> {
-        let until_ns =
-            self.registry.io.monotonic_ns().saturating_add(deadline_ms.saturating_mul(1_000_000));
+    fn stop_all(&mut self, deadline: Duration) -> Vec<SessionOutcome> {
+        let until_ns = self.registry.io.monotonic_ns().saturating_add(nanos(deadline));
         if let Some((door, job)) = self.acceptor.take() {
             door.close();
             // A thread that panicked has nothing to say at the end.
@@ -446,7 +446,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.stop_all(0);
+        self.stop_all(Duration::ZERO);
     }
 }
 
@@ -499,9 +499,9 @@ fn registry(
     registry.line = Line::start(settings, io).map_err(io_error("thread tfx-app"))?;
     registry.io = Arc::clone(io);
     registry.certificates = Arc::new(OwnCertificates::new(Arc::clone(io)));
-    registry.watch = Arc::new(Watch::new(settings.slow_callback_ms));
-    let (window_s, percent) = (settings.latency_window_s, settings.latency_unusual_percent);
-    registry.usual_times = UsualTimes::new(window_s, percent, io.monotonic_ns());
+    registry.watch = Arc::new(Watch::new(settings.slow_callback));
+    let (window, percent) = (settings.latency_window, settings.latency_unusual_percent);
+    registry.usual_times = UsualTimes::new(window, percent, io.monotonic_ns());
     registry.waiting = Arc::new(WaitingTotal::new(settings.waiting_bytes_max));
     if !settings.audit_file.as_os_str().is_empty() {
         let path = &settings.audit_file;
@@ -522,7 +522,7 @@ fn registry(
 }
 
 const fn pool_limits(settings: &EngineSettings) -> PoolLimits {
-    let interval_ns = settings.rebalance_ms as u64 * 1_000_000;
+    let interval_ns = nanos(settings.rebalance);
     PoolLimits { interval_ns, hot_percent: settings.hot_worker_percent }
 }
 

@@ -3,6 +3,8 @@
 //! An [`Engine`] runs the sessions that [`Settings`] name, each with an [`Application`] of its own.
 //!
 //! ```
+//! use std::time::Duration;
+//!
 //! use transfix::{
 //!     Application, BeginString, BusinessReject, Durability, Engine, Message, Role, SessionId,
 //!     SessionRef, SessionSettings, Settings, msg_type, tag,
@@ -27,7 +29,7 @@
 //! session.store.durability = Durability::Memory;
 //! let engine = Engine::start(&Settings::of(session), |_| Box::new(Echo))?;
 //! println!("listening at {}", engine.listening()[0]);
-//! let outcomes = engine.stop(1_000);
+//! let outcomes = engine.stop(Duration::from_secs(1));
 //! assert_eq!(outcomes.len(), 1);
 //! # Ok::<(), transfix::EngineError>(())
 //! ```

@@ -1,6 +1,7 @@
 //! Settings, from code or from a TOML file; strict: nothing unknown is passed over.
 //!
 //! ```
+//! # use std::time::Duration;
 //! let settings = transfix::Settings::parse("example.toml", r#"
 //!     [engine]
 //!     workers = 2
@@ -19,9 +20,15 @@
 //!     heart_bt_int_s = 10
 //! "#)?;
 //! assert_eq!(settings.sessions.len(), 2);
-//! assert_eq!(settings.sessions[0].protocol.heart_bt_int_s, 30);
+//! assert_eq!(settings.sessions[0].protocol.heart_bt_int, Duration::from_secs(30));
 //! # Ok::<(), transfix::SettingsError>(())
 //! ```
+//!
+//! A time is a `Duration` in code. A file has it as a whole number, and its key ends with the unit:
+//! `heart_bt_int_s` is the field `heart_bt_int`. A time made in code may be finer than the key
+//! says: the engine uses it exactly, and rounds it up where it shows or checks the key.
+//! HeartBtInt(108) is sent as whole seconds; [`Engine::start`](crate::Engine::start) refuses any
+//! other value.
 
 use std::path::Path;
 

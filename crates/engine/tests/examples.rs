@@ -84,7 +84,7 @@ fn client_with(
     let mut settings = SessionSettings::new(Role::Initiator, &id, address);
     settings.store.durability = Durability::Memory;
     settings.protocol.reset_on = ResetPolicy::LOGON;
-    settings.socket.reconnect_interval_ms = 10;
+    settings.socket.reconnect_interval = Duration::from_millis(10);
     change(&mut settings);
     let (events, received) = channel();
     let engine =
@@ -114,7 +114,7 @@ fn a_client_trades_through_the_router() {
     let venue_address = port.local_addr().unwrap().to_string();
     drop(port);
     let mut settings = router::settings("127.0.0.1:0", &venue_address);
-    settings.sessions[1].socket.reconnect_interval_ms = 10;
+    settings.sessions[1].socket.reconnect_interval = Duration::from_millis(10);
     let router = router::start(&settings).unwrap();
     let (client, session, events) = client("ROUTER", &router.listening()[0].to_string());
     let next = || events.recv_timeout(LONG).unwrap();
@@ -134,9 +134,12 @@ fn a_client_trades_through_the_router() {
     for n in 0..ORDERS {
         assert_eq!(next(), format!("35=8|11=order{n}"));
     }
-    let outcomes = client.stop(20_000);
+    let outcomes = client.stop(Duration::from_secs(20));
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
-    assert_eq!(router.stop(20_000)[1].outcome, Outcome::Ended(Disconnect::LoggedOut));
+    assert_eq!(
+        router.stop(Duration::from_secs(20))[1].outcome,
+        Outcome::Ended(Disconnect::LoggedOut)
+    );
     drop(venue);
 }
 
@@ -160,7 +163,7 @@ fn a_client_trades_with_the_typed_venue() {
         })
         .unwrap();
     assert_eq!(next(), "35=j|380=3", "no method takes it");
-    let outcomes = client.stop(20_000);
+    let outcomes = client.stop(Duration::from_secs(20));
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
     drop(venue);
 }
@@ -187,7 +190,7 @@ fn the_echo_server_sends_back_what_those_send_who_know_the_password() {
     assert_eq!(next(), "logon");
     order(&session, 7);
     assert_eq!(next(), "35=D|11=order7");
-    let outcomes = client.stop(20_000);
+    let outcomes = client.stop(Duration::from_secs(20));
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
     drop(server);
 }
@@ -205,7 +208,7 @@ fn the_latency_pair_answers_each_order_after_the_warm_up() {
     // The Logon(A), what warms up, and the orders.
     let counters = server.sessions().next().unwrap().counters();
     assert_eq!(counters.messages_in, 1 + 20 + 50);
-    sender.stop(20_000);
+    sender.stop(Duration::from_secs(20));
 }
 
 #[test]
@@ -244,7 +247,7 @@ fn the_simple_server_knows_its_users_at_each_address() {
         while taken.counters().messages_in < 2 {
             std::thread::yield_now();
         }
-        let outcomes = client.stop(20_000);
+        let outcomes = client.stop(Duration::from_secs(20));
         assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
     }
 }
@@ -293,7 +296,7 @@ fn the_scheduled_pair_meets_in_each_window() {
     let (server, at_server) = scheduled_pair::start(&settings).unwrap();
     let address = server.listening()[0].to_string();
     let mut settings = scheduled_pair::settings(Role::Initiator, &address, hours);
-    settings.sessions[0].socket.reconnect_interval_ms = 10;
+    settings.sessions[0].socket.reconnect_interval = Duration::from_millis(10);
     let (_client, at_client) = scheduled_pair::start(&settings).unwrap();
     for events in [at_server, at_client] {
         let mut windows = 0;
@@ -412,5 +415,5 @@ fn a_refused_counterparty_is_an_event_with_its_comp_ids() {
         }
     };
     assert!(line.contains("NOBODY") && line.contains("WARN"), "{line}");
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
 }

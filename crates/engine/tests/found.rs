@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use transfix::codec::FrameWriter;
 use transfix::schedule::{NumbersAtOpening, Outside, ScheduleSettings};
@@ -74,7 +75,7 @@ fn send(session: &mut SimulatedSession, ms: u64, id: u64) -> Sent {
 fn a_pause_ends_while_logging_out() {
     let mut session = session(|settings| {
         settings.queue.offline = Offline::Queue;
-        settings.queue.queue_pause_ms = 50;
+        settings.queue.queue_pause = Duration::from_millis(50);
     });
     session.log_out(after_ms(10), "");
     session.tick(after_ms(50));
@@ -87,7 +88,7 @@ fn a_pause_ends_while_logging_out() {
 fn what_waits_when_the_connection_ends_is_stored_first() {
     let mut session = session(|settings| {
         settings.queue.offline = Offline::Store;
-        settings.queue.queue_pause_ms = 1_000;
+        settings.queue.queue_pause = Duration::from_secs(1);
     });
     assert!(matches!(send(&mut session, 10, 1), Sent::Queued { .. }));
     session.close(after_ms(20));

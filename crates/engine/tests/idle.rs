@@ -35,7 +35,7 @@ impl Application for Idler {
     }
 }
 
-fn start(role: Role, address: &str, spin_us: u32) -> (Engine, Receiver<()>) {
+fn start(role: Role, address: &str, spin: Duration) -> (Engine, Receiver<()>) {
     let session = |n: usize| {
         let (venue, client) = ("VENUE".to_owned(), format!("CLIENT{n}"));
         let (ours, theirs) = if role == Role::Acceptor { (venue, client) } else { (client, venue) };
@@ -43,8 +43,8 @@ fn start(role: Role, address: &str, spin_us: u32) -> (Engine, Receiver<()>) {
         let mut session = SessionSettings::new(role, &id, address);
         session.store.durability = Durability::Memory;
         session.threads.mode = if n < POOLED { Mode::Pool } else { Mode::Dedicated };
-        session.threads.spin_us = spin_us;
-        session.socket.reconnect_interval_ms = 10;
+        session.threads.spin = spin;
+        session.socket.reconnect_interval = Duration::from_millis(10);
         session
     };
     let sessions = (0..POOLED + DEDICATED).map(session).collect();
@@ -57,15 +57,15 @@ fn start(role: Role, address: &str, spin_us: u32) -> (Engine, Receiver<()>) {
 #[test]
 fn idle_sessions_use_no_cpu() {
     // A worker that looks at its sockets before it sleeps does sleep.
-    for spin_us in [0, 1_000] {
-        idle(spin_us);
+    for spin in [Duration::ZERO, Duration::from_millis(1)] {
+        idle(spin);
     }
 }
 
-fn idle(spin_us: u32) {
-    let (venue, at_venue) = start(Role::Acceptor, "127.0.0.1:0", spin_us);
+fn idle(spin: Duration) {
+    let (venue, at_venue) = start(Role::Acceptor, "127.0.0.1:0", spin);
     let address = venue.listening()[0].to_string();
-    let (client, at_client) = start(Role::Initiator, &address, spin_us);
+    let (client, at_client) = start(Role::Initiator, &address, spin);
     for logged_on in [&at_venue, &at_client] {
         for _ in 0..POOLED + DEDICATED {
             logged_on.recv_timeout(LONG).unwrap();

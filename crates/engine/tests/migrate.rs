@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use transfix::dictionary::Draft;
 use transfix::quickfix::{Dialect, Fate, Migration};
@@ -131,8 +132,8 @@ fn values_reach_the_settings() {
     let settings = migration.settings().unwrap();
     let session = &settings.sessions[0];
     assert_eq!((session.role, session.begin_string), (Role::Initiator, BeginString::Fix44));
-    assert_eq!(session.socket.reconnect_interval_ms, 5_000);
-    assert_eq!(session.protocol.logout_timeout_ms, 3_000);
+    assert_eq!(session.socket.reconnect_interval, Duration::from_secs(5));
+    assert_eq!(session.protocol.logout_timeout, Duration::from_secs(3));
     assert_eq!(session.resend.request_max, 100);
     assert_eq!(session.timing.margin_percent, 75);
     assert!(session.protocol.reset_on.logout && !session.protocol.reset_on.logon);
@@ -209,8 +210,8 @@ fn a_value_that_our_settings_do_not_take_costs_its_key_and_not_the_session() {
         assert!(report.contains(&format!("not carried over: {expected}")), "{report}");
     }
     let settings = migration.settings().unwrap();
-    assert_eq!(settings.sessions[0].protocol.logon_timeout_ms, 10_000);
-    assert_eq!(settings.sessions[0].protocol.logout_timeout_ms, 4_000);
+    assert_eq!(settings.sessions[0].protocol.logon_timeout, Duration::from_secs(10));
+    assert_eq!(settings.sessions[0].protocol.logout_timeout, Duration::from_secs(4));
 }
 
 #[test]

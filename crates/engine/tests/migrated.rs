@@ -246,7 +246,7 @@ fn every_sentence_about_a_session_is_what_a_session_does() {
                 session.revive().unwrap();
             }
         }
-        engine.stop(0);
+        engine.stop(Duration::ZERO);
     }
 }
 
@@ -328,7 +328,7 @@ fn an_initiator_says_by_its_logon_that_it_resets() {
         drop(wire);
         engine.sessions().next().unwrap().log_on().ok();
     }
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
 }
 
 /// What the sentences about logs say: every message is there, also Heartbeat(0), with stars as long
@@ -354,7 +354,7 @@ fn a_log_has_every_message_with_stars_as_long_as_what_they_hide() {
         assert!(wire.next().starts_with(expected));
     }
     drop(wire);
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     let text = |way: &str| {
         let name = format!("FIX.4.4-VENUE-CLIENT.{way}.log");
         fs::read_to_string(log.join(name)).unwrap().replace('\u{1}', "|")

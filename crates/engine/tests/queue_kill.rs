@@ -45,7 +45,7 @@ fn settings(role: Role, address: &str) -> SessionSettings {
     let id = SessionId::new(BeginString::Fix44, us, them);
     let mut settings = SessionSettings::new(role, &id, address);
     settings.validation.validate = false;
-    settings.socket.reconnect_interval_ms = 5;
+    settings.socket.reconnect_interval = Duration::from_millis(5);
     settings
 }
 

@@ -60,7 +60,7 @@ fn start(
     let mut settings = SessionSettings::new(role, &id, address);
     settings.validation.validate = false;
     settings.store.store_dir = dir.to_owned();
-    settings.socket.reconnect_interval_ms = 1;
+    settings.socket.reconnect_interval = Duration::from_millis(1);
     let engine = Engine::start(&Settings::of(settings), |_| Box::new(Echo(sender.clone())));
     (engine.unwrap(), seen)
 }
@@ -74,9 +74,9 @@ fn live(dir: &Path) {
     let handle = client.sessions().next().unwrap();
     handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "a")).unwrap();
     assert_eq!(seen.recv_timeout(LONG).unwrap(), "a");
-    let outcomes = client.stop(20_000);
+    let outcomes = client.stop(Duration::from_secs(20));
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
-    venue.stop(20_000);
+    venue.stop(Duration::from_secs(20));
 }
 
 /// An engine does not start, since its address is taken.

@@ -75,7 +75,7 @@ fn settings(role: Role, address: &str, schedule: Option<ScheduleSettings>) -> Se
     let mut settings = SessionSettings::new(role, &id, address);
     settings.store.durability = Durability::Memory;
     settings.validation.validate = false;
-    settings.socket.reconnect_interval_ms = 50;
+    settings.socket.reconnect_interval = Duration::from_millis(50);
     settings.schedule = schedule;
     settings
 }

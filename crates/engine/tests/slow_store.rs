@@ -45,7 +45,7 @@ fn settings(role: Role, us: &str, them: &str, address: &str) -> SessionSettings 
     let mut settings = SessionSettings::new(role, &id, address);
     settings.validation.validate = false;
     settings.store.durability = transfix::Durability::Memory;
-    settings.socket.reconnect_interval_ms = 10;
+    settings.socket.reconnect_interval = Duration::from_millis(10);
     settings
 }
 
@@ -128,7 +128,7 @@ fn a_sync_that_hangs_holds_up_its_own_session_alone() {
         slow.expect(id);
     }
     for engine in [slow.engine, other.engine, venue] {
-        engine.stop(5_000);
+        engine.stop(Duration::from_secs(5));
     }
 }
 
@@ -156,7 +156,7 @@ fn nothing_is_lost_or_sent_twice_by_a_sync_that_fails() {
     slow.expect("a");
     slow.expect("b");
     for engine in [slow.engine, venue] {
-        engine.stop(5_000);
+        engine.stop(Duration::from_secs(5));
     }
 }
 
@@ -172,7 +172,7 @@ fn a_device_that_never_answers_does_not_hold_up_the_stop() {
     disk.allow_syncs(0);
     slow.send("a");
     until(&seen, "a");
-    let outcomes = venue.stop(100);
+    let outcomes = venue.stop(Duration::from_millis(100));
     let outcome_of =
         |them| &outcomes.iter().find(|of| &*of.id.target_comp_id == them).unwrap().outcome;
     assert_eq!(*outcome_of("SLOW"), Outcome::Failed);
@@ -189,6 +189,6 @@ fn a_device_that_never_answers_does_not_hold_up_the_stop() {
     };
     assert!(store.numbers().next_in > 1);
     for engine in [slow.engine, other.engine] {
-        engine.stop(5_000);
+        engine.stop(Duration::from_secs(5));
     }
 }

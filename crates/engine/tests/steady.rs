@@ -158,8 +158,8 @@ fn longest(how: (Mode, Durability, usize), (way, at_once): (Way, u64)) -> u64 {
         Client { order, way, at_once, reports, allocations, since, longest: longest_yet, done };
     let client = start(Role::Initiator, &address, how, &dir, Box::new(client));
     let longest = longest.recv_timeout(LONG).unwrap();
-    client.stop(20_000);
-    venue.stop(20_000);
+    client.stop(Duration::from_secs(20));
+    venue.stop(Duration::from_secs(20));
     longest
 }
 

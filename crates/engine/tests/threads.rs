@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, LogSettings, Message, Mode,
@@ -111,6 +112,6 @@ fn a_pinned_thread_does_not_pass_its_cpu_on_to_helpers() {
         while helpers().is_empty() || helpers().iter().any(|cpus| *cpus != expected) {
             std::thread::yield_now();
         }
-        engine.stop(0);
+        engine.stop(Duration::ZERO);
     }
 }

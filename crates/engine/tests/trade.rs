@@ -114,7 +114,7 @@ fn initiator(begin_string: BeginString, mode: Mode, venue: &Side) -> SessionSett
     let mut settings = SessionSettings::new(Role::Initiator, &id, &address);
     settings.store.durability = Durability::Memory;
     settings.validation.validate = false;
-    settings.socket.reconnect_interval_ms = 10;
+    settings.socket.reconnect_interval = Duration::from_millis(10);
     settings.threads.mode = mode;
     if begin_string == BeginString::Fixt11 {
         settings.protocol.default_appl_ver_id = Some(ApplVerId(9));
@@ -142,11 +142,11 @@ fn every_version_and_mode_logs_on_trades_and_logs_out() {
             let client = Side::start(initiator(begin_string, mode, &venue), false);
             assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
             trade(&venue, &client, 100);
-            let outcomes = client.engine.stop(20_000);
+            let outcomes = client.engine.stop(Duration::from_secs(20));
             assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
             assert_eq!(outcomes[0].next_num_out, 103);
             assert_eq!(venue.next(), Seen::Disconnect(Disconnect::LoggedOut));
-            let outcomes = venue.engine.stop(20_000);
+            let outcomes = venue.engine.stop(Duration::from_secs(20));
             assert_eq!(outcomes[0].outcome, Outcome::NotConnected);
             assert_eq!(outcomes[0].next_num_in, 103);
         }
@@ -162,12 +162,12 @@ fn an_initiator_connects_from_its_local_address() {
     settings.store.durability = Durability::Memory;
     // The whole of 127.0.0.0/8 is this host.
     settings.socket.local_address = "127.0.0.2".to_owned();
-    settings.socket.tcp_keepalive_s = 30;
+    settings.socket.tcp_keepalive = Duration::from_secs(30);
     settings.socket.dscp = Some(46);
     let client = Side::start(settings, false);
     let (_stream, from) = listener.accept().unwrap();
     assert_eq!(from.ip(), std::net::Ipv4Addr::new(127, 0, 0, 2));
-    client.engine.stop(0);
+    client.engine.stop(Duration::ZERO);
 }
 
 #[test]
@@ -178,8 +178,8 @@ fn engines_share_a_port_if_all_of_them_say_so() {
         let mut settings = SessionSettings::new(role, &id, address);
         settings.store.durability = Durability::Memory;
         settings.socket.reuse_port = role == Role::Acceptor;
-        settings.socket.reconnect_interval_ms = 5;
-        settings.socket.reconnect_interval_max_ms = 5;
+        settings.socket.reconnect_interval = Duration::from_millis(5);
+        settings.socket.reconnect_interval_max = Duration::from_millis(5);
         settings
     };
     let first = Side::start(settings(Role::Acceptor, "A", "127.0.0.1:0"), false);
@@ -195,7 +195,7 @@ fn engines_share_a_port_if_all_of_them_say_so() {
     let clients = ["A", "B"].map(|client| settings(Role::Initiator, client, &address));
     for client in clients.map(|settings| Side::start(settings, false)) {
         assert_eq!(client.seen.iter().find(|seen| *seen == Seen::Logon), Some(Seen::Logon));
-        client.engine.stop(LONG.as_millis() as u64);
+        client.engine.stop(LONG);
     }
 }
 
@@ -269,7 +269,7 @@ fn polled_sessions_are_driven_by_the_application() {
         assert_eq!(client.send(&id), Sent::Direct(n + 2));
         assert_eq!(wait(&mut client), Seen::Message("8".to_owned(), id));
     }
-    let outcomes = client.engine.stop(20_000);
+    let outcomes = client.engine.stop(Duration::from_secs(20));
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
 }
 
@@ -288,8 +288,8 @@ fn both_sides_go_on_where_they_were_after_a_restart() {
         trade(&venue, &client, 10);
         let numbers = client.engine.session(&client.id).unwrap().next_numbers();
         assert_eq!(numbers, (12 * round + 12, 12 * round + 12));
-        client.engine.stop(20_000);
-        venue.engine.stop(20_000);
+        client.engine.stop(Duration::from_secs(20));
+        venue.engine.stop(Duration::from_secs(20));
     }
 }
 
@@ -323,8 +323,8 @@ fn the_journal_says_what_befell_the_session() {
     trade(&venue, &client, 3);
     let (_, next_out) = handle.next_numbers();
     handle.set_next_numbers(None, Some(next_out)).unwrap();
-    client.engine.stop(20_000);
-    venue.engine.stop(20_000);
+    client.engine.stop(Duration::from_secs(20));
+    venue.engine.stop(Duration::from_secs(20));
     let by_hand = format!("numbers set while the engine runs: next_out {next_out}");
     let logged_out = "disconnected: logged out";
     let reset = "reset: asked for while logged on";

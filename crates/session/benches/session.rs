@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use transfix_codec::encode::Header;
 use transfix_codec::{
@@ -53,7 +53,7 @@ fn everything(config: &mut Config) {
         .map(|msg_type| Throttle {
             msg_type: msg_type.to_owned(),
             messages_max: u32::MAX,
-            interval_ms: 1_000,
+            interval: Duration::from_secs(1),
             action,
         })
         .to_vec();

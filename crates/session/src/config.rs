@@ -10,6 +10,8 @@ mod table;
 mod throttle;
 mod timing;
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use transfix_codec::{Precision, Tag, Timestamp, tag};
 
@@ -19,6 +21,8 @@ pub use numbers::{NumbersConfig, TooLow, TooLowAtLogon};
 pub use protocol::ProtocolConfig;
 pub use resend::ResendConfig;
 pub use reset::ResetPolicy;
+#[doc(hidden)]
+pub use table::{Days, Hours, Micros, Millis, Mins, Secs, Unit};
 pub use table::{Key, OutOfRange};
 pub use throttle::{Throttle, ThrottleAction};
 pub use timing::TimingConfig;
@@ -46,6 +50,15 @@ pub struct Now {
     pub utc: Timestamp,
     /// Monotonic clock in nanoseconds from any start, for timers.
     pub monotonic_ns: u64,
+}
+
+/// Nanoseconds of a time, two hundred years at most, so that a moment of the monotonic clock can be
+/// added to them.
+#[must_use]
+pub const fn nanos(time: Duration) -> u64 {
+    const MAX: u128 = 200 * 365 * 86_400 * 1_000_000_000;
+    let ns = time.as_nanos();
+    if ns < MAX { ns as u64 } else { MAX as u64 }
 }
 
 /// Everything that a session is told at its start.

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::config::ResendConfig;
+use crate::config::{ResendConfig, nanos};
 
 /// The kind of message that has shown that something is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,12 +220,12 @@ impl Gap {
 
     /// When the gap is asked for again, if nothing of it comes until then.
     pub(crate) fn deadline(&self) -> Option<u64> {
-        (self.missing_to > 0 && self.policy.repeat_after_s > 0)
+        (self.missing_to > 0 && !self.policy.repeat_after.is_zero())
             .then(|| self.since_ns.saturating_add(self.repeat_after_ns()))
     }
 
     const fn repeat_after_ns(&self) -> u64 {
-        self.policy.repeat_after_s as u64 * 1_000_000_000
+        nanos(self.policy.repeat_after)
     }
 
     const fn note_progress(&mut self, now_ns: u64, next_num_in: u64) {

@@ -116,8 +116,8 @@ impl Session {
             Err(_) if message.raw(tag::SENDING_TIME).is_some_and(is_beyond_our_range) => u64::MAX,
             Err(reject) => return Err(reject),
         };
-        match self.config.protocol.sending_time_tolerance_s {
-            tolerance_s @ 1.. if off > u64::from(tolerance_s) * 1_000_000_000 => {
+        match self.tolerance_ns {
+            1.. if off > self.tolerance_ns => {
                 cold_path();
                 Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::SENDING_TIME))
             }

@@ -22,6 +22,9 @@
 //! used once; an application message is delivered once, in the order of MsgSeqNum(34).
 #![forbid(unsafe_code)]
 
+// The path of units in `settings_table`, here and in other crates.
+extern crate self as transfix_session;
+
 mod admin;
 mod before_admin;
 mod config;
@@ -50,8 +53,10 @@ pub use before_admin::{BeforeAdmin, NewAdmin};
 pub use config::{
     ApplVerId, BeginString, Config, Key, LogonConfig, MSG_SEQ_NUM_MAX, Now, NumbersConfig,
     OutOfRange, ProtocolConfig, ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds,
-    Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
+    Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon, nanos,
 };
+#[doc(hidden)]
+pub use config::{Days, Hours, Micros, Millis, Mins, Secs, Unit};
 pub use logon_fault::LogonFault;
 pub use offer::Offer;
 pub use outbox::{Entry, Kind, Outbox, ResetCause};

@@ -1,5 +1,7 @@
 //! Logon(A) and Logout(5): how a session begins and ends.
 
+use std::time::Duration;
+
 use transfix_codec::{Body, Message, Reject, RejectReason, Scratch, tag};
 
 use crate::config::{
@@ -259,7 +261,7 @@ impl Session {
         self.appl_ver_id = terms.appl_ver_id;
         self.message_bytes_max = terms.message_bytes_max;
         if self.config.role == Role::Initiator || !self.config.timing.impose_heart_bt_int {
-            self.timers.set_heart_bt_int(terms.heart_bt_int_s);
+            self.timers.set_heart_bt_int(terms.heart_bt_int);
         }
         self.resets.settle();
         self.plan_reset(now);
@@ -332,7 +334,7 @@ impl Session {
         if encrypts && policy.check_encrypt_method {
             return Err(spoken(LogonFault::EncryptMethod));
         }
-        let heart_bt_int_s = self.heart_bt_int_s(message)?;
+        let heart_bt_int = self.offered_heart_bt_int(message)?;
         let resets = message
             .flag(tag::RESET_SEQ_NUM_FLAG)
             .map_err(|_| spoken(LogonFault::ResetSeqNumFlag))?;
@@ -356,7 +358,7 @@ impl Session {
         self.check_logon(message)?;
         Ok(Offer {
             seq,
-            heart_bt_int_s,
+            heart_bt_int,
             resets,
             answers_reset: resets && self.is_reset_answered(),
             unaware: false,
@@ -379,24 +381,26 @@ impl Session {
         rules.check(message, &self.rules.checks.logon, &mut Scratch::default()).map_err(refused)
     }
 
-    fn heart_bt_int_s(&self, message: &Message<'_>) -> Result<u32, Refusal> {
+    fn offered_heart_bt_int(&self, message: &Message<'_>) -> Result<Duration, Refusal> {
         let seconds = message
             .uint(tag::HEART_BT_INT)
             .ok()
             .and_then(|s| u32::try_from(s).ok())
             .ok_or_else(|| spoken(LogonFault::HeartBtInt))?;
+        let offered = Duration::from_secs(seconds.into());
         let timing = &self.config.timing;
-        let max = Some(timing.heart_bt_int_s_max).filter(|max| *max > 0).unwrap_or(u32::MAX);
+        let max = Some(timing.heart_bt_int_max).filter(|max| !max.is_zero());
+        let max = max.unwrap_or(Duration::MAX);
         match self.config.role {
-            Role::Acceptor if !(timing.heart_bt_int_s_min..=max).contains(&seconds) => {
+            Role::Acceptor if !(timing.heart_bt_int_min..=max).contains(&offered) => {
                 Err(spoken(LogonFault::HeartBtIntOutOfRange))
             }
             Role::Initiator
-                if timing.same_heart_bt_int && seconds != self.config.protocol.heart_bt_int_s =>
+                if timing.same_heart_bt_int && offered != self.config.protocol.heart_bt_int =>
             {
                 Err(spoken(LogonFault::HeartBtIntChanged))
             }
-            _ => Ok(seconds),
+            _ => Ok(offered),
         }
     }
 
@@ -436,7 +440,7 @@ impl Session {
     pub(crate) fn write_logon(&mut self, now: Now, numbering: Numbering, out: &mut Outbox) {
         let version = self.config.id.begin_string;
         let fixt = version == BeginString::Fixt11;
-        let heart_bt_int_s = self.timers.heart_bt_int_s();
+        let heart_bt_int_s = self.timers.heart_bt_int().as_secs();
         let next_expected = self.exchanges_next_expected().then_some(self.next_num_in);
         let appl_ver_id = self.appl_ver_id;
         // Taken out while the session, borrowed as a whole, writes the message.

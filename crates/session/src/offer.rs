@@ -1,5 +1,7 @@
 //! What a Logon(A) proposes or confirms.
 
+use std::time::Duration;
+
 use crate::config::ApplVerId;
 
 /// A Logon(A) that the session layer has found good, but for its numbers: it waits for the
@@ -7,7 +9,8 @@ use crate::config::ApplVerId;
 #[derive(Clone, Debug)]
 pub struct Offer {
     pub(crate) seq: u64,
-    pub(crate) heart_bt_int_s: u32,
+    /// HeartBtInt(108).
+    pub(crate) heart_bt_int: Duration,
     pub(crate) appl_ver_id: Option<ApplVerId>,
     /// DefaultCstmApplVerID(1408).
     pub(crate) cstm_appl_ver_id: Option<Box<[u8]>>,

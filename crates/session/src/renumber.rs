@@ -5,7 +5,7 @@
 
 use transfix_codec::Timestamp;
 
-use crate::config::{Now, Role};
+use crate::config::{Now, Role, nanos};
 use crate::outbox::{Entry, Outbox, ResetCause};
 use crate::reset::{Reset, ResetEvent};
 use crate::session::Session;
@@ -99,7 +99,7 @@ impl Session {
         self.reset_numbers(ResetCause::InSession, out);
         // Messages that are on their way to us still have the old numbers.
         self.next_num_in = next_num_in;
-        let timeout_ns = u64::from(self.config.protocol.logon_timeout_ms) * 1_000_000;
+        let timeout_ns = nanos(self.config.protocol.logon_timeout);
         self.resets.begin(now.monotonic_ns.saturating_add(timeout_ns));
         // An initiator whose link is cut before the answer asks again at its next logon.
         self.resets.is_wanted |= self.config.role == Role::Initiator;
@@ -149,12 +149,11 @@ impl Session {
 
     /// Notes when the settings want the next reset in mid-session.
     pub(crate) fn plan_reset(&mut self, now: Now) {
-        const SECOND: u64 = 1_000_000_000;
         let offsets = &*self.config.reset_at_offsets;
         let daily = self.config.protocol.reset_at;
         let daily = daily.and_then(|at_s| wait_for_time_of_day(now.utc, at_s, offsets));
-        let hours = self.config.protocol.reset_after_h;
-        let later = (hours > 0).then_some(u64::from(hours).saturating_mul(3_600 * SECOND));
+        let later = nanos(self.config.protocol.reset_after);
+        let later = (later > 0).then_some(later);
         let wait = daily.into_iter().chain(later).min();
         self.resets.begins_at_ns = wait.map(|wait| now.monotonic_ns.saturating_add(wait));
     }

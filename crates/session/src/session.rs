@@ -3,6 +3,7 @@
 use std::hint::cold_path;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use transfix_codec::encode::Header;
 use transfix_codec::{
@@ -10,7 +11,7 @@ use transfix_codec::{
 };
 
 use crate::before_admin::BeforeAdmin;
-use crate::config::{ApplVerId, Config, Now, Role};
+use crate::config::{ApplVerId, Config, Now, Role, Secs, nanos};
 use crate::gap::Gap;
 use crate::offer::Offer;
 use crate::outbox::{Kind, Outbox, ResetCause};
@@ -44,6 +45,8 @@ pub struct Session {
     /// Digits of the times that we send.
     pub(crate) precision: Precision,
     pub(crate) timers: Timers,
+    /// How far SendingTime(52) may be off, in nanoseconds; 0 for any.
+    pub(crate) tolerance_ns: u64,
     pub(crate) resets: Resets,
     pub(crate) gap: Gap,
     pub(crate) throttles: Throttles,
@@ -98,9 +101,14 @@ pub struct HeaderChange {
 
 impl Session {
     /// A session that goes on with these numbers, as its store has them; both 1 for a new one.
+    ///
+    /// HeartBtInt(108) has whole seconds: a part of one in `config` counts as a whole one.
     #[must_use]
     pub fn new(config: Config, next_num_in: u64, next_num_out: u64) -> Self {
         assert!(next_num_in > 0 && next_num_out > 0, "MsgSeqNum(34) counts from 1");
+        let mut config = config;
+        let seconds = Secs::count(config.protocol.heart_bt_int);
+        config.protocol.heart_bt_int = Duration::from_secs(seconds);
         let (id, protocol) = (&config.id, &config.protocol);
         let comp_ids = format!("49={}\x0156={}\x01", id.sender_comp_id, id.target_comp_id);
         let own_header = config.own_header();
@@ -125,7 +133,8 @@ impl Session {
             precision: config.precision(),
             appl_ver_id: protocol.default_appl_ver_id,
             cstm_appl_ver_id: None,
-            timers: Timers::new(protocol.heart_bt_int_s, config.timing),
+            timers: Timers::new(protocol.heart_bt_int, config.timing),
+            tolerance_ns: nanos(protocol.sending_time_tolerance),
             resets: Resets::new(resets),
             config,
             state: State::Disconnected,
@@ -161,10 +170,10 @@ impl Session {
         self.state
     }
 
-    /// HeartBtInt(108) in force, in seconds: after a logon, what was agreed.
+    /// HeartBtInt(108) in force: after a logon, what was agreed, which is whole seconds.
     #[must_use]
-    pub const fn agreed_heart_bt_int_s(&self) -> u64 {
-        self.timers.heart_bt_int_s()
+    pub const fn agreed_heart_bt_int(&self) -> Duration {
+        self.timers.heart_bt_int()
     }
 
     /// MsgSeqNum(34) that the next new message of the counterparty must have.
@@ -272,7 +281,7 @@ impl Session {
 
     /// A link is up: the initiator writes its Logon(A), the acceptor begins to wait for one.
     pub fn connected(&mut self, now: Now, out: &mut Outbox) {
-        self.timers.link_up(now, self.config.protocol.heart_bt_int_s);
+        self.timers.link_up(now, self.config.protocol.heart_bt_int);
         self.resets.begins_at_ns = None;
         self.offer = None;
         self.password_proof = false;

@@ -1,6 +1,6 @@
 //! Counts application messages by MsgType(35) within intervals, for the limits of the settings.
 
-use crate::config::{Throttle, ThrottleAction};
+use crate::config::{Throttle, ThrottleAction, nanos};
 
 /// The limits of a session and how far they are used up.
 #[derive(Debug)]
@@ -11,14 +11,19 @@ pub(crate) struct Throttles {
 #[derive(Debug)]
 struct Limit {
     throttle: Throttle,
+    interval_ns: u64,
     begun_ns: u64,
     taken: u32,
 }
 
 impl Throttles {
     pub(crate) fn new(throttles: &[Throttle]) -> Self {
-        let limit =
-            |throttle: &Throttle| Limit { throttle: throttle.clone(), begun_ns: 0, taken: 0 };
+        let limit = |throttle: &Throttle| Limit {
+            throttle: throttle.clone(),
+            interval_ns: nanos(throttle.interval),
+            begun_ns: 0,
+            taken: 0,
+        };
         Self { limits: throttles.iter().map(limit).collect() }
     }
 
@@ -32,8 +37,7 @@ impl Throttles {
     fn count_limited(&mut self, now_ns: u64, msg_type: &[u8]) -> Option<ThrottleAction> {
         let of_type = |limit: &&mut Limit| limit.throttle.msg_type.as_bytes() == msg_type;
         let limit = self.limits.iter_mut().find(of_type)?;
-        let interval_ns = u64::from(limit.throttle.interval_ms) * 1_000_000;
-        if limit.taken == 0 || now_ns.saturating_sub(limit.begun_ns) >= interval_ns {
+        if limit.taken == 0 || now_ns.saturating_sub(limit.begun_ns) >= limit.interval_ns {
             limit.begun_ns = now_ns;
             limit.taken = 0;
         }

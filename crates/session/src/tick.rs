@@ -20,9 +20,9 @@ impl Session {
             // The application judges the Logon(A): the driver limits the time for that.
             State::LogonAwaited | State::LogonSent if self.offer.is_some() => None,
             State::LogonAwaited | State::LogonSent => {
-                Some(t.logon_until(self.config.protocol.logon_timeout_ms))
+                Some(t.logon_until(self.config.protocol.logon_timeout))
             }
-            State::LogoutSent => Some(t.logout_until(self.config.protocol.logout_timeout_ms)),
+            State::LogoutSent => Some(t.logout_until(self.config.protocol.logout_timeout)),
             State::Active => {
                 let resets = [self.resets.begins_at_ns, self.resets.answer_until_ns()];
                 let heartbeats = [t.heartbeat_at(), t.silence_at()];

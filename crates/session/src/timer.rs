@@ -5,10 +5,11 @@
 //! long again, 20 s at the most. FIX Session leaves the margin, "reasonable transmission time", to
 //! both sides: ours is 20 % by default.
 
-use crate::config::{Now, TimingConfig};
+use std::time::Duration;
+
+use crate::config::{Now, TimingConfig, nanos};
 
 const MS: u64 = 1_000_000;
-const SECOND: u64 = 1_000 * MS;
 /// Heartbeats are due at multiples of this time: the sessions of a thread share its wake-ups.
 const HEARTBEAT_STEP: u64 = 10 * MS;
 
@@ -17,6 +18,8 @@ const HEARTBEAT_STEP: u64 = 10 * MS;
 pub(crate) struct Timers {
     policy: TimingConfig,
     heart_bt_int: u64,
+    /// How long the counterparty may be silent before a TestRequest(1), and again after it.
+    patience: u64,
     link_up: u64,
     last_sent: u64,
     last_received: u64,
@@ -27,32 +30,40 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    pub(crate) const fn new(heart_bt_int_s: u32, policy: TimingConfig) -> Self {
-        Self {
+    pub(crate) const fn new(heart_bt_int: Duration, policy: TimingConfig) -> Self {
+        let mut timers = Self {
             policy,
-            heart_bt_int: heart_bt_int_s as u64 * SECOND,
+            heart_bt_int: 0,
+            patience: 0,
             link_up: 0,
             last_sent: 0,
             last_received: 0,
             test_request_sent: None,
             test_requests: 0,
             logout_sent: 0,
-        }
+        };
+        timers.set_heart_bt_int(heart_bt_int);
+        timers
     }
 
-    pub(crate) const fn link_up(&mut self, now: Now, heart_bt_int_s: u32) {
-        *self = Self::new(heart_bt_int_s, self.policy);
+    pub(crate) const fn link_up(&mut self, now: Now, heart_bt_int: Duration) {
+        *self = Self::new(heart_bt_int, self.policy);
         self.link_up = now.monotonic_ns;
         self.last_sent = now.monotonic_ns;
         self.last_received = now.monotonic_ns;
     }
 
-    pub(crate) const fn set_heart_bt_int(&mut self, seconds: u32) {
-        self.heart_bt_int = seconds as u64 * SECOND;
+    pub(crate) const fn set_heart_bt_int(&mut self, heart_bt_int: Duration) {
+        self.heart_bt_int = nanos(heart_bt_int);
+        let margin = match nanos(self.policy.margin) {
+            0 => (self.heart_bt_int / 100).saturating_mul(self.policy.margin_percent as u64),
+            margin => margin,
+        };
+        self.patience = self.heart_bt_int.saturating_add(margin);
     }
 
-    pub(crate) const fn heart_bt_int_s(&self) -> u64 {
-        self.heart_bt_int / SECOND
+    pub(crate) const fn heart_bt_int(&self) -> Duration {
+        Duration::from_nanos(self.heart_bt_int)
     }
 
     pub(crate) const fn sent(&mut self, now: Now) {
@@ -70,25 +81,16 @@ impl Timers {
         self.logout_sent = now.monotonic_ns;
     }
 
-    /// How long the counterparty may be silent before a TestRequest(1), and again after it.
-    const fn patience(&self) -> u64 {
-        let margin = match self.policy.margin_ms {
-            0 => (self.heart_bt_int / 100).saturating_mul(self.policy.margin_percent as u64),
-            ms => ms as u64 * MS,
-        };
-        self.heart_bt_int.saturating_add(margin)
-    }
-
     /// When the wait for the answer to a TestRequest(1) ends.
     fn unanswered_at(&self) -> Option<u64> {
         let sent = self.test_request_sent?;
-        let wait = u64::from(self.policy.test_request_wait_ms) * MS;
-        Some(sent.saturating_add(self.patience().min(wait)))
+        let wait = nanos(self.policy.test_request_wait);
+        Some(sent.saturating_add(self.patience.min(wait)))
     }
 
     /// When a TestRequest(1) is due, if the counterparty sends nothing until then.
     const fn patience_ends_at(&self) -> u64 {
-        self.last_received.saturating_add(self.patience())
+        self.last_received.saturating_add(self.patience)
     }
 
     /// When the next step against silence is due: TestRequest(1), or the disconnection.
@@ -105,13 +107,13 @@ impl Timers {
     }
 
     /// When the Logon(A) must have come.
-    pub(crate) fn logon_until(&self, timeout_ms: u32) -> u64 {
-        self.link_up.saturating_add(u64::from(timeout_ms) * MS)
+    pub(crate) fn logon_until(&self, timeout: Duration) -> u64 {
+        self.link_up.saturating_add(nanos(timeout))
     }
 
     /// When the answer to our Logout(5) must have come.
-    pub(crate) fn logout_until(&self, timeout_ms: u32) -> u64 {
-        self.logout_sent.saturating_add(u64::from(timeout_ms) * MS)
+    pub(crate) fn logout_until(&self, timeout: Duration) -> u64 {
+        self.logout_sent.saturating_add(nanos(timeout))
     }
 
     /// Whether as many TestRequest(1)s as the settings allow have no answer.
@@ -134,12 +136,14 @@ impl Timers {
 mod tests {
     use super::*;
 
+    const SECOND: u64 = 1_000 * MS;
+
     /// Sessions that have sent at any moments have few moments at which they are to send again.
     #[test]
     fn heartbeats_share_moments() {
         let mut moments = std::collections::BTreeSet::new();
         for sent in (0..1_000).map(|n| 7 * SECOND + n * 123_457) {
-            let mut timers = Timers::new(30, TimingConfig::default());
+            let mut timers = Timers::new(Duration::from_secs(30), TimingConfig::default());
             timers.sent(Now { monotonic_ns: sent, ..Now::default() });
             let at = timers.heartbeat_at().unwrap();
             let early = sent + 30 * SECOND - at;

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::compress;
 use crate::disk::Disk;
@@ -27,12 +28,11 @@ pub struct Retention {
     /// Whether such segments are compressed, there or where they stay. Only with the cargo feature
     /// `zstd`; reading them needs it too.
     pub compress: Compress,
-    /// Such a segment is deleted when its newest record is older than this, in nanoseconds; never
-    /// if 0.
-    pub delete_after_ns: u64,
-    /// The first record of a new stretch of so many nanoseconds, counted from 1970, begins a new
-    /// segment; 0 for none.
-    pub rotate_every_ns: u64,
+    /// Such a segment is deleted when its newest record is older than this; never if 0.
+    pub delete_after: Duration,
+    /// The first record of a new stretch of this length, counted from 1970, begins a new segment; 0
+    /// for none.
+    pub rotate_every: Duration,
     /// Bytes that the segments since the last reset may take; 0 for any. At least the current one
     /// and the one before are kept.
     pub bytes_max: u64,
@@ -106,7 +106,7 @@ impl Keeper {
     /// Whether a record at that time belongs into another segment than the current one's first.
     #[inline(never)]
     fn is_due(&self, at_ns: u64) -> bool {
-        let every_ns = self.retention.rotate_every_ns;
+        let every_ns = nanos(self.retention.rotate_every);
         every_ns > 0 && self.begun_ns.is_some_and(|begun| begun / every_ns != at_ns / every_ns)
     }
 
@@ -123,6 +123,10 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.settle();
     }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The next segment is made this long before its time begins.
@@ -209,9 +213,9 @@ impl<D: Disk> FileStore<D> {
     /// Moves and deletes what is not needed.
     pub(crate) fn sweep(&mut self, now_ns: u64) {
         let Some(keeper) = &mut self.keeper else { return };
-        let Retention { archive_dir, delete_after_ns, compress, .. } = &keeper.retention;
+        let Retention { archive_dir, delete_after, compress, .. } = &keeper.retention;
         let does_nothing =
-            archive_dir.is_none() && *delete_after_ns == 0 && *compress == Compress::Never;
+            archive_dir.is_none() && delete_after.is_zero() && *compress == Compress::Never;
         if does_nothing {
             return;
         }
@@ -222,7 +226,7 @@ impl<D: Disk> FileStore<D> {
             archive_dir: archive_dir.clone(),
             compress: *compress,
         };
-        let delete_before_ns = match *delete_after_ns {
+        let delete_before_ns = match nanos(*delete_after) {
             0 => 0,
             age => now_ns.saturating_sub(age),
         };

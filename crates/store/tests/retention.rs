@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 #[cfg(feature = "zstd")]
 use transfix_store::survey;
@@ -139,7 +140,7 @@ fn what_is_not_needed_is_compressed_read_and_deleted() {
         let retention = Retention {
             archive_dir: archives.then(|| kept.clone()),
             compress: Compress::Zstd,
-            delete_after_ns: 3 * DAY_NS,
+            delete_after: Duration::from_hours(72),
             ..Retention::default()
         };
         let mut store = open(at, &retention, DAY_NS);
@@ -203,8 +204,11 @@ fn what_is_old_enough_and_not_needed_is_deleted() {
         let at = dir.path();
         let kept = if archives { at.join("archive") } else { at.join("store") };
         let archive_dir = archives.then(|| kept.clone());
-        let retention =
-            Retention { archive_dir, delete_after_ns: 3 * DAY_NS, ..Retention::default() };
+        let retention = Retention {
+            archive_dir,
+            delete_after: Duration::from_hours(72),
+            ..Retention::default()
+        };
         let mut store = open(at, &retention, DAY_NS);
         for day in 1..=5 {
             (0..14).for_each(|_| send(&mut store, day * DAY_NS).unwrap());
@@ -237,7 +241,7 @@ fn what_is_old_enough_and_not_needed_is_deleted() {
 #[test]
 fn a_new_day_begins_a_new_segment() {
     let dir = TempDir::new();
-    let retention = Retention { rotate_every_ns: DAY_NS, ..Retention::default() };
+    let retention = Retention { rotate_every: Duration::from_hours(24), ..Retention::default() };
     let mut store = open(dir.path(), &retention, DAY_NS);
     for (day, count) in [(1, 1), (1, 1), (2, 2), (2, 2), (4, 3)] {
         send(&mut store, day * DAY_NS + 5).unwrap();
@@ -364,8 +368,8 @@ fn a_crash_while_segments_are_forgotten_and_moved_costs_nothing() {
         let retention = Retention {
             archive_dir: Some("/archive".into()),
             compress: Compress::Never,
-            delete_after_ns: 5,
-            rotate_every_ns: 7,
+            delete_after: Duration::from_nanos(5),
+            rotate_every: Duration::from_nanos(7),
             bytes_max: 2_500,
             when_full: WhenFull::Forget,
         };

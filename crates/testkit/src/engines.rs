@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use transfix::simulated::io::Io;
 use transfix::{
@@ -47,7 +48,9 @@ const SENDERS: u64 = 2;
 /// Messages of a thread that sends without a pause.
 const GREEDY: usize = 60;
 /// How long a stop may take.
-const STOP_MS: u64 = 5_000;
+const STOP_TIME: Duration = Duration::from_secs(5);
+/// How long after its deadline a stop or a reload is over.
+const LATE_MAX: Duration = Duration::from_secs(1);
 /// Time after which all is well once the faults have ceased.
 const REST_MAX: u64 = 300 * SECOND;
 
@@ -364,11 +367,11 @@ impl World {
         self.machine.say(|| format!("side {side} stops"));
         // Far later than the law has it, which tells how long it took.
         self.machine.must_be_over_by(begun_ns + REST_MAX);
-        let outcomes = running.engine.stop(STOP_MS);
+        let outcomes = running.engine.stop(STOP_TIME);
         self.machine.must_be_over_by(u64::MAX);
-        let took_ms = (self.machine.now_ns() - begun_ns) / MS;
-        if took_ms > STOP_MS + 1_000 {
-            self.machine.breaks(|| format!("the stop of side {side} took {took_ms} ms"));
+        let took = Duration::from_nanos(self.machine.now_ns() - begun_ns);
+        if took > STOP_TIME + LATE_MAX {
+            self.machine.breaks(|| format!("the stop of side {side} took {took:?}"));
         }
         running.is_over.store(true, Ordering::Release);
         running.senders.iter().for_each(|sender| self.machine.join(*sender));
@@ -396,8 +399,9 @@ impl World {
         to.sessions.retain(|session| session.target_comp_id == "*" || self.random.below(4) > 0);
         to.sessions.extend(absent.into_iter().filter(|_| self.random.below(2) == 0));
         self.ids[side].iter().for_each(|id| self.disks.of(side, id).ail(None));
-        let deadline_ms = [0, 300, STOP_MS][self.random.below(3)];
-        self.reload_to(side, &to, deadline_ms);
+        let deadline =
+            [Duration::ZERO, Duration::from_millis(300), STOP_TIME][self.random.below(3)];
+        self.reload_to(side, &to, deadline);
     }
 
     /// Sessions of the start that the engine does not have now.
@@ -407,22 +411,22 @@ impl World {
         self.all[side].iter().filter(|one| !is_there(one)).cloned().collect()
     }
 
-    fn reload_to(&mut self, side: usize, to: &Settings, deadline_ms: u64) {
+    fn reload_to(&mut self, side: usize, to: &Settings, deadline: Duration) {
         let application = self.application(side);
         let Some(running) = &mut self.running[side] else { return };
-        self.machine.say(|| format!("side {side} reloads its settings in {deadline_ms} ms"));
+        self.machine.say(|| format!("side {side} reloads its settings in {deadline:?}"));
         let begun_ns = self.machine.now_ns();
         self.machine.must_be_over_by(begun_ns + REST_MAX);
-        let done = running.engine.reload(&self.settings[side], to, deadline_ms, |id| {
+        let done = running.engine.reload(&self.settings[side], to, deadline, |id| {
             // That of a template is never called.
             let made = application(id).or_else(|| application(&self.ids[side][0]));
             made.unwrap_or_else(|| panic!("nobody knows {id}"))
         });
         self.machine.must_be_over_by(u64::MAX);
-        let took_ms = (self.machine.now_ns() - begun_ns) / MS;
+        let took = Duration::from_nanos(self.machine.now_ns() - begun_ns);
         match done {
             Ok(done) => {
-                self.machine.say(|| format!("side {side} in {took_ms} ms: {done:?}"));
+                self.machine.say(|| format!("side {side} in {took:?}: {done:?}"));
                 self.settings[side] = done.settings;
                 // The Logon(A) of an added one may just be judged for the template.
                 let is_lost = |id: &SessionId| {
@@ -439,8 +443,8 @@ impl World {
         if !self.settings[side].sessions.iter().all(is_old) {
             self.machine.breaks(|| format!("side {side} runs without a store"));
         }
-        if took_ms > deadline_ms + 1_000 {
-            self.machine.breaks(|| format!("the reload of side {side} took {took_ms} ms"));
+        if took > deadline + LATE_MAX {
+            self.machine.breaks(|| format!("the reload of side {side} took {took:?}"));
         }
         *lock(&running.handles) = running.engine.sessions().collect();
         self.check();
@@ -508,7 +512,7 @@ impl World {
             for _ in 0..RELOADS_MAX {
                 let mut to = self.settings[side].clone();
                 to.sessions.extend(self.absent(side));
-                self.reload_to(side, &to, STOP_MS);
+                self.reload_to(side, &to, STOP_TIME);
             }
             if let [absent, ..] = &*self.absent(side) {
                 self.machine.breaks(|| format!("no reload adds {} again", absent.id()));
@@ -647,7 +651,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The settings of both engines; sessions beyond `fixed` come by a template.
 fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -> [Settings; 2] {
-    let heart_bt_int_s = [1, 5, 30][random.below(3)];
+    let heart_bt_int = Duration::from_secs([1, 5, 30][random.below(3)]);
     [0, 1].map(|side| {
         let mut all: Vec<SessionId> = ids[side].to_vec();
         if side == 1 {
@@ -659,11 +663,12 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
         let all_share = random.below(2) == 0;
         let sessions = all.iter().map(|id| {
             let mut settings = SessionSettings::new(role, id, ADDRESS);
-            settings.protocol.heart_bt_int_s = heart_bt_int_s;
+            settings.protocol.heart_bt_int = heart_bt_int;
             settings.validation.validate = false;
             settings.store.durability = Durability::Process;
-            settings.socket.reconnect_interval_ms = 500 + random.below(2_000) as u32;
-            settings.socket.reconnect_interval_max_ms = 4_000;
+            settings.socket.reconnect_interval =
+                Duration::from_millis(500 + random.below(2_000) as u64);
+            settings.socket.reconnect_interval_max = Duration::from_secs(4);
             settings.queue.offline =
                 [Offline::Refuse, Offline::Refuse, Offline::Store, Offline::Queue][random.below(4)];
             settings.queue.unsent = [Unsent::Keep, Unsent::Return][random.below(2)];
@@ -675,11 +680,12 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
                 settings.queue.queue_when_full =
                     [QueueWhenFull::Refuse, QueueWhenFull::Wait, QueueWhenFull::Disconnect]
                         [random.below(3)];
-                settings.queue.queue_wait_ms = [5, 500][random.below(2)];
+                settings.queue.queue_wait = Duration::from_millis([5, 500][random.below(2)]);
             }
             if random.below(4) == 0 {
                 settings.queue.slow_consumer_bytes = 300;
-                settings.queue.slow_consumer_ms = [0, 50, 2_000][random.below(3)];
+                settings.queue.slow_consumer_after =
+                    Duration::from_millis([0, 50, 2_000][random.below(3)]);
                 settings.queue.slow_consumer =
                     [SlowConsumer::Tell, SlowConsumer::Disconnect][random.below(2)];
             }
@@ -691,10 +697,10 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
         });
         let mut settings = Settings { sessions: sessions.collect(), ..empty() };
         settings.engine.workers = if all_share { 2 } else { 1 + random.below(3) };
-        settings.engine.rebalance_ms = [0, 1, 20, 1_000][random.below(4)];
+        settings.engine.rebalance = Duration::from_millis([0, 1, 20, 1_000][random.below(4)]);
         settings.engine.hot_worker_percent = [0, 0, 10, 70][random.below(4)];
         settings.engine.application_threads = [0, 0, 1, 2][random.below(4)];
-        settings.engine.slow_callback_ms = [0, 0, 0, 1_000][random.below(4)];
+        settings.engine.slow_callback = Duration::from_millis([0, 0, 0, 1_000][random.below(4)]);
         settings
     })
 }

@@ -15,6 +15,7 @@ pub use play::{Answer, Operation, World, play};
 pub use version::Version;
 
 use std::fmt;
+use std::time::Duration;
 
 /// Who opens the connection, as seen from the session under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +88,8 @@ enum Step {
     Close,
     /// Another connection sends this message, and is closed without one.
     Intrude(String),
-    /// Time passes, in milliseconds.
-    Wait(u64),
+    /// Time passes.
+    Wait(Duration),
     /// The application sends this message; it is refused with these words if there are any.
     Send(String, Option<String>),
     /// The operator of our side does this.
@@ -113,10 +114,13 @@ impl Scenario {
         if self.both_sides { vec![self.clone(), other] } else { vec![self.clone()] }
     }
 
-    /// How long it takes where time cannot be simulated, in milliseconds.
+    /// How long it takes where time cannot be simulated.
     #[must_use]
-    pub fn waits_ms(&self) -> u64 {
-        let wait = |line: &Line| if let Step::Wait(ms) = line.step { ms } else { 0 };
+    pub fn waits(&self) -> Duration {
+        let wait = |line: &Line| match line.step {
+            Step::Wait(time) => time,
+            _ => Duration::ZERO,
+        };
         self.steps.iter().map(wait).sum()
     }
 
@@ -174,8 +178,8 @@ pub struct Failure {
     pub what: String,
     /// What went over the connection before.
     pub transcript: Vec<String>,
-    /// How long the file has waited before, in milliseconds.
-    pub waited_ms: u64,
+    /// How long the file has waited before.
+    pub waited: Duration,
 }
 
 impl fmt::Display for Failure {

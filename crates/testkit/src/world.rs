@@ -150,11 +150,15 @@ impl World {
             let s = &plan.settings;
             let resets = s
                 .each_ref()
-                .map(|s| (s.protocol.reset_on, s.protocol.reset_at, s.protocol.reset_after_h));
+                .map(|s| (s.protocol.reset_on, s.protocol.reset_at, s.protocol.reset_after));
             let held = plan.held;
             format!(
                 "{} {:?} HeartBtInt(108)={} {resets:?} {held:?} {:?} {:?}",
-                s[0].begin_string, plan.kind, s[0].protocol.heart_bt_int_s, plan.weather, plan.odds
+                s[0].begin_string,
+                plan.kind,
+                s[0].protocol.heart_bt_int.as_secs(),
+                plan.weather,
+                plan.odds
             )
         });
         Self {
@@ -500,7 +504,7 @@ impl World {
             self.step();
             if self.now >= sends_at {
                 sends_at = self.now + 7 * SECOND;
-                if self.plan.settings[0].protocol.heart_bt_int_s == 0 {
+                if self.plan.settings[0].protocol.heart_bt_int.is_zero() {
                     for side in [0, 1] {
                         let outcome = self.sides[side].send(self.now);
                         self.go_on(side, outcome);

@@ -26,9 +26,9 @@ pub struct SocketOptions {
     /// TCP_QUICKACK: what is received is acknowledged at once. The system forgets it, so it is
     /// said again after each read, which costs a call. Linux alone has it.
     pub quick_ack: bool,
-    /// SO_BUSY_POLL in microseconds: the kernel spins on the device queue for that long. Linux
+    /// SO_BUSY_POLL: the kernel spins on the device queue for that long, whole microseconds. Linux
     /// alone has it, and lets privileged programs alone raise it.
-    pub busy_poll_us: Option<u32>,
+    pub busy_poll: Option<Duration>,
     /// The differentiated services code point (RFC 2474), 0 to 63, of all packets.
     pub dscp: Option<u8>,
     /// SO_LINGER: closing waits this long for unsent bytes; zero resets the connection.
@@ -55,7 +55,7 @@ impl Default for SocketOptions {
             keepalive_probes: None,
             user_timeout: None,
             quick_ack: false,
-            busy_poll_us: None,
+            busy_poll: None,
             dscp: None,
             linger: None,
             local: None,
@@ -107,8 +107,9 @@ impl SocketOptions {
             if self.user_timeout.is_some() {
                 socket.set_tcp_user_timeout(self.user_timeout)?;
             }
-            if let Some(busy_poll_us) = self.busy_poll_us {
-                socket.set_busy_poll(busy_poll_us)?;
+            if let Some(busy_poll) = self.busy_poll {
+                let us = busy_poll.as_nanos().div_ceil(1_000);
+                socket.set_busy_poll(u32::try_from(us).unwrap_or(u32::MAX))?;
             }
             if self.quick_ack {
                 socket.set_tcp_quickack(true)?;
@@ -121,7 +122,7 @@ impl SocketOptions {
     /// bound as well.
     ///
     /// # Errors
-    /// What it refuses, such as [`SocketOptions::busy_poll_us`] without the privilege.
+    /// What it refuses, such as [`SocketOptions::busy_poll`] without the privilege.
     pub fn check(&self, address: SocketAddr) -> io::Result<()> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         self.apply_before(&socket)?;

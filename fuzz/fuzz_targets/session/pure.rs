@@ -1,6 +1,7 @@
 //! The session layer alone, with a driver that checks what it is told to do.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use transfix_codec::{
     CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, Message, Timestamp, frame, tag,
@@ -45,7 +46,8 @@ impl Driver {
             (begin_string == BeginString::Fixt11).then_some(ApplVerId(9));
         let policies = [ResetPolicy::NEVER, ResetPolicy::LOGON, ResetPolicy::DISCONNECT];
         config.protocol.reset_on = policies[usize::from(input.byte()) % 3];
-        config.protocol.sending_time_tolerance_s = 120 * u32::from(choices & 128 == 0);
+        config.protocol.sending_time_tolerance =
+            Duration::from_secs(120) * u32::from(choices & 128 == 0);
         config.protocol.held_messages_max = HELD_MESSAGES_MAX;
         config.protocol.held_bytes_max = HELD_BYTES_MAX;
         let now = Now { utc: Timestamp(1_795_262_400_000_000_000), monotonic_ns: 1 };

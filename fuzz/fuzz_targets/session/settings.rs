@@ -1,5 +1,7 @@
 //! Settings with each switch as the input wants it.
 
+use std::time::Duration;
+
 use transfix::{
     ApplVerId, BeginString, Durability, GarbledPolicy, Offline, Role, Secret, SessionId,
     SessionSettings, Throttle, ThrottleAction, TooLow, TooLowAtLogon, Unavailable,
@@ -16,8 +18,8 @@ pub(crate) fn any(input: &mut Input<'_>) -> SessionSettings {
     let mut s = SessionSettings::new(role, &SessionId::new(begin_string, "US", "THEM"), "");
     s.store.durability = Durability::Memory;
     s.protocol.default_appl_ver_id = (begin_string == BeginString::Fixt11).then_some(ApplVerId(9));
-    s.protocol.heart_bt_int_s = u32::from(input.byte() % 40);
-    s.protocol.sending_time_tolerance_s = u32::from(choices & 128);
+    s.protocol.heart_bt_int = Duration::from_secs(u64::from(input.byte() % 40));
+    s.protocol.sending_time_tolerance = Duration::from_secs(u64::from(choices & 128));
     s.validation.message_bytes_max = 4_000;
     s.queue.queued_bytes_max = 3_000;
     s.protocol.held_messages_max = usize::from(input.byte() % 8);
@@ -73,17 +75,17 @@ fn tables(s: &mut SessionSettings, input: &mut Input<'_>) {
     }
     s.numbers.gap_at_logon_max = small(input);
     s.resend.request_max = small(input);
-    s.resend.repeat_after_s = small(input);
+    s.resend.repeat_after = Duration::from_secs(small(input).into());
     s.resend.repeats_max = small(input);
     s.resend.answered_max = small(input);
     s.resend.same_requests_max = small(input);
     s.validation.garbled = if input.flag() { GarbledPolicy::Reject } else { GarbledPolicy::Skip };
     s.queue.offline = [Offline::Refuse, Offline::Store, Offline::Queue][small(input) as usize % 3];
-    s.queue.queue_pause_ms = small(input) * 100;
+    s.queue.queue_pause = Duration::from_millis(100) * small(input);
     s.queue.unsent = if input.flag() { Unsent::Return } else { Unsent::Keep };
     s.unavailable = Unavailable {
         retries: small(input) % 3,
-        delay_ms: 500,
+        delay: Duration::from_millis(500),
         then: [
             UnavailableAction::Reject,
             UnavailableAction::Silence,
@@ -96,11 +98,11 @@ fn tables(s: &mut SessionSettings, input: &mut Input<'_>) {
         s.protocol.throttles.push(Throttle {
             msg_type,
             messages_max: 1,
-            interval_ms: 1_000,
+            interval: Duration::from_secs(1),
             action,
         });
     }
-    s.protocol.reset_after_h = small(input) % 2;
+    s.protocol.reset_after = Duration::from_hours(1) * (small(input) % 2);
     if s.begin_string >= BeginString::Fix43 && s.role == Role::Acceptor && input.byte() % 8 == 0 {
         s.logon.expected_password = Some(Secret::new("sesame".to_owned()));
     }

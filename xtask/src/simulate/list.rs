@@ -127,8 +127,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "silence-not-found",
         changes: &[(
             SESSION,
-            "Some(sent.saturating_add(self.patience().min(",
-            "Some(sent.saturating_add(3 * self.patience().max(",
+            "Some(sent.saturating_add(self.patience.min(",
+            "Some(sent.saturating_add(3 * self.patience.max(",
         )],
         kind: "",
         worlds: 1_000,
@@ -137,7 +137,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "request-never-repeated",
         changes: &[
             (SESSION, "if wait == 0 || now_ns", "if wait < u64::MAX || now_ns"),
-            (SESSION, "(self.missing_to > 0 && self.policy.repeat_after_s > 0)", "false"),
+            (SESSION, "(self.missing_to > 0 && !self.policy.repeat_after.is_zero())", "false"),
         ],
         kind: "damage",
         worlds: 2_000,

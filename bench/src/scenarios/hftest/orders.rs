@@ -3,6 +3,8 @@
 //! A preloaded order is its values, 24 bytes: they become fields when the order is sent, so that
 //! the time of encoding has all of it.
 
+use std::time::Duration;
+
 use transfix::{Body, Decimal, Tag, Timestamp, tag};
 
 /// SenderCompID(49) of the client.
@@ -12,7 +14,7 @@ pub(super) const SERVER: &str = "TEX_DLD";
 /// Where the server of the published page listens.
 pub(super) const ADDRESS: &str = "127.0.0.1:11002";
 /// HeartBtInt(108) of the published page.
-pub(super) const HEARTBEAT_S: u32 = 10;
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 /// Quantities are 1 to this one.
 pub(super) const QUANTITY_MAX: u16 = 10_000;
 /// Prices are 1.000 to 500.000.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use transfix::{
@@ -14,7 +15,7 @@ use transfix::{
 use super::figures::{EXPLAINED, Side, Timing};
 use super::input::{Input, Inputs};
 use super::keys::{self, Command, Heard, Keys};
-use super::orders::{ADDRESS, CLIENT, HEARTBEAT_S, SERVER};
+use super::orders::{ADDRESS, CLIENT, HEARTBEAT, SERVER};
 use super::replies::Replies;
 use super::say;
 
@@ -22,8 +23,8 @@ use super::say;
 pub(super) const LISTENING: &str = "listening at ";
 /// How long keys are waited for before events are looked at, in milliseconds.
 const WAIT_MS: u64 = 20;
-/// How long the client may take to answer our Logout(5), in milliseconds.
-const LOGOUT_MS: u64 = 5_000;
+/// How long the client may take to answer our Logout(5).
+const LOGOUT_TIME: Duration = Duration::from_secs(5);
 /// Bytes of reports that the client may leave unread: far more than those of all orders that it has
 /// under way, and no more than the store keeps, so that each can be sent again.
 const WAITING_BYTES_MAX: usize = 64 << 20;
@@ -149,7 +150,7 @@ fn settings(args: &Args) -> SessionSettings {
     let mut session = SessionSettings::new(Role::Acceptor, &id, &args.address);
     session.store.durability = Durability::Memory;
     session.threads.mode = Mode::Dedicated;
-    session.protocol.heart_bt_int_s = HEARTBEAT_S;
+    session.protocol.heart_bt_int = HEARTBEAT;
     session.queue.queued_bytes_max = WAITING_BYTES_MAX;
     session
 }
@@ -276,7 +277,7 @@ impl<'a> Server<'a> {
 
     fn stop(mut self) -> Result<(), String> {
         if let Some(engine) = self.engine.take() {
-            engine.stop(LOGOUT_MS);
+            engine.stop(LOGOUT_TIME);
         }
         while let Ok(event) = self.events.try_recv() {
             self.tell(event)?;

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::io::BufRead;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use transfix::{
     Application, BusinessReject, Engine, Latency, LatencyStage, Message, Role, SessionHandle,
@@ -114,8 +115,8 @@ pub(super) fn run(
     settings.engine.workers = workers(column, cpus);
     if !has_room(column, cpus) {
         // Threads that spin on one CPU keep each other from it.
-        like.threads.spin_us = 0;
-        settings.engine.application_spin_us = 0;
+        like.threads.spin = Duration::ZERO;
+        settings.engine.application_spin = Duration::ZERO;
     }
     if remote::cpus() > 1 {
         settings.engine.cpus = (1..=settings.engine.workers).collect();
@@ -155,7 +156,7 @@ fn serve(settings: &Settings, receivers: usize) -> Result<(), String> {
             put_to_socket_ns: median(&since, LatencyStage::PutToWritten),
         }
     })?;
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 //! which validates each order, stores it and its report, and sends the report.
 
 use std::path::Path;
+use std::time::Duration;
 
 use transfix::{BeginString, Durability, Engine, Role, SessionId, SessionSettings, Settings};
 
@@ -34,6 +35,6 @@ pub(super) fn run(
     let engine = Engine::start(&settings, application).map_err(|error| error.to_string())?;
     println!("{}", engine.listening()[0]);
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::BufRead;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use transfix::clock::{monotonic_ns, process_cpu_ns};
@@ -96,7 +97,7 @@ pub(super) fn acceptor(
     let (engine, _dir) = engine(column, (Role::Acceptor, address), work, application)?;
     print_line(&engine.listening()[0].to_string())?;
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-    engine.stop(1_000);
+    engine.stop(Duration::from_secs(1));
     Ok(())
 }
 
@@ -143,7 +144,7 @@ pub(super) fn initiator(
         }
         Ok(times)
     })?;
-    trader.engine.stop(5_000);
+    trader.engine.stop(Duration::from_secs(5));
     Ok(())
 }
 

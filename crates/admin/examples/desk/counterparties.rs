@@ -87,7 +87,7 @@ impl Counterparties {
         drop(self.stop);
         // A panic of theirs was told.
         let _ = self.trading.join();
-        self.engine.stop(crate::LOGOUT_MS);
+        self.engine.stop(crate::LOGOUT_TIME);
         // The line ends with the venue.
         drop(self.line);
     }

@@ -17,6 +17,7 @@ use std::io::{Read as _, stdin};
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -31,7 +32,7 @@ use crate::venue::Venue;
 /// Of all three users.
 const PASSWORD: &str = "correct horse battery";
 /// How long counterparties may take to log out.
-const LOGOUT_MS: u64 = 1_000;
+const LOGOUT_TIME: Duration = Duration::from_secs(1);
 
 /// What the main thread waits for.
 enum News {
@@ -74,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 break;
             }
             EngineAction::Remove { id, text } => {
-                let (id, done) = (id.clone(), venue.remove(id, text, LOGOUT_MS));
+                let (id, done) = (id.clone(), venue.remove(id, text, LOGOUT_TIME));
                 settings.sessions.retain(|session| session.id() != id);
                 request.answer(match done {
                     Ok(_) => Ok(format!("{id}: removed")),
@@ -86,8 +87,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     counterparties.stop();
     drop(server);
-    venue.stop(LOGOUT_MS);
-    broker.stop(LOGOUT_MS);
+    venue.stop(LOGOUT_TIME);
+    broker.stop(LOGOUT_TIME);
     Ok(())
 }
 
@@ -100,7 +101,7 @@ fn take_requests(venue: &Engine, to: Sender<News>) {
 
 fn reload(venue: &mut Engine, settings: &mut Settings, file: &Path) -> Result<String, String> {
     let to = Settings::load(file).map_err(|error| error.to_string())?;
-    let done = venue.reload(settings, &to, LOGOUT_MS, |_| Box::new(Venue::default()));
+    let done = venue.reload(settings, &to, LOGOUT_TIME, |_| Box::new(Venue::default()));
     *settings = done.map_err(|error| error.to_string())?.settings;
     Ok("the settings file is in force".to_owned())
 }

@@ -1,5 +1,7 @@
 //! Commands that make sessions and forget them: the program that has the engine is asked.
 
+use std::time::Duration;
+
 use transfix::{
     Action, BeginString, Durability, EngineAction, Role, Secret, SessionId, SessionSettings,
     TlsSettings, Unsent,
@@ -108,7 +110,8 @@ fn parameter(
         "SenderLocationID" => session.sender_location_id = text,
         "TargetLocationID" => session.target_location_id = text,
         "HBI" => {
-            session.protocol.heart_bt_int_s = text.parse().map_err(|_| wrong("a number"))?;
+            let seconds: u32 = text.parse().map_err(|_| wrong("a number"))?;
+            session.protocol.heart_bt_int = Duration::from_secs(seconds.into());
         }
         "StorageType" => match &*text {
             "TRANSIENT" => session.store.durability = Durability::Memory,

@@ -106,7 +106,7 @@ fn extra(handle: &SessionHandle, status: &SessionStatus, xml: &mut Writer) {
     xml.some("TargetSubID", given(&settings.target_sub_id));
     xml.some("SenderLocationID", given(&settings.sender_location_id));
     xml.some("TargetLocationID", given(&settings.target_location_id));
-    xml.leaf("HBI", status.heart_bt_int_s.unwrap_or(settings.protocol.heart_bt_int_s.into()));
+    xml.leaf("HBI", status.heart_bt_int.unwrap_or(settings.protocol.heart_bt_int).as_secs());
     let in_memory = settings.store.durability == Durability::Memory;
     xml.leaf("StorageType", if in_memory { "TRANSIENT" } else { "PERSISTENT" });
     xml.leaf("EnableMessageRejecting", settings.queue.unsent == Unsent::Return);

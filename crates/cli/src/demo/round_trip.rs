@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use comfy_table::{CellAlignment, Table, presets};
 use transfix::clock::monotonic_ns;
@@ -198,7 +199,7 @@ fn slice_in(dir: &Path, wait: Wait, count: usize) -> Result<Vec<u64>, String> {
     }
     let all_came = || arrivals.count.load(Ordering::Acquire) == count;
     until(&mut client, "not all reports came", all_came)?;
-    drop((client.stop(5_000), venue.stop(5_000)));
+    drop((client.stop(Duration::from_secs(5)), venue.stop(Duration::from_secs(5))));
     let got_at = arrivals.at_ns.iter().map(|at| at.load(Ordering::Relaxed));
     Ok(sent_at.iter().zip(got_at).map(|(sent, got)| got.saturating_sub(*sent)).collect())
 }

@@ -9,6 +9,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use transfix::store::{compress, lines};
 use transfix::{EventForm, EventSettings, Timestamp, clock};
@@ -30,7 +31,7 @@ pub(super) struct RollingFile {
     path: PathBuf,
     form: EventForm,
     bytes_max: u64,
-    every_h: u32,
+    every_ns: i64,
     open: Option<Open>,
     closed: Closed,
     /// Compresses and removes closed files.
@@ -56,14 +57,14 @@ impl RollingFile {
         let closed = Closed {
             path: settings.file.clone(),
             kept_max: settings.rolled_files_max,
-            days_max: settings.rolled_days_max,
+            age_max_ns: nanos(settings.rolled_age_max),
             compresses: settings.compress,
         };
         let mut this = Self {
             path: settings.file.clone(),
             form: settings.file_form,
             bytes_max: settings.roll_bytes,
-            every_h: settings.roll_every_h,
+            every_ns: nanos(settings.roll_every),
             open: None,
             closed,
             cleaner: None,
@@ -86,9 +87,9 @@ impl RollingFile {
     }
 
     fn period(&self, time: Timestamp) -> i64 {
-        match self.every_h {
+        match self.every_ns {
             0 => 0,
-            hours => time.0.div_euclid(i64::from(hours) * HOUR_NS),
+            every_ns => time.0.div_euclid(every_ns),
         }
     }
 
@@ -204,6 +205,10 @@ impl Drop for RollingFile {
     }
 }
 
+fn nanos(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}
+
 /// Closed files: `NAME.YYYYMMDD-HHMMSS.NNN.log` beside `NAME.log`, by the time of their end.
 #[derive(Clone)]
 struct Closed {
@@ -211,7 +216,7 @@ struct Closed {
     /// 0 for all.
     kept_max: usize,
     /// 0 for ever.
-    days_max: u32,
+    age_max_ns: i64,
     compresses: bool,
 }
 
@@ -261,9 +266,9 @@ impl Closed {
             0 => 0,
             kept => all.len().saturating_sub(kept),
         };
-        let oldest = match self.days_max {
+        let oldest = match self.age_max_ns {
             0 => String::new(),
-            days => compact(Timestamp(now.0.saturating_sub(i64::from(days) * 24 * HOUR_NS))),
+            age_ns => compact(Timestamp(now.0.saturating_sub(age_ns))),
         };
         let is_gone = |n: usize, name: &str| n < beyond || *name < *oldest;
         for (n, (name, path)) in all.iter().enumerate() {

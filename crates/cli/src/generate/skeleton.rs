@@ -205,6 +205,7 @@ mod MODULE;
 
 use std::error::Error;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use transfix::{Application, BusinessReject, Engine, Message, SessionEvent, SessionRef, Settings};
 
@@ -263,7 +264,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let engine = Engine::start(&Settings::load(path)?, |_| Box::new(Desk))?;
     println!("running; enter a line to stop");
     std::io::stdin().read_line(&mut String::new())?;
-    engine.stop(5_000);
+    engine.stop(Duration::from_secs(5));
     Ok(())
 }
 "#;

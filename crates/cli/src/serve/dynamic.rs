@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use transfix::{Application, Engine, EngineAction, Outcome, SessionId, SessionSettings, Settings};
 
-use super::{LOGOUT_MS, say_where, shown};
+use super::{LOGOUT_TIME, say_where, shown};
 use crate::show::say;
 
 /// Makes the application of a session, or says why the program cannot have such a session.
@@ -75,7 +75,7 @@ fn change(
     // Two, as the old settings may be needed again.
     let mut made = vec![application(&old)?, application(new)?];
     let before = engine.listening().to_vec();
-    let done = engine.reload(&from, &to, LOGOUT_MS, |_| match made.pop() {
+    let done = engine.reload(&from, &to, LOGOUT_TIME, |_| match made.pop() {
         Some(application) => application,
         None => unreachable!("a session begins twice at most"),
     });
@@ -107,7 +107,7 @@ fn remove(
     settings: &mut Settings,
     (id, text): (&SessionId, &str),
 ) -> Result<String, String> {
-    let removed = engine.remove(id, text, LOGOUT_MS);
+    let removed = engine.remove(id, text, LOGOUT_TIME);
     let outcome = removed.map_err(|_| format!("there is no session {id}"))?;
     let count = settings.sessions.len();
     settings.sessions.retain(|session| session.id() != *id);

@@ -14,6 +14,7 @@ mod variant;
 
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use transfix::{Engine, SessionId};
 
@@ -32,7 +33,7 @@ It is ISLD and takes a counterparty of each version; orders are sent back. Ctrl-
 
 Exit code: 0 ended by a signal, 1 it could not start, 2 wrong usage";
 /// How long counterparties may take to answer the Logout(5) of the end.
-const STOP_MS: u64 = 1_000;
+const STOP_TIME: Duration = Duration::from_secs(1);
 
 /// What the command line asks for.
 struct Options {
@@ -103,6 +104,6 @@ fn run(options: &Options) -> Result<(), String> {
     }
     println!("listening at {}", engine.listening()[0]);
     stopped.recv().map_err(|error| error.to_string())?;
-    engine.stop(STOP_MS);
+    engine.stop(STOP_TIME);
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! The sessions of each variant.
 
+use std::time::Duration;
+
 use transfix::{
     ApplVerId, BeginString, Durability, GarbledPolicy, Precision, ResetPolicy, Role, SessionId,
     SessionSettings, Settings,
@@ -124,7 +126,7 @@ impl Variant {
                 session.numbers.send_last_processed = true;
                 session.resend.request_max = 10;
                 session.resend.closed_ranges = true;
-                session.resend.repeat_after_s = 0;
+                session.resend.repeat_after = Duration::ZERO;
                 session.resend.orig_sending_time_required = false;
             }
             Self::Latest | Self::SubIds | Self::EnhancedResend => {}

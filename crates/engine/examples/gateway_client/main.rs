@@ -130,7 +130,7 @@ impl Gateway {
 
     /// Logs out, and waits for the answer.
     pub(crate) fn log_out(self) {
-        self.engine.stop(5_000);
+        self.engine.stop(Duration::from_secs(5));
     }
 }
 

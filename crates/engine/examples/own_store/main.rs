@@ -12,6 +12,7 @@ mod plain;
 
 use std::error::Error;
 use std::path::Path;
+use std::time::Duration;
 
 use plain::PlainStore;
 use transfix::{
@@ -53,6 +54,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let engine = start(&address, Path::new("."))?;
     println!("listening at {}; enter a line to stop", engine.listening()[0]);
     std::io::stdin().read_line(&mut String::new())?;
-    engine.stop(5_000);
+    engine.stop(Duration::from_secs(5));
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! counterparties that no settings name.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use transfix_session::{OperateError, SessionId};
 use transfix_store::{Store, StoreError};
@@ -58,7 +59,7 @@ impl Engine {
     /// let engine = Engine::builder(&settings)
     ///     .stores(|_, now_ns| Ok(Some(Box::new(MemoryStore::new(1 << 20, now_ns)))))
     ///     .start(|_| Box::new(Deaf))?;
-    /// # engine.stop(0);
+    /// # engine.stop(std::time::Duration::ZERO);
     /// # Ok::<(), transfix::EngineError>(())
     /// ```
     pub const fn builder(settings: &Settings) -> EngineBuilder<'_> {
@@ -106,9 +107,9 @@ impl Engine {
         &mut self,
         id: &SessionId,
         text: &str,
-        deadline_ms: u64,
+        deadline: Duration,
     ) -> Result<Option<SessionOutcome>, OperateError> {
-        self.remove_with(id, text, deadline_ms).ok_or(OperateError::NoSession)
+        self.remove_with(id, text, deadline).ok_or(OperateError::NoSession)
     }
 
     /// Handles of all sessions: those of the settings in their order, then those made from

@@ -135,7 +135,7 @@ impl SessionHandle {
     /// As [`SessionHandle::send`], and then nothing was sent; but with [`SendError::Failed`] the
     /// store may have the message nevertheless. [`SendError::NotHere`] in a thread that drives
     /// sessions: a callback of a program without `application_threads` is called in one.
-    /// [`SendError::WouldBlock`] also where an operator or `queue_pause_ms` holds messages back.
+    /// [`SendError::WouldBlock`] also where an operator or `queue_pause` holds messages back.
     pub fn send_stored(
         &self,
         msg_type: impl AsRef<[u8]>,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::time::Duration;
 
 use transfix_session::SessionId;
 
@@ -129,8 +130,8 @@ impl Engine {
     ///
     /// `from` are the settings of the start, or those that the last reload has returned:
     /// [`Changes::between`] says what will be done. `application` is called for each session that
-    /// is added or begins anew. Counterparties, all at the same time, have until `deadline_ms`
-    /// milliseconds from now on to answer a Logout(5).
+    /// is added or begins anew. Counterparties, all at the same time, have `deadline`
+    /// from now on to answer a Logout(5).
     ///
     /// Sessions that [`Engine::add`] has added, and that neither of the settings has, go on too.
     ///
@@ -142,7 +143,7 @@ impl Engine {
         &mut self,
         from: &Settings,
         to: &Settings,
-        deadline_ms: u64,
+        deadline: Duration,
         mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
     ) -> Result<Reloaded, EngineError> {
         self.check_all(to)?;
@@ -169,7 +170,7 @@ impl Engine {
         let anew = changed.clone().chain(&changes.added).map(|id| (id, true));
         let gone = removed.chain(anew);
         let leaving =
-            gone.filter_map(|(id, again)| self.begin_to_remove(id, text, deadline_ms, again));
+            gone.filter_map(|(id, again)| self.begin_to_remove(id, text, deadline, again));
         for leaving in leaving.collect::<Vec<_>>() {
             ended.extend(self.finish_removing(leaving));
         }

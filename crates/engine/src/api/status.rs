@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use transfix_codec::Timestamp;
 use transfix_session::{SessionId, State};
@@ -32,8 +33,8 @@ pub struct SessionStatus {
     pub next_num_in: u64,
     /// MsgSeqNum(34) that our next message will have.
     pub next_num_out: u64,
-    /// HeartBtInt(108) that was agreed at the last logon, in seconds; `None` before the first one.
-    pub heart_bt_int_s: Option<u64>,
+    /// HeartBtInt(108) that was agreed at the last logon; `None` before the first one.
+    pub heart_bt_int: Option<Duration>,
     /// When the last whole message came.
     pub last_received: Option<Timestamp>,
     /// When the last new message was written.
@@ -44,10 +45,10 @@ pub struct SessionStatus {
     pub waiting_for_application: (usize, usize),
     /// Whether its counterparty reads too slowly: the setting `slow_consumer`.
     pub slow_consumer: bool,
-    /// The callback of its application that has not returned after `slow_callback_ms`.
+    /// The callback of its application that has not returned after `slow_callback`.
     pub held_up_by: Option<&'static str>,
     /// The stages whose p99 has left its usual range, as of the end of the last window of
-    /// `latency_window_s`. The log has the times: `a latency is unusual`.
+    /// `latency_window`. The log has the times: `a latency is unusual`.
     pub unusual_latency: Vec<LatencyStage>,
     /// Where an initiator is connected, or has tried last, as `host:port`; `None` for an acceptor.
     pub destination: Option<String>,
@@ -76,7 +77,7 @@ impl SessionHandle {
             store_has_failed: published.has_failed(),
             next_num_in,
             next_num_out,
-            heart_bt_int_s: published.heart_bt_int_s(),
+            heart_bt_int: published.heart_bt_int(),
             last_received: published.last_received(),
             last_sent: published.last_sent(),
             queued_bytes: self.queued_bytes(),

@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use transfix_session::nanos;
 use transfix_transport::{Interest, Registry, Stream, Token};
 
 use crate::drive::resolver::Lookup;
@@ -21,8 +22,6 @@ use crate::drive::tunnel::Tunnel;
 use crate::io::Connecting;
 use crate::link::INTEREST;
 use crate::settings::{Backoff, SocketSettings};
-
-const MS: u64 = 1_000_000;
 
 /// When an initiator tries again.
 #[derive(Clone, Copy, Debug)]
@@ -39,14 +38,13 @@ pub(crate) struct Pauses {
 
 impl Pauses {
     pub(crate) fn of(socket: &SocketSettings) -> Self {
-        let ns = |ms: u32| u64::from(ms) * MS;
         Self {
-            interval_ns: ns(socket.reconnect_interval_ms),
-            interval_max_ns: ns(socket.reconnect_interval_max_ms),
+            interval_ns: nanos(socket.reconnect_interval),
+            interval_max_ns: nanos(socket.reconnect_interval_max),
             backoff: socket.reconnect_backoff,
             jitter_percent: socket.reconnect_jitter_percent,
             attempts_max: socket.reconnect_attempts_max,
-            timeout_ns: ns(socket.connect_timeout_ms),
+            timeout_ns: nanos(socket.connect_timeout),
         }
     }
 }

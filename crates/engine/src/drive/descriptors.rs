@@ -106,6 +106,8 @@ fn within(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::LogSettings;
     use transfix_session::{BeginString, SessionId};
@@ -122,7 +124,7 @@ mod tests {
         session.store.durability = Durability::Process;
         let of_lock = u64::from(FileLock::needs_file(&session.store.store_dir));
         assert_eq!(files_of(&session, false), 1 + of_lock);
-        session.retention.delete_after_days = 7;
+        session.retention.delete_after = Duration::from_hours(168);
         assert_eq!(files_of(&session, false), 1 + of_lock + OF_AN_ARCHIVE);
         session.retention = RetentionSettings::default();
         assert_eq!(files_of(&session, true), 1 + OF_AN_OWN_STORE);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use transfix_session::nanos;
 use transfix_transport::Token;
 
 use crate::io::{Io, Job, Poll, Waker};
@@ -64,7 +65,7 @@ impl Line {
             state: Mutex::default(),
             len: AtomicUsize::new(0),
             wakers: OnceLock::new(),
-            spin_ns: u64::from(settings.application_spin_us) * 1_000,
+            spin_ns: nanos(settings.application_spin),
             threads: Mutex::default(),
         });
         let (mut wakers, mut polls) = (Vec::new(), Vec::new());

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use transfix_session::SessionId;
+use transfix_session::{Millis, Secs, SessionId, nanos};
 use transfix_transport::SocketOptions;
 
 use crate::drive::certificates::OwnCertificates;
@@ -77,7 +77,7 @@ impl Listening {
     ) -> Result<usize, EngineError> {
         let known = self.addresses.iter().position(|address| *address == settings.address);
         let group = known.unwrap_or(self.addresses.len());
-        let wait_ns = u64::from(settings.protocol.logon_timeout_ms) * 1_000_000;
+        let wait_ns = nanos(settings.protocol.logon_timeout);
         if let Some(at) = known {
             self.firsts[at].check(settings)?;
             // Whose Logon(A) it will be nobody knows yet: the most patient session's time counts.
@@ -202,19 +202,20 @@ pub(super) fn socket_options(
 ) -> Result<SocketOptions, EngineError> {
     let socket = &settings.socket;
     let size = |bytes: usize| (bytes > 0).then_some(bytes);
-    let count = |count: u32| (count > 0).then_some(count);
-    let seconds = |s: u32| count(s).map(|s| Duration::from_secs(s.into()));
+    let some = |time: Duration| (!time.is_zero()).then_some(time);
+    // The system has no parts of a second here.
+    let seconds = |time: Duration| some(Duration::from_secs(Secs::count(time)));
     let options = SocketOptions {
         nodelay: socket.tcp_nodelay,
         send_buffer_bytes: size(socket.tcp_send_buffer_bytes),
         receive_buffer_bytes: size(socket.tcp_receive_buffer_bytes),
-        keepalive: seconds(socket.tcp_keepalive_s),
-        keepalive_interval: seconds(socket.tcp_keepalive_interval_s),
-        keepalive_probes: count(socket.tcp_keepalive_probes),
-        user_timeout: count(socket.tcp_user_timeout_ms).map(|ms| Duration::from_millis(ms.into())),
+        keepalive: seconds(socket.tcp_keepalive),
+        keepalive_interval: seconds(socket.tcp_keepalive_interval),
+        keepalive_probes: Some(socket.tcp_keepalive_probes).filter(|probes| *probes > 0),
+        user_timeout: some(Duration::from_millis(Millis::count(socket.tcp_user_timeout))),
         quick_ack: socket.tcp_quick_ack,
         linger: socket.tcp_reset_on_close.then_some(Duration::ZERO),
-        busy_poll_us: count(socket.busy_poll_us),
+        busy_poll: some(socket.busy_poll),
         dscp: socket.dscp,
         local,
         reuse_port: socket.reuse_port,
@@ -262,10 +263,10 @@ mod tests {
         settings.socket.tcp_nodelay = false;
         settings.socket.tcp_send_buffer_bytes = 10_000;
         settings.socket.tcp_receive_buffer_bytes = 20_000;
-        settings.socket.tcp_keepalive_s = 30;
-        settings.socket.tcp_keepalive_interval_s = 7;
+        settings.socket.tcp_keepalive = Duration::from_secs(30);
+        settings.socket.tcp_keepalive_interval = Duration::from_secs(7);
         settings.socket.tcp_keepalive_probes = 4;
-        settings.socket.tcp_user_timeout_ms = 1_500;
+        settings.socket.tcp_user_timeout = Duration::from_millis(1_500);
         settings.socket.tcp_quick_ack = true;
         settings.socket.tcp_reset_on_close = true;
         settings.socket.dscp = Some(46);
@@ -286,12 +287,16 @@ mod tests {
             ..SocketOptions::default()
         };
         assert_eq!(of(&settings).unwrap(), expected);
+        // The system takes whole seconds and milliseconds here.
+        settings.socket.tcp_keepalive = Duration::from_millis(29_001);
+        settings.socket.tcp_user_timeout = Duration::from_micros(1_499_001);
+        assert_eq!(of(&settings).unwrap(), expected);
         // Whether this process may raise it is the system's to say, and it is asked at the start.
-        settings.socket.busy_poll_us = 50;
-        let of_busy_poll = of(&settings).map(|options| options.busy_poll_us);
-        let options = SocketOptions { busy_poll_us: Some(50), ..expected };
+        settings.socket.busy_poll = Duration::from_micros(50);
+        let of_busy_poll = of(&settings).map(|options| options.busy_poll);
+        let options = SocketOptions { busy_poll: Some(Duration::from_micros(50)), ..expected };
         match options.check(([127, 0, 0, 1], 1).into()) {
-            Ok(()) => assert_eq!(of_busy_poll.unwrap(), Some(50)),
+            Ok(()) => assert_eq!(of_busy_poll.unwrap(), Some(Duration::from_micros(50))),
             Err(_) => assert!(of_busy_poll.unwrap_err().to_string().contains("socket options")),
         }
     }

@@ -77,7 +77,7 @@ pub(crate) struct Shared {
     /// How long a send waits for room, if it does.
     pub(crate) queue_wait_ns: u64,
     /// For how long its worker looks at its sockets before it sleeps.
-    pub(crate) spin_us: u32,
+    pub(crate) spin_ns: u64,
     pub(crate) published: Arc<Published>,
     pub(crate) waiting: WaitingBytes,
     /// What waits for an application that is called in threads of its own.

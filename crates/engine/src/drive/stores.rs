@@ -14,7 +14,6 @@ use crate::settings::{Durability, SessionSettings};
 
 /// Largest store segment, unless the first one is larger.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;
-const HOUR_NS: u64 = 3_600_000_000_000;
 
 /// Opens the session's store.
 pub(crate) fn open(
@@ -71,8 +70,8 @@ pub(crate) fn open(
         let retention = Retention {
             archive_dir: keep.archive_dir.as_ref().map(|dir| dir.join(settings.folder())),
             compress: if keep.compress { Compress::Zstd } else { Compress::Never },
-            delete_after_ns: u64::from(keep.delete_after_days) * 24 * HOUR_NS,
-            rotate_every_ns: u64::from(keep.rotate_every_h) * HOUR_NS,
+            delete_after: keep.delete_after,
+            rotate_every: keep.rotate_every,
             bytes_max: keep.bytes_max,
             when_full: keep.when_full(),
         };

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::sync::{Arc, Weak};
 
-use transfix_session::{Offer, SessionId, State};
+use transfix_session::{Offer, SessionId, State, nanos};
 
 use crate::drive::balance::Shares;
 use crate::drive::bell::{Bell, Release, UNDER_WAY};
@@ -71,7 +71,7 @@ pub(crate) struct Candidate {
 impl Candidate {
     /// How long the application may take to judge it.
     pub(crate) fn answer_ns(&self) -> u64 {
-        u64::from(self.settings.logon_answer_ms) * 1_000_000
+        nanos(self.settings.logon_answer)
     }
 }
 

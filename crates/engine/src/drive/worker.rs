@@ -1,7 +1,7 @@
 //! A thread that drives sessions: waits in epoll or spins, and takes each through its turns.
 //!
 //! Invariants: an idle worker that waits uses no CPU: it sleeps until bytes, a command or a timer,
-//! though it may look at its sockets for `spin_us` before it goes to sleep;
+//! though it may look at its sockets for `spin` before it goes to sleep;
 //! what a round costs goes by the sessions that have something to do, not by those that there are,
 //! but for a worker that spins, which has few.
 
@@ -54,7 +54,7 @@ pub(crate) struct Worker {
     balance: Option<Balance>,
     spins: bool,
     /// For how long it looks at its sockets after the last thing that happened, before it sleeps.
-    spin_us: u32,
+    spin_ns: u64,
     /// When that time is over.
     spin_until: u64,
     /// Something has happened since the last look at the clock.
@@ -96,7 +96,7 @@ impl Worker {
             poll,
             ready: Vec::new(),
             mailbox: Arc::new(mailbox),
-            spin_us: spin_us(slots.iter()),
+            spin_ns: spin_ns(slots.iter()),
             slots: slots.into_iter().enumerate().collect(),
             balance: None,
             spins,
@@ -316,7 +316,7 @@ impl Worker {
         }
         let session = Box::new(self.slots.remove(i));
         self.again.retain(|other| *other != i);
-        self.spin_us = spin_us(self.slots.iter().map(|(_, slot)| slot));
+        self.spin_ns = spin_ns(self.slots.iter().map(|(_, slot)| slot));
         let (bell, id) = (Arc::clone(&session.shared.bell), session.shared.id.clone());
         match bell.set_after(to.door(), || to.add(session)) {
             Ok(()) => {
@@ -331,7 +331,7 @@ impl Worker {
 
     /// One more session, a new one or one that is in the middle of its connection.
     fn take_in(&mut self, mut session: DrivenSession) {
-        self.spin_us = self.spin_us.max(session.shared.spin_us);
+        self.spin_ns = self.spin_ns.max(session.shared.spin_ns);
         session.due = false;
         let i = self.slots.insert(session);
         let slot = &mut self.slots[i];
@@ -356,11 +356,11 @@ impl Worker {
         mut now: u64,
         until: u64,
     ) -> io::Result<()> {
-        if self.spin_us > 0 {
+        if self.spin_ns > 0 {
             if std::mem::take(&mut self.has_progress) {
-                self.spin_until = now.saturating_add(u64::from(self.spin_us) * 1_000);
+                self.spin_until = now.saturating_add(self.spin_ns);
             }
-            let mut looks = u64::from(self.spin_us) * LOOKS_PER_US;
+            let mut looks = (self.spin_ns / 1_000).saturating_mul(LOOKS_PER_US);
             while now < self.spin_until.min(until) && looks > 0 {
                 self.poll.wait(events, Some(Duration::ZERO))?;
                 if !events.is_empty() {
@@ -540,8 +540,8 @@ impl Worker {
 const LAST_TURNS_MAX: usize = 8;
 
 /// For how long a worker of these sessions looks at its sockets before it sleeps.
-fn spin_us<'s>(slots: impl Iterator<Item = &'s DrivenSession>) -> u32 {
-    slots.map(|slot| slot.shared.spin_us).max().unwrap_or(0)
+fn spin_ns<'s>(slots: impl Iterator<Item = &'s DrivenSession>) -> u64 {
+    slots.map(|slot| slot.shared.spin_ns).max().unwrap_or(0)
 }
 
 /// A bug of ours or of the application ends its session; the others of the worker go on.

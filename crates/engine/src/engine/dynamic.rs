@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::Duration;
 
-use transfix_session::{Role, SessionId};
+use transfix_session::{Role, SessionId, nanos};
 
 use super::{Engine, connector};
 use crate::affinity;
@@ -273,9 +273,9 @@ impl Engine {
         &mut self,
         id: &SessionId,
         text: &str,
-        deadline_ms: u64,
+        deadline: Duration,
     ) -> Option<Option<SessionOutcome>> {
-        let leaving = self.begin_to_remove(id, text, deadline_ms, false)?;
+        let leaving = self.begin_to_remove(id, text, deadline, false)?;
         Some(self.finish_removing(leaving))
     }
 
@@ -285,7 +285,7 @@ impl Engine {
         &mut self,
         id: &SessionId,
         text: &str,
-        deadline_ms: u64,
+        deadline: Duration,
         begins_anew: bool,
     ) -> Option<Leaving> {
         let key = self.ways.key(id);
@@ -315,7 +315,7 @@ impl Engine {
         if let Some((door, _)) = &self.acceptor {
             door.change(changes);
         }
-        let session = found.map(|shared| self.release(shared, text, deadline_ms));
+        let session = found.map(|shared| self.release(shared, text, deadline));
         Some(Leaving { id: id.clone(), session, closing })
     }
 
@@ -343,9 +343,8 @@ impl Engine {
     }
 
     /// The worker of the session lets it log out, and then lets it go.
-    fn release(&mut self, shared: Arc<Shared>, text: &str, deadline_ms: u64) -> Released {
-        let time_ns = deadline_ms.saturating_mul(1_000_000);
-        let until_ns = self.registry.io.monotonic_ns().saturating_add(time_ns);
+    fn release(&mut self, shared: Arc<Shared>, text: &str, deadline: Duration) -> Released {
+        let until_ns = self.registry.io.monotonic_ns().saturating_add(nanos(deadline));
         let (to, ended) = channel();
         let (bell, text) = (Arc::clone(&shared.bell), text.to_owned());
         Release { bell, until_ns, text, to }.hand_over();

@@ -15,11 +15,12 @@ mod write;
 use std::hint::cold_path;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use transfix_codec::frame::SearchBudget;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Tag};
 use transfix_session::{
-    Config, Disconnect, Now, Offer, Outbox, Remark, Role, Session, SessionId, State, Verdict,
+    Config, Disconnect, Now, Offer, Outbox, Remark, Role, Session, SessionId, State, Verdict, nanos,
 };
 use transfix_store::{Store, StoreError};
 use transfix_transport::prefetch;
@@ -89,7 +90,7 @@ pub(crate) struct LinkOptions {
     /// Whether messages for third parties are passed on.
     pub(crate) routes: bool,
     /// How long the application may take to answer a Logon(A).
-    pub(crate) logon_answer_ms: u32,
+    pub(crate) logon_answer: Duration,
     /// Data fields that the dictionaries define, each after its Length field.
     pub(crate) data_fields: Vec<(Tag, Tag)>,
     /// Where the time of the latency points comes from.
@@ -442,7 +443,7 @@ impl Core {
 
     /// How long the application may take to judge a Logon(A), and the store to be refreshed for it.
     fn answer_ns(&self) -> u64 {
-        u64::from(self.options.logon_answer_ms) * 1_000_000
+        nanos(self.options.logon_answer)
     }
 
     /// When [`Core::tick`] must be called at the latest.

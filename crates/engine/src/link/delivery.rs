@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use transfix_codec::Message;
-use transfix_session::Now;
+use transfix_session::{Now, nanos};
 
 use crate::link::answers::{BusinessReject, Direction};
 use crate::link::callbacks::{Access, Callbacks};
@@ -238,7 +238,7 @@ impl Delivery {
     /// The message whose turn it is was offered once more, and is to be offered again.
     pub(super) fn offer_later(&mut self, now: Now) {
         self.offers += 1;
-        self.at_ns = now.monotonic_ns + u64::from(self.policy.delay_ms) * MS;
+        self.at_ns = now.monotonic_ns + nanos(self.policy.delay);
     }
 
     /// The message whose turn it is found another session busy, and is to be offered again soon.

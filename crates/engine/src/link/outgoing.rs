@@ -8,15 +8,13 @@ mod backlog;
 use std::collections::VecDeque;
 use std::hint::cold_path;
 
-use transfix_session::{Now, SendError, State};
+use transfix_session::{Now, SendError, State, nanos};
 use transfix_store::{Numbers, Record, Store, StoreError};
 
 use crate::link::queue::{self, Queued, SendQueue};
 use crate::settings::{Offline, QueueSettings, Unsent};
 use backlog::Backlog;
 pub(super) use backlog::Left;
-
-const MS: u64 = 1_000_000;
 
 /// A message that is not sent, and why.
 pub(super) type GivenBack = (Left, SendError);
@@ -171,7 +169,7 @@ impl Outgoing {
 
     /// Lets the messages that wait since before the logon wait a little longer.
     pub(super) fn begin_pause(&mut self, now: Now) {
-        let pause_ns = u64::from(self.options.queue_pause_ms) * MS;
+        let pause_ns = nanos(self.options.queue_pause);
         self.pause_until_ns = (pause_ns > 0).then(|| now.monotonic_ns + pause_ns);
     }
 
@@ -256,15 +254,15 @@ impl Outgoing {
 
     /// When the first message that waits expires, on the monotonic clock.
     pub(crate) fn deadline(&self, now: Now) -> Option<u64> {
-        let expires_ns = u64::from(self.options.queue_expires_s) * 1_000 * MS;
-        let since_ns = self.backlog.first_kept_ns().filter(|_| expires_ns > 0)?;
+        let expires = self.options.queue_expires;
+        let since_ns = self.backlog.first_kept_ns().filter(|_| !expires.is_zero())?;
         let waited_ns = now.utc.0.unsigned_abs().saturating_sub(since_ns);
-        Some(now.monotonic_ns + expires_ns.saturating_sub(waited_ns))
+        Some(now.monotonic_ns + nanos(expires).saturating_sub(waited_ns))
     }
 
     /// Whether one message waits, which expires: the worker does not know of it yet.
     pub(crate) fn is_first_to_expire(&self) -> bool {
-        self.options.queue_expires_s > 0 && self.backlog.holds_one()
+        !self.options.queue_expires.is_zero() && self.backlog.holds_one()
     }
 
     /// The store has failed before messages were given back: those that it may have wait on.

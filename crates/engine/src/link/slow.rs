@@ -2,11 +2,9 @@
 //!
 //! Invariant: what is found is told in a tick, where the application may act on it.
 
-use transfix_session::Now;
+use transfix_session::{Now, nanos};
 
 use crate::settings::{QueueSettings, SlowConsumer};
-
-const MS: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -35,7 +33,7 @@ impl Slow {
     pub(super) fn of(queue: &QueueSettings) -> Self {
         Self {
             bytes_max: queue.slow_consumer_bytes,
-            after_ns: u64::from(queue.slow_consumer_ms) * MS,
+            after_ns: nanos(queue.slow_consumer_after),
             then: queue.slow_consumer,
             stage: Stage::InTime,
             has_new_deadline: false,
@@ -102,7 +100,11 @@ impl Slow {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    const MS: u64 = 1_000_000;
 
     fn at(ms: u64) -> Now {
         Now { monotonic_ns: ms * MS, ..Now::default() }
@@ -110,7 +112,8 @@ mod tests {
 
     fn slow(bytes: usize) -> Slow {
         let mut queue = QueueSettings::default();
-        (queue.slow_consumer_bytes, queue.slow_consumer_ms) = (bytes, 100);
+        (queue.slow_consumer_bytes, queue.slow_consumer_after) =
+            (bytes, Duration::from_millis(100));
         Slow::of(&queue)
     }
 

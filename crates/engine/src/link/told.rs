@@ -66,7 +66,7 @@ pub enum SessionEvent<'a> {
         to: State,
     },
     /// The counterparty takes its messages too slowly: more than `slow_consumer_bytes` have waited
-    /// to be written for `slow_consumer_ms`.
+    /// to be written for `slow_consumer_after`.
     SlowConsumer,
     /// At most half of `slow_consumer_bytes` still waits for a slow counterparty. The event does
     /// not come if the connection ends first.

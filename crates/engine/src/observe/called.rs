@@ -6,8 +6,9 @@
 use crate::observe::event_codes::event;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
-use transfix_session::SessionId;
+use transfix_session::{SessionId, nanos};
 
 const MS: u64 = 1_000_000;
 /// Looks at all callbacks within the time after which one is told.
@@ -124,8 +125,8 @@ struct Slow {
 }
 
 impl Watch {
-    pub(crate) fn new(slow_callback_ms: u32) -> Self {
-        Self { all: Mutex::default(), slow_ns: u64::from(slow_callback_ms) * MS }
+    pub(crate) fn new(slow_callback: Duration) -> Self {
+        Self { all: Mutex::default(), slow_ns: nanos(slow_callback) }
     }
 
     /// Time between two looks; `None` if nobody is to look.
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn tells_of_a_call_once_and_of_its_return() {
-        let watch = Watch::new(1_000);
+        let watch = Watch::new(Duration::from_secs(1));
         let called = watch.add(&SessionId::new(BeginString::Fix44, "US", "THEM"));
         assert_eq!(watch.interval_ns(), Some(500 * MS));
         assert_eq!(found(&watch, 0), []);
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_panic_ends_a_call() {
-        let watch = Watch::new(10);
+        let watch = Watch::new(Duration::from_millis(10));
         let called = watch.add(&SessionId::new(BeginString::Fix44, "US", "THEM"));
         let of_panic = Arc::clone(&called);
         let panicked = std::thread::spawn(move || {
@@ -234,7 +235,7 @@ mod tests {
 
     #[test]
     fn nobody_looks_without_a_time() {
-        let watch = Watch::new(0);
+        let watch = Watch::new(Duration::ZERO);
         let _called = watch.add(&SessionId::new(BeginString::Fix44, "US", "THEM"));
         assert_eq!(watch.interval_ns(), None);
         assert!(watch.lock().is_empty());

@@ -7,6 +7,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use transfix_codec::Timestamp;
 use transfix_codec::shown::Shown;
@@ -141,13 +142,13 @@ impl Published {
     }
 
     /// The session is logged on, with this HeartBtInt(108).
-    pub(crate) fn note_heart_bt_int(&self, seconds: u64) {
-        self.heart_bt_int.store(seconds + 1, Ordering::Relaxed);
+    pub(crate) fn note_heart_bt_int(&self, heart_bt_int: Duration) {
+        self.heart_bt_int.store(heart_bt_int.as_secs() + 1, Ordering::Relaxed);
     }
 
-    /// HeartBtInt(108) of the last logon, in seconds.
-    pub(crate) fn heart_bt_int_s(&self) -> Option<u64> {
-        self.heart_bt_int.load(Ordering::Relaxed).checked_sub(1)
+    /// HeartBtInt(108) of the last logon.
+    pub(crate) fn heart_bt_int(&self) -> Option<Duration> {
+        self.heart_bt_int.load(Ordering::Relaxed).checked_sub(1).map(Duration::from_secs)
     }
 
     /// A whole message has come.

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a warning is given only for a key whose value differs from its default.
 
+use std::time::Duration;
+
 use transfix_codec::Precision;
 use transfix_session::{BeginString, ResetPolicy, Role, TooLow, TooLowAtLogon};
 
@@ -54,7 +56,7 @@ const DANGEROUS: &[Choice] = &[
     ),
     dangerous(
         "sending_time_tolerance_s",
-        |s| s.protocol.sending_time_tolerance_s == 0,
+        |s| s.protocol.sending_time_tolerance.is_zero(),
         "0 takes a SendingTime(52) of any time: a wrong clock and old messages are not noticed",
     ),
     dangerous(
@@ -79,7 +81,7 @@ const DANGEROUS: &[Choice] = &[
     ),
     dangerous(
         "heart_bt_int_s",
-        |s| s.role == Role::Initiator && s.protocol.heart_bt_int_s == 0,
+        |s| s.role == Role::Initiator && s.protocol.heart_bt_int.is_zero(),
         "0 asks for no heartbeats: a counterparty that is gone is never noticed",
     ),
     dangerous(
@@ -168,19 +170,19 @@ const IDLE: &[Choice] = &[
     ),
     idle(
         "queue_wait_ms",
-        |s| s.queue.queue_wait_ms != QueueSettings::default().queue_wait_ms,
+        |s| s.queue.queue_wait != QueueSettings::default().queue_wait,
         |s| s.queue.queue_when_full != QueueWhenFull::Wait,
         "no effect without queue_when_full = \"wait\"",
     ),
     idle(
         "queue_pause_ms",
-        |s| s.queue.queue_pause_ms > 0,
+        |s| !s.queue.queue_pause.is_zero(),
         |s| s.queue.offline != Offline::Queue,
         "no effect without offline = \"queue\": nothing waits for a logon",
     ),
     idle(
         "slow_consumer_ms",
-        |s| s.queue.slow_consumer_ms != QueueSettings::default().slow_consumer_ms,
+        |s| s.queue.slow_consumer_after != QueueSettings::default().slow_consumer_after,
         |s| s.queue.slow_consumer_bytes == 0,
         "no effect without slow_consumer_bytes",
     ),
@@ -192,20 +194,20 @@ const IDLE: &[Choice] = &[
     ),
     idle(
         "unavailable",
-        |s| s.unavailable.delay_ms != Unavailable::default().delay_ms,
+        |s| s.unavailable.delay != Unavailable::default().delay,
         |s| s.unavailable.retries == 0,
         "`delay_ms` has no effect without `retries`",
     ),
     idle(
         "resend",
         |s| s.resend.repeats_max > 0,
-        |s| s.resend.repeat_after_s == 0,
+        |s| s.resend.repeat_after.is_zero(),
         "`repeats_max` has no effect with `repeat_after_s = 0`: no gap is asked for again",
     ),
     idle(
         "timing",
         |s| s.timing.margin_percent != 20,
-        |s| s.timing.margin_ms > 0,
+        |s| !s.timing.margin.is_zero(),
         "`margin_percent` has no effect: `margin_ms` stands in its place",
     ),
     idle(
@@ -222,23 +224,20 @@ const IDLE: &[Choice] = &[
     ),
     idle(
         "heart_bt_int_s",
-        |s| s.protocol.heart_bt_int_s != 30,
+        |s| s.protocol.heart_bt_int != Duration::from_secs(30),
         |s| is_acceptor(s) && !s.timing.impose_heart_bt_int,
         "no effect: an acceptor takes the HeartBtInt(108) of the Logon(A) unless \
          `timing.impose_heart_bt_int` is set",
     ),
     idle(
         "reconnect_interval_ms",
-        |s| s.socket.reconnect_interval_ms != SocketSettings::default().reconnect_interval_ms,
+        |s| s.socket.reconnect_interval != SocketSettings::default().reconnect_interval,
         is_acceptor,
         OF_INITIATOR,
     ),
     idle(
         "reconnect_interval_max_ms",
-        |s| {
-            s.socket.reconnect_interval_max_ms
-                != SocketSettings::default().reconnect_interval_max_ms
-        },
+        |s| s.socket.reconnect_interval_max != SocketSettings::default().reconnect_interval_max,
         is_acceptor,
         OF_INITIATOR,
     ),
@@ -262,7 +261,7 @@ const IDLE: &[Choice] = &[
     ),
     idle(
         "connect_timeout_ms",
-        |s| s.socket.connect_timeout_ms != SocketSettings::default().connect_timeout_ms,
+        |s| s.socket.connect_timeout != SocketSettings::default().connect_timeout,
         is_acceptor,
         OF_INITIATOR,
     ),
@@ -273,8 +272,8 @@ const IDLE: &[Choice] = &[
         "`same_heart_bt_int` has no effect: an acceptor asks for no HeartBtInt(108)",
     ),
     idle("timing", |s| s.timing.impose_heart_bt_int, is_initiator, OF_ACCEPTOR),
-    idle("timing", |s| s.timing.heart_bt_int_s_min > 0, is_initiator, OF_ACCEPTOR),
-    idle("timing", |s| s.timing.heart_bt_int_s_max > 0, is_initiator, OF_ACCEPTOR),
+    idle("timing", |s| !s.timing.heart_bt_int_min.is_zero(), is_initiator, OF_ACCEPTOR),
+    idle("timing", |s| !s.timing.heart_bt_int_max.is_zero(), is_initiator, OF_ACCEPTOR),
 ];
 
 /// Speaks of all choices of these kinds.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Serialize;
 use transfix_session::settings_table;
@@ -22,9 +23,10 @@ settings_table! {
         pub certificate: PathBuf = PathBuf::new(),
         /// File of its private key, in PEM.
         pub key: PathBuf = PathBuf::new(),
-        /// After how many minutes without a request a user must log in again.
+        /// Time without a request after which a user must log in again.
         #[least(1)]
-        pub login_idle_min: u32 = 30,
+        #[mins("login_idle_min")]
+        pub login_idle: Duration = 30,
         /// Whether `/metrics` may be read by anybody who reaches the port. Otherwise a token of a
         /// viewer is needed.
         pub open_metrics: bool = false,

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use transfix_codec::shown::is_hidden;
 use transfix_codec::{MsgType, tag};
-use transfix_session::{ApplVerId, BeginString, ResetPolicy, Role, Secret};
+use transfix_session::{ApplVerId, BeginString, ResetPolicy, Role, Secret, Secs};
 
 use crate::schedule::{Schedule, check_zone};
 use crate::settings::entries::all_of;
@@ -206,14 +206,20 @@ fn ranges(session: &SessionSettings) -> Result<(), String> {
         ("", session.queue.check_ranges()),
         ("", session.threads.check_ranges()),
         ("", session.socket.check_ranges()),
+        ("resend.", session.resend.check_ranges()),
         ("timing.", timing.check_ranges()),
         ("application.", session.application.check_ranges()),
         ("unavailable.", session.unavailable.check_ranges()),
     ] {
         checked.map_err(|wrong| format!("{table}{wrong}"))?;
     }
-    let (min, max) = (timing.heart_bt_int_s_min, timing.heart_bt_int_s_max);
-    if max > 0 && min > max {
+    let heart_bt_int = session.protocol.heart_bt_int;
+    if heart_bt_int.subsec_nanos() > 0 {
+        return Err(format!("heart_bt_int_s is a whole number of seconds, not {heart_bt_int:?}"));
+    }
+    let (min, max) = (timing.heart_bt_int_min, timing.heart_bt_int_max);
+    if !max.is_zero() && min > max {
+        let [min, max] = [min, max].map(Secs::count);
         return Err(format!("timing.heart_bt_int_s_min {min} is above heart_bt_int_s_max {max}"));
     }
     Ok(())
@@ -235,7 +241,7 @@ fn recovery(session: &SessionSettings) -> Result<(), String> {
 }
 
 fn queue(session: &SessionSettings) -> Result<(), String> {
-    if session.queue.queue_expires_s > 0 && session.queue.offline != Offline::Queue {
+    if !session.queue.queue_expires.is_zero() && session.queue.offline != Offline::Queue {
         return Err("queue_expires_s needs offline = \"queue\": nothing waits without".to_owned());
     }
     Ok(())
@@ -255,7 +261,7 @@ fn slow_consumer(session: &SessionSettings) -> Result<(), String> {
 
 fn threads(session: &SessionSettings) -> Result<(), String> {
     let never_sleeps = matches!(session.threads.mode, Mode::Spin | Mode::Polled);
-    if never_sleeps && session.threads.spin_us > 0 {
+    if never_sleeps && !session.threads.spin.is_zero() {
         return Err(
             "spin_us needs mode = \"pool\" or \"dedicated\": in the others no thread sleeps"
                 .to_owned(),
@@ -283,8 +289,9 @@ fn socket(session: &SessionSettings) -> Result<(), String> {
     if let Some(dscp) = socket.dscp.filter(|dscp| *dscp > DSCP_MAX) {
         return Err(format!("dscp is 0 to {DSCP_MAX}, not {dscp}"));
     }
-    let is_about_probes = socket.tcp_keepalive_interval_s > 0 || socket.tcp_keepalive_probes > 0;
-    if is_about_probes && socket.tcp_keepalive_s == 0 {
+    let is_about_probes =
+        !socket.tcp_keepalive_interval.is_zero() || socket.tcp_keepalive_probes > 0;
+    if is_about_probes && socket.tcp_keepalive.is_zero() {
         return Err("tcp_keepalive_interval_s and tcp_keepalive_probes say how TCP keepalive is \
              done; tcp_keepalive_s says after which idle time it begins, and is missing"
             .to_owned());
@@ -307,7 +314,7 @@ fn throttles(session: &SessionSettings) -> Result<(), String> {
         if !MsgType::new(msg_type).is_application() {
             return Some(format!("throttles: `{msg_type}` is no type of an application message"));
         }
-        if throttle.interval_ms == 0 {
+        if throttle.interval.is_zero() {
             return Some(format!("throttles: interval_ms of {msg_type} is at least 1"));
         }
         let is_twice = all[..n].iter().any(|other| other.msg_type == *msg_type);
@@ -394,7 +401,7 @@ fn resets(session: &SessionSettings) -> Result<(), String> {
     if session.queue.offline == Offline::Store && !session.store.keep_outbound {
         return Err("offline = \"store\" needs keep_outbound = true: nobody else has it".to_owned());
     }
-    let by_time = session.protocol.reset_at.is_some() || session.protocol.reset_after_h > 0;
+    let by_time = session.protocol.reset_at.is_some() || !session.protocol.reset_after.is_zero();
     if by_time && session.begin_string == BeginString::Fix40 {
         return Err("FIX.4.0 has no ResetSeqNumFlag(141): no reset in mid-session".to_owned());
     }
@@ -403,6 +410,8 @@ fn resets(session: &SessionSettings) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::settings::retention::BeyondLimit;
     use transfix_session::SessionId;
@@ -449,7 +458,7 @@ mod tests {
             |s| (s.threads.cpu, s.threads.mode) = (Some(0), Mode::Polled),
             "mode = \"dedicated\" or \"spin\", not \"polled\"",
         );
-        refused(|s| s.protocol.reset_after_h = 24, "no reset in mid-session");
+        refused(|s| s.protocol.reset_after = Duration::from_hours(24), "no reset in mid-session");
         refused(
             |s| {
                 s.begin_string = BeginString::Fix44;
@@ -458,20 +467,29 @@ mod tests {
             },
             "reset_at_zone: unknown time zone `Europe/Londn`; did you mean `Europe/London`?",
         );
-        refused(|s| s.queue.queue_expires_s = 60, "needs offline = \"queue\"");
+        refused(|s| s.queue.queue_expires = Duration::from_secs(60), "needs offline = \"queue\"");
         refused(|s| s.application.messages_max = 0, "application.messages_max");
         refused(|s| s.queue.slow_consumer_bytes = 16 << 20, "must be less than queued_bytes_max");
+        let finer = Duration::from_millis(1_500);
+        refused(|s| s.protocol.heart_bt_int = finer, "heart_bt_int_s is a whole number of seconds");
+        refused(|s| s.resend.repeat_after = Duration::MAX, "resend.repeat_after_s is at most");
         refused(|s| s.timing.margin_percent = 1_001, "timing.margin_percent is at most 1000, not");
         refused(|s| s.socket.dscp = Some(64), "dscp is 0 to 63, not 64");
         refused(|s| s.socket.tcp_keepalive_probes = 3, "tcp_keepalive_s says after which idle");
-        refused(|s| s.socket.tcp_keepalive_interval_s = 3, "tcp_keepalive_s says after which idle");
+        refused(
+            |s| s.socket.tcp_keepalive_interval = Duration::from_secs(3),
+            "tcp_keepalive_s says after which idle",
+        );
         refused(|s| s.socket.local_address = "::1".into(), "where an initiator connects from");
         let spins = |s: &mut SessionSettings| {
-            (s.threads.mode, s.threads.spin_us) = (Mode::Spin, 50);
+            (s.threads.mode, s.threads.spin) = (Mode::Spin, Duration::from_micros(50));
         };
         refused(spins, "in the others no thread sleeps");
         refused(|s| (s.role, s.socket.reuse_port) = (Role::Initiator, true), "about listening");
-        refused(|s| s.socket.reconnect_interval_ms = 0, "reconnect_interval_ms is at least 1, not");
+        refused(
+            |s| s.socket.reconnect_interval = Duration::ZERO,
+            "reconnect_interval_ms is at least 1, not",
+        );
         refused(|s| s.retention.when_full = BeyondLimit::Refuse, "needs bytes_max");
         refused(|s| s.retention.archive_dir = Some("".into()), "must not be empty");
     }

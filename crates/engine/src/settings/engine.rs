@@ -1,6 +1,7 @@
 //! The section `[engine]`: what all sessions share.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use transfix_session::settings_table;
@@ -13,19 +14,21 @@ settings_table! {
         pub workers: usize = 2,
         /// CPUs that the pool's threads are pinned to, in turn; empty for none.
         pub cpus: Vec<usize> = Vec::new(),
-        /// Time between two looks at how busy the threads of the pool are, in milliseconds. One
-        /// that has too much to do gives sessions to the one that has least, without an end of
-        /// their connections. 0: sessions stay where they are.
-        pub rebalance_ms: u32 = 1_000,
+        /// Time between two looks at how busy the threads of the pool are. One that has too much to
+        /// do gives sessions to the one that has least, without an end of their connections. 0:
+        /// sessions stay where they are.
+        #[millis("rebalance_ms")]
+        pub rebalance: Duration = 1_000,
         /// Share of its time in percent beyond which a thread of the pool has too much to do.
         pub hot_worker_percent: u32 = 70,
         /// Threads in which the applications of the sessions are called, so that one that takes its
         /// time holds up no session. Of one session one thing at a time, in its order. By default
         /// none: each is called in the thread that drives its session.
         pub application_threads: usize = 0,
-        /// How long these threads look for work before they sleep, in microseconds; a thread that
-        /// looks uses its CPU.
-        pub application_spin_us: u32 = 0,
+        /// How long these threads look for work before they sleep; a thread that looks uses its
+        /// CPU.
+        #[micros("application_spin_us")]
+        pub application_spin: Duration = 0,
         /// Connections that may wait for their Logon(A) at once.
         pub pending_connections_max: usize = 1_000,
         /// Connections that may wait for their Logon(A) from one address (of IPv6: one /64
@@ -37,17 +40,19 @@ settings_table! {
         /// not logged on, and names that one address tries. Each further failure doubles the wait;
         /// ten minutes without one end it. Nobody is sent away. 0 for no waits.
         pub failed_logons_max: u32 = 5,
-        /// Longest such wait, in milliseconds; the first is 250. The counterparty waits for its
-        /// answer meanwhile: keep it below its patience.
-        pub failed_logon_delay_max_ms: u32 = 5_000,
+        /// Longest such wait; the first is 250 ms. The counterparty waits for its answer meanwhile:
+        /// keep it below its patience.
+        #[millis("failed_logon_delay_max_ms")]
+        pub failed_logon_delay_max: Duration = 5_000,
         /// Sessions that may be made from templates while the engine runs; each stays when its
         /// counterparty logs out, to go on with its numbers, for `created_sessions_idle_s`. Who is
         /// refused uses up none.
         pub created_sessions_max: usize = 1_000,
-        /// After how many seconds without a connection a session that was made from a template
-        /// goes, so that another one may be made. Its store stays, and its numbers go on when its
+        /// Time without a connection after which a session that was made from a template goes, so
+        /// that another one may be made. Its store stays, and its numbers go on when its
         /// counterparty logs on again. 0 for never.
-        pub created_sessions_idle_s: u32 = 0,
+        #[secs("created_sessions_idle_s")]
+        pub created_sessions_idle: Duration = 0,
         /// Bytes that may wait in memory in all connected sessions together: to be sent, or to be
         /// handed to the application. Beyond it the session with the most is disconnected. 0 for no
         /// limit.
@@ -58,15 +63,15 @@ settings_table! {
         pub helper_cpus: Vec<usize> = Vec::new(),
         /// CPU that the thread of the protocol logs is pinned to.
         pub log_cpu: Option<usize> = None,
-        /// Time after which a callback of an application that has not returned is told, in
-        /// milliseconds: the event `a callback has not returned` names the session and the
-        /// callback. 0 for never.
-        pub slow_callback_ms: u32 = 1_000,
-        /// Length of a window, in seconds, at whose end the p99 of each stage of each session is
-        /// compared with the windows before: the event `a latency is unusual`. It needs
-        /// `latency_points`, ten windows that say what is usual, and 500 times in a window. 0 for
-        /// never.
-        pub latency_window_s: u32 = 60,
+        /// Time after which a callback of an application that has not returned is told: the event
+        /// `a callback has not returned` names the session and the callback. 0 for never.
+        #[millis("slow_callback_ms")]
+        pub slow_callback: Duration = 1_000,
+        /// Length of a window, at whose end the p99 of each stage of each session is compared with
+        /// the windows before: the event `a latency is unusual`. It needs `latency_points`, ten
+        /// windows that say what is usual, and 500 times in a window. 0 for never.
+        #[secs("latency_window_s")]
+        pub latency_window: Duration = 60,
         /// How many percent of the usual p99, the median of the last thirty windows, are unusual.
         /// What is below 10 µs or below the greatest p99 of those windows never is.
         #[least(101)]
@@ -95,4 +100,20 @@ pub enum ThreadLost {
     Restart,
     /// It is told, and the process ends at once: for a supervisor that starts it anew.
     Abort,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_under_its_key() {
+        let finer = Duration::from_micros(1_500);
+        let settings = EngineSettings { slow_callback: finer, ..EngineSettings::default() };
+        let written = toml::Value::try_from(&settings).unwrap();
+        assert_eq!(written["slow_callback_ms"].as_integer(), Some(2));
+        assert_eq!(written["latency_window_s"].as_integer(), Some(60));
+        let back: EngineSettings = written.try_into().unwrap();
+        assert_eq!(back.slow_callback, Duration::from_millis(2));
+    }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tracing::level_filters::LevelFilter;
@@ -113,17 +114,19 @@ settings_table! {
         pub file_form: EventForm = EventForm::Text,
         /// Bytes at which the file is closed and a new one begun: at least 1,024; 0 for any.
         pub roll_bytes: u64 = 64 << 20,
-        /// Hours, counted from midnight UTC, at which a new file is begun: 24 for each day, 0 for
+        /// Time, counted from midnight UTC, after which a new file is begun: 24 for each day, 0 for
         /// never.
         #[least(0)]
         #[most(8_784)]
-        pub roll_every_h: u32 = 24,
+        #[hours("roll_every_h")]
+        pub roll_every: Duration = 24,
         /// How many closed files are kept; 0 for any number.
         pub rolled_files_max: usize = 30,
-        /// How many days closed files are kept; 0 for ever.
+        /// How long closed files are kept; 0 for ever.
         #[least(0)]
         #[most(36_500)]
-        pub rolled_days_max: u32 = 0,
+        #[days("rolled_days_max")]
+        pub rolled_age_max: Duration = 0,
         /// Whether closed files are compressed to `.zst`; needs the cargo feature `zstd`.
         pub compress: bool = false,
         /// Where syslog takes lines (RFC 5424): the path of its socket, mostly `/dev/log`, or
@@ -326,7 +329,7 @@ mod tests {
         assert_eq!(wrong(|_| ()), Ok(()));
         assert_eq!(wrong(|of| of.levels = "loud".into()), Err("levels"));
         assert_eq!(wrong(|of| of.roll_bytes = 5), Err("roll_bytes"));
-        assert_eq!(wrong(|of| of.roll_every_h = 9_000), Err("roll_every_h"));
+        assert_eq!(wrong(|of| of.roll_every = Duration::from_hours(9_000)), Err("roll_every_h"));
         assert_eq!(wrong(|of| of.file = "/".into()), Err("file"));
         for syslog in ["dev/log", "udp://", "udp://host", "udp://:514", "udp://h:0", "tcp://h:1"] {
             let of = EventSettings { syslog: syslog.into(), ..EventSettings::default() };

@@ -1,5 +1,7 @@
 //! The table `fix` of `[admin]`: the administration over sessions of FIX.
 
+use std::time::Duration;
+
 use serde::{Serialize, Serializer};
 use transfix_session::{BeginString, settings_table};
 
@@ -30,9 +32,10 @@ settings_table! {
         #[least(1)]
         #[most(1000)]
         pub sessions_max: u32 = 16,
-        /// After how many minutes without a command an administrator is logged out; one with a
+        /// Time without a command after which an administrator is logged out; one with a
         /// subscription stays. 0 for never.
-        pub idle_min: u32 = 30,
+        #[mins("idle_min")]
+        pub idle: Duration = 30,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The settings of a protocol log.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Deserialize;
 use transfix_codec::{Tag, tag};
@@ -34,10 +35,11 @@ settings_table! {
         pub mask: Vec<u32> = Vec::new(),
         /// Bytes at which a file is closed and a new one begun; 0 for any.
         pub roll_bytes: u64 = 256 << 20,
-        /// Hours, counted from midnight UTC, at which a new file is begun; 0 for never.
+        /// Time, counted from midnight UTC, after which a new file is begun; 0 for never.
         #[least(0)]
         #[most(8_784)]
-        pub roll_every_h: u32 = 24,
+        #[hours("roll_every_h")]
+        pub roll_every: Duration = 24,
         /// How many closed files are kept of each; 0 for all.
         pub rolled_files_max: usize = 0,
         /// Whether closed files are compressed to `.zst`; needs the cargo feature `zstd`.
@@ -46,10 +48,11 @@ settings_table! {
         #[least(4_096)]
         #[most(1_073_741_824)]
         pub buffer_bytes: usize = 1 << 20,
-        /// How long a line may wait, in milliseconds: what `kill -9` may cost.
+        /// How long a line may wait: what `kill -9` may cost.
         #[least(1)]
         #[most(60_000)]
-        pub write_every_ms: u32 = 100,
+        #[millis("write_every_ms")]
+        pub write_every: Duration = 100,
     }
 }
 

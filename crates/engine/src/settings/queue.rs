@@ -1,5 +1,7 @@
 //! Keys about messages that wait to be sent, or for the application.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use transfix_session::settings_table;
 
@@ -10,11 +12,13 @@ settings_table! {
         /// Messages sent without a logon: `refuse`, `store` or `queue`. The page "Sending without a
         /// logon" of the book has the outcome in each state of the session.
         pub offline: Offline = Offline::Refuse,
-        /// Time between a logon and the first message that was queued before it, in milliseconds.
-        pub queue_pause_ms: u32 = 0,
+        /// Time between a logon and the first message that was queued before it.
+        #[millis("queue_pause_ms")]
+        pub queue_pause: Duration = 0,
         /// Time after which a message that waits for a logon (`offline = "queue"`) is given back to
-        /// the application in place of being sent, in seconds; 0 for never.
-        pub queue_expires_s: u32 = 0,
+        /// the application in place of being sent; 0 for never.
+        #[secs("queue_expires_s")]
+        pub queue_expires: Duration = 0,
         /// Messages that wait to be sent when the connection ends: `keep` or `return`. When the
         /// engine stops, those that are not in the store go back in any case; only
         /// `offline = "queue"` puts them there.
@@ -25,14 +29,16 @@ settings_table! {
         /// What follows when more is sent while so many bytes wait: `refuse`, `wait`,
         /// `disconnect`.
         pub queue_when_full: QueueWhenFull = QueueWhenFull::Refuse,
-        /// How long `send` waits for room with `queue_when_full = "wait"`, in milliseconds.
-        pub queue_wait_ms: u32 = 1_000,
+        /// How long `send` waits for room with `queue_when_full = "wait"`.
+        #[millis("queue_wait_ms")]
+        pub queue_wait: Duration = 1_000,
         /// Bytes that the counterparty's socket may leave unwritten: above it, the counterparty is
         /// a slow consumer if it stays so for `slow_consumer_ms`. Less than `queued_bytes_max`; 0
         /// for never.
         pub slow_consumer_bytes: usize = 0,
-        /// For how long more than `slow_consumer_bytes` must wait, in milliseconds.
-        pub slow_consumer_ms: u32 = 1_000,
+        /// For how long more than `slow_consumer_bytes` must wait.
+        #[millis("slow_consumer_ms")]
+        pub slow_consumer_after: Duration = 1_000,
         /// What becomes of a slow consumer: `tell`, `disconnect`.
         pub slow_consumer: SlowConsumer = SlowConsumer::Tell,
     }
@@ -45,7 +51,7 @@ settings_table! {
 pub enum QueueWhenFull {
     /// `send` answers "would block".
     Refuse,
-    /// [`crate::SessionHandle::send`] waits for room, `queue_wait_ms` at most. A thread that drives
+    /// [`crate::SessionHandle::send`] waits for room, `queue_wait` at most. A thread that drives
     /// sessions never waits: in a callback there, `send` refuses.
     Wait,
     /// `send` answers "would block", and the connection ends: the counterparty does not read.
@@ -96,8 +102,9 @@ settings_table! {
     pub struct Unavailable {
         /// How often it is offered again; the messages behind it wait.
         pub retries: u32 = 0,
-        /// Time before each further offer, in milliseconds.
-        pub delay_ms: u32 = 1_000,
+        /// Time before each further offer.
+        #[millis("delay_ms")]
+        pub delay: Duration = 1_000,
         /// What follows the last one: `reject`, `silence`, `disconnect`.
         pub then: UnavailableAction = UnavailableAction::Reject,
     }

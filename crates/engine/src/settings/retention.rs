@@ -1,6 +1,7 @@
 //! The table `retention`: what a store keeps.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Deserialize;
 use transfix_session::settings_table;
@@ -31,11 +32,13 @@ settings_table! {
         pub archive_dir: Option<PathBuf> = None,
         /// Whether such segments are compressed to `.zst`; needs the cargo feature `zstd`.
         pub compress: bool = false,
-        /// Days after which such segments are deleted; 0 for never.
-        pub delete_after_days: u32 = 0,
-        /// Hours, counted from midnight UTC, at which a new segment is begun; 0 for never.
+        /// Time after which such segments are deleted; 0 for never.
+        #[days("delete_after_days")]
+        pub delete_after: Duration = 0,
+        /// Time, counted from midnight UTC, after which a new segment is begun; 0 for never.
         #[most(8_784)]
-        pub rotate_every_h: u32 = 0,
+        #[hours("rotate_every_h")]
+        pub rotate_every: Duration = 0,
         /// Bytes that the messages since the last reset of the numbers may take; 0 for any in
         /// files, and 64 MiB in memory.
         pub bytes_max: u64 = 0,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use transfix_session::{
     BeginString, Config, Key, LogonConfig, NumbersConfig, ProtocolConfig, ResendConfig, Role,
@@ -66,10 +67,11 @@ settings_table! {
         /// version with that counterparty, on behalf of its sender. If not, the application gets
         /// it.
         pub route_third_party: bool = false,
-        /// How long the application may take to answer a Logon(A) later, in milliseconds. Then the
-        /// counterparty is refused.
+        /// How long the application may take to answer a Logon(A) later. Then the counterparty is
+        /// refused.
         #[least(1)]
-        pub logon_answer_ms: u32 = 10_000,
+        #[millis("logon_answer_ms")]
+        pub logon_answer: Duration = 10_000,
         /// What our Logon(A) says and which one is taken, as a table. See [`LogonConfig`].
         pub logon: LogonConfig = LogonConfig::default(),
         /// Numbers that are not the expected ones, as a table. See [`NumbersConfig`].

@@ -1,5 +1,7 @@
 //! Keys about the threads of a session.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use transfix_session::settings_table;
 
@@ -10,10 +12,11 @@ settings_table! {
         /// The thread that drives the session: `pool`, `dedicated`, `spin`, `polled`.
         pub mode: Mode = Mode::Pool,
         /// For how long the thread looks at its sockets again and again after the last thing that
-        /// happened, before it sleeps, in microseconds: what comes meanwhile finds it awake, and
-        /// the CPU works for as long. Needs `mode` `dedicated` or `pool`; a thread of the pool does
-        /// what the highest value among its sessions says. 0 for never.
-        pub spin_us: u32 = 0,
+        /// happened, before it sleeps: what comes meanwhile finds it awake, and the CPU works for
+        /// as long. Needs `mode` `dedicated` or `pool`; a thread of the pool does what the highest
+        /// value among its sessions says. 0 for never.
+        #[micros("spin_us")]
+        pub spin: Duration = 0,
         /// CPU that the session's own thread is pinned to, counted from 0; one that the machine
         /// lacks is an error of the start. Needs `mode` `dedicated` or `spin`; `cpus` of `[engine]`
         /// pins the threads of the pool.

@@ -13,6 +13,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 use std::{env, io, thread};
 
 use transfix::{
@@ -34,13 +35,13 @@ const SLACK: u64 = 10;
 /// All that messages may cost.
 const HOT: [&str; 3] = ["recv", "send", "epoll_wait"];
 
-/// With `spin_us`.
-const MODES: [(&str, Mode, u32); 5] = [
-    ("pool", Mode::Pool, 0),
-    ("awake", Mode::Pool, 10_000_000),
-    ("dedicated", Mode::Dedicated, 0),
-    ("spin", Mode::Spin, 0),
-    ("polled", Mode::Polled, 0),
+/// With `spin`.
+const MODES: [(&str, Mode, Duration); 5] = [
+    ("pool", Mode::Pool, Duration::ZERO),
+    ("awake", Mode::Pool, Duration::from_secs(10)),
+    ("dedicated", Mode::Dedicated, Duration::ZERO),
+    ("spin", Mode::Spin, Duration::ZERO),
+    ("polled", Mode::Polled, Duration::ZERO),
 ];
 
 /// All that a process with an engine may use, from its start on; the libraries for kernel bypass
@@ -92,8 +93,8 @@ fn child() {
     let mut session = SessionSettings::new(role, &id, address);
     session.store.durability = Durability::Memory;
     session.validation.validate = false;
-    let (_, mode, spin_us) = *MODES.iter().find(|known| known.0 == *mode).unwrap();
-    (session.threads.mode, session.threads.spin_us) = (mode, spin_us);
+    let (_, mode, spin) = *MODES.iter().find(|known| known.0 == *mode).unwrap();
+    (session.threads.mode, session.threads.spin) = (mode, spin);
     let polled = session.threads.mode == Mode::Polled;
     let mut engine = Engine::start(&Settings::of(session), |_| Box::new(Echo)).unwrap();
     if let Some(address) = engine.listening().first() {

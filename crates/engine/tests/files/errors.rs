@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fs;
+use std::time::Duration;
 
 use transfix::store::{Damage, StoreError};
 use transfix::{
@@ -37,7 +38,7 @@ fn run(settings: &str) -> Result<(), Box<dyn Error>> {
         session.store.store_dir = dir.path().join("store");
     }
     let engine = Engine::start(&settings, |_| Box::new(Nothing))?;
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     Ok(())
 }
 

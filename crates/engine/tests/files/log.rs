@@ -94,7 +94,7 @@ fn both_directions_rejected_and_garbled_with_secrets_masked() {
     client.say("D", "1=account|58=two|");
     drop(client);
     seen.recv_timeout(crate::LONG).unwrap();
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     let inbound = lines(&log, "in.log");
     let outbound = lines(&log, "out.log");
     let logon = parts(&inbound[0]);
@@ -130,7 +130,7 @@ fn no_message_can_forge_a_line() {
     client.say("D", &format!("58=one|354={}|355={data}|", data.len()));
     seen.recv_timeout(crate::LONG).unwrap();
     seen.recv_timeout(crate::LONG).unwrap();
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     let inbound = lines(&log, "in.log");
     assert_eq!(inbound.len(), 3, "{inbound:?}");
     let text = inbound.concat();
@@ -157,7 +157,7 @@ fn a_logon_that_the_dictionary_forbids_shows_no_secrets() {
     let heard = client.hear("|35=5|");
     assert!(heard.contains("|58=Logon(A) refused: ") && heard.contains("tag 925"), "{heard}");
     seen.recv_timeout(crate::LONG).unwrap();
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     let inbound = lines(dir.path(), "in.log");
     assert!(parts(&inbound[0]).1.contains("|554=****|925=*****|"), "{inbound:?}");
     assert!(!heard.contains("newer") && !lines(dir.path(), "out.log").concat().contains("newer"));
@@ -193,7 +193,7 @@ fn what_made_the_application_panic_is_there() {
     let mut client = Client::logged_on(&engine);
     client.say("D", "58=panic|");
     seen.recv_timeout(crate::LONG).unwrap();
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     let inbound = lines(dir.path(), "in.log");
     assert!(parts(inbound.last().unwrap()).1.contains("|58=panic|"));
 }
@@ -207,7 +207,7 @@ fn closed_files_are_named_by_their_first_line_and_the_oldest_go() {
     }));
     let mut client = Client::logged_on(&engine);
     (0..60).for_each(|n| client.order(&format!("order{n}")));
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     let mut rolled: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
     rolled.retain(|path| path.to_string_lossy().contains(".in.2"));
     rolled.sort();
@@ -237,9 +237,10 @@ fn a_new_file_begins_with_the_first_line_of_a_new_hour() {
     fs::write(&file, "20010101-09:28:25.000000000 : 8=FIX.4.4\x01\n").unwrap();
     let hours_ago = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     fs::File::options().write(true).open(&file).unwrap().set_modified(hours_ago).unwrap();
-    let (engine, _seen) = start(&settings(dir.path(), |log| log.roll_every_h = 1));
+    let (engine, _seen) =
+        start(&settings(dir.path(), |log| log.roll_every = Duration::from_hours(1)));
     Client::logged_on(&engine);
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     let old = dir.path().join(format!("{NAME}.in.20010101-092825.000.log"));
     assert_eq!(fs::read(old).unwrap().len(), 41);
     assert!(parts(&lines(dir.path(), "in.log")[0]).1.contains("|35=A|"));
@@ -250,7 +251,7 @@ fn lines_beyond_the_buffer_are_counted_there_and_by_the_session() {
     let dir = TempDir::new();
     let (engine, _seen) = start(&settings(dir.path(), |log| {
         log.buffer_bytes = 4 << 10;
-        log.write_every_ms = 60_000;
+        log.write_every = Duration::from_secs(60);
     }));
     let mut client = Client::logged_on(&engine);
     (0..200).for_each(|n| client.order(&format!("order{n}")));
@@ -259,7 +260,7 @@ fn lines_beyond_the_buffer_are_counted_there_and_by_the_session() {
     assert_eq!(session.store_failure(), None);
     let lost = session.counters().not_logged;
     assert!(lost > 100, "{lost}");
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     let mut missing = 0;
     for ending in ["in.log", "out.log"] {
         for line in lines(dir.path(), ending) {
@@ -277,11 +278,11 @@ fn a_full_disk_costs_lines_and_not_the_session() {
     let dir = TempDir::new();
     let full = dir.path().join(format!("{NAME}.in.log"));
     std::os::unix::fs::symlink("/dev/full", &full).unwrap();
-    let settings = settings(dir.path(), |log| log.write_every_ms = 1);
+    let settings = settings(dir.path(), |log| log.write_every = Duration::from_millis(1));
     let (engine, _seen) = start(&settings);
     let mut client = Client::logged_on(&engine);
     (0..50).for_each(|n| client.order(&format!("order{n}")));
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     assert!(lines(dir.path(), "out.log").len() > 50);
     fs::remove_file(full).unwrap();
 }
@@ -289,7 +290,8 @@ fn a_full_disk_costs_lines_and_not_the_session() {
 #[test]
 fn an_operator_begins_new_files_now() {
     let dir = TempDir::new();
-    let (engine, _seen) = start(&settings(dir.path(), |log| log.write_every_ms = 60_000));
+    let (engine, _seen) =
+        start(&settings(dir.path(), |log| log.write_every = Duration::from_secs(60)));
     let admin = engine.admin();
     let rotate = || admin.rotate_logs(&Actor::new("anna", "here"));
     assert_eq!(rotate().unwrap(), "rolled: 0 files of the protocol logs", "there is no line");
@@ -306,7 +308,7 @@ fn an_operator_begins_new_files_now() {
     let error = rotate().unwrap_err().to_string();
     assert!(error.starts_with("not rolled: ") && error.contains("out.log: "), "{error}");
     assert!(error.ends_with("\nrolled: events.log"), "the program's are rolled all the same");
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
     let closed: Vec<_> = names.filter(|path| path.to_string_lossy().contains(".000.log")).collect();
     let inbound = closed.iter().filter(|path| path.to_string_lossy().contains(".in."));
@@ -369,7 +371,7 @@ fn closed_files_are_compressed() {
     }));
     let mut client = Client::logged_on(&engine);
     (0..40).for_each(|n| client.order(&format!("order{n}")));
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     let mut rolled: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
     rolled.retain(|path| path.to_string_lossy().contains(".in.2"));
     rolled.sort();

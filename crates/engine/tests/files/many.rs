@@ -1,5 +1,7 @@
 //! As many stores as are opened by several threads: each session gets its own.
 
+use std::time::Duration;
+
 use transfix::store::{FileStore, Options};
 use transfix::{
     Application, BeginString, BusinessReject, Engine, Message, Offline, Role, SessionId,
@@ -44,7 +46,7 @@ fn each_session_has_its_own_store() {
             session.send("B", |news| _ = news.str(tag::TEXT, "x")).unwrap();
         }
     }
-    engine.stop(10_000);
+    engine.stop(Duration::from_secs(10));
     let path = dir.path().join(format!("FIX.4.4-VENUE-C{LOCKED}"));
     let (held, _) = FileStore::open(&path, Options::default(), 0).unwrap();
     let engine = start(&dir);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BeyondLimit, BusinessReject, Durability, Engine, Message,
@@ -61,7 +62,7 @@ fn a_resend_fills_what_was_forgotten_and_sends_what_is_kept() {
         assert_eq!(heard.matches("|43=Y|").count() as u64, 1 + 150 - first);
         let not_stored = engine.sessions().next().unwrap().counters().not_stored;
         assert_eq!(not_stored, first + 1);
-        engine.stop(0);
+        engine.stop(Duration::ZERO);
         let archived = fs::read_dir(dir.path().join("archive/FIX.4.4-VENUE-CLIENT"));
         assert_eq!(archived.is_ok_and(|all| all.count() > 2), durability == Durability::Process);
     }
@@ -80,7 +81,7 @@ fn a_session_that_may_not_forget_ends_and_nothing_unsaved_is_sent() {
         let mut client = Client::logged_on(&engine);
         let sent = (0..).take_while(|n| client.tries_order(&format!("order{n}"))).count();
         assert!((40..=64).contains(&sent), "{durability:?}: {sent}");
-        let outcome = engine.stop(0).remove(0);
+        let outcome = engine.stop(Duration::ZERO).remove(0);
         assert_eq!(outcome.outcome, transfix::Outcome::Failed);
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 use std::{env, fs};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -54,7 +55,7 @@ fn clients(address: &str, told: &Sender<String>) -> Engine {
         let id = SessionId::new(BeginString::Fix44, client, "VENUE");
         let mut session = SessionSettings::new(Role::Initiator, &id, address);
         session.store.durability = Durability::Memory;
-        session.socket.reconnect_interval_ms = 50;
+        session.socket.reconnect_interval = Duration::from_millis(50);
         session
     });
     let [first, second] = &mut sessions;
@@ -70,7 +71,7 @@ fn start(settings: &Settings, told: &Sender<String>) -> Result<Engine, EngineErr
 /// Makes the stores, and damages that of this client.
 fn damaged(dir: &Path, client: &str) -> std::path::PathBuf {
     let (told, _) = channel();
-    start(&venue(dir), &told).unwrap().stop(0);
+    start(&venue(dir), &told).unwrap().stop(Duration::ZERO);
     let store = dir.join(format!("FIX.4.4-VENUE-{client}"));
     let segment = store.join("00000000.seg");
     let mut bytes = fs::read(&segment).unwrap();
@@ -98,7 +99,7 @@ fn a_damaged_store_keeps_its_session_down_alone_until_it_is_repaired() {
     assert_eq!(logons.recv_timeout(LONG).unwrap(), "OTHER");
     assert_eq!(failures(), [None, None]);
     drop(clients);
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     assert_eq!(survey(&store).unwrap().session, "FIX.4.4-VENUE-OTHER");
 }
 
@@ -109,7 +110,7 @@ fn an_engine_without_a_single_store_does_not_start() {
         damaged(dir.path(), client);
         let (told, _) = channel();
         match (client, start(&venue(dir.path()), &told)) {
-            ("CLIENT", Ok(engine)) => drop(engine.stop(0)),
+            ("CLIENT", Ok(engine)) => drop(engine.stop(Duration::ZERO)),
             ("OTHER", Err(EngineError::Store { id, .. })) => {
                 assert_eq!(id.target_comp_id.to_string(), "CLIENT");
             }
@@ -125,7 +126,7 @@ fn an_engine_without_a_single_store_does_not_start() {
 fn the_store_of_another_session_is_not_taken() {
     let dir = TempDir::new();
     let (told, _) = channel();
-    start(&venue(dir.path()), &told).unwrap().stop(0);
+    start(&venue(dir.path()), &told).unwrap().stop(Duration::ZERO);
     let [own, other] = CLIENTS.map(|client| dir.path().join(format!("FIX.4.4-VENUE-{client}")));
     fs::rename(&own, dir.path().join("away")).unwrap();
     fs::rename(&other, &own).unwrap();

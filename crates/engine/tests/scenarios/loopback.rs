@@ -53,7 +53,7 @@ impl Loopback {
             listener = Some(socket);
         }
         // Long enough to look at the numbers before the next attempt uses one.
-        session.socket.reconnect_interval_ms = 200;
+        session.socket.reconnect_interval = Duration::from_millis(200);
         let store = scenario.restarts().then(TempDir::new);
         match &store {
             Some(folder) => session.store.store_dir = folder.path().to_owned(),
@@ -174,8 +174,8 @@ impl World for Loopback {
         self.wire.next(if hopes { PATIENCE } else { SILENCE })
     }
 
-    fn wait(&mut self, ms: u64) {
-        self.wire.wait(Duration::from_millis(ms));
+    fn wait(&mut self, time: Duration) {
+        self.wire.wait(time);
     }
 
     fn order(&mut self, fields: &str) -> Result<(), String> {

@@ -16,18 +16,19 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use pure::Pieces;
 use transfix::clock;
 use transfix_testkit::scenario::{Failure, Scenario, Version, play};
 
 /// Longest wait that is worth its time in a world with a real clock.
-const REAL_WAIT_MS_MAX: u64 = 2_500;
+const REAL_WAIT_MAX: Duration = Duration::from_millis(2_500);
 /// The pure world once more, where each byte comes alone.
 const BYTEWISE: &str = "pure, byte by byte";
 /// A play with a real clock that fails when so much more time has gone by than its file waits says
 /// nothing: what was due later has come in between.
-const LATE_MS: u64 = 50;
+const LATE: Duration = Duration::from_millis(50);
 /// Plays of one file that may be late; the next one that fails has failed.
 const LATE_PLAYS_MAX: usize = 5;
 /// `cargo test` plays one in so many over loopback.
@@ -139,7 +140,7 @@ fn run(
     let is_real = !["pure", BYTEWISE].contains(&world);
     let mut tally = Tally::default();
     for (n, scenario) in scenarios.iter().enumerate() {
-        let is_late = is_real && scenario.waits_ms() > REAL_WAIT_MS_MAX;
+        let is_late = is_real && scenario.waits() > REAL_WAIT_MAX;
         let excused = scenario.excuse(if is_real { world } else { "pure" }).is_some();
         if !n.is_multiple_of(one_in) || is_late || excused {
             let why = match (excused, is_late) {
@@ -164,8 +165,8 @@ fn run(
             let played = loop {
                 let begin_ns = clock::monotonic_ns();
                 let played = play(scenario, *version);
-                let took_ms = (clock::monotonic_ns() - begin_ns) / 1_000_000;
-                let is_late = |failure: &Failure| took_ms > failure.waited_ms + LATE_MS;
+                let took = Duration::from_nanos(clock::monotonic_ns() - begin_ns);
+                let is_late = |failure: &Failure| took > failure.waited + LATE;
                 if late_plays == 0 || !played.as_ref().is_err_and(is_late) {
                     break played;
                 }

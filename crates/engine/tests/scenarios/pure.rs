@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use transfix::codec::{Frame, Limits, frame};
 use transfix::simulated::{SimulatedSession, Simulation};
@@ -11,7 +12,6 @@ use transfix_testkit::temp::TempDir;
 
 use crate::application::{Event, Recorder, fill, split};
 
-const MS: u64 = 1_000_000;
 /// 2026-11-21 12:00:00.
 const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
 /// Timers that are due at one moment; beyond it one of them spins.
@@ -158,8 +158,8 @@ impl World for PureWorld<'_> {
         }
     }
 
-    fn wait(&mut self, ms: u64) {
-        let end = self.clock_ns + ms * MS;
+    fn wait(&mut self, time: Duration) {
+        let end = self.clock_ns + time.as_nanos() as u64;
         let mut ticks = 0;
         while let Some(at) = self.session().next_deadline().filter(|at| *at <= end) {
             ticks = if at > self.clock_ns { 0 } else { ticks + 1 };

@@ -278,8 +278,8 @@ impl World for QuickFix<'_> {
         self.wire.next(if hopes { PATIENCE } else { SILENCE })
     }
 
-    fn wait(&mut self, ms: u64) {
-        self.wire.wait(Duration::from_millis(ms));
+    fn wait(&mut self, time: Duration) {
+        self.wire.wait(time);
     }
 
     fn order(&mut self, fields: &str) -> Result<(), String> {

@@ -19,7 +19,7 @@ use counterparty::Counterparty;
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
 const LONG: Duration = Duration::from_secs(300);
-const LONG_MS: u64 = 20_000;
+const STOP_MAX: Duration = Duration::from_secs(20);
 const FIX44: BeginString = BeginString::Fix44;
 
 /// Answers each order, says which sessions end, and panics where it is told to.
@@ -148,7 +148,7 @@ fn all_sessions_log_out_at_once() {
     for party in &mut parties {
         party.trade(1);
     }
-    let stop = std::thread::spawn(move || hall.engine.stop(LONG_MS));
+    let stop = std::thread::spawn(move || hall.engine.stop(STOP_MAX));
     for party in &mut parties {
         party.expect("5");
     }
@@ -168,11 +168,11 @@ fn all_sessions_log_out_at_once() {
 
 #[test]
 fn a_silent_counterparty_delays_the_stop_to_its_deadline_only() {
-    const DEADLINE_MS: u64 = 1_500;
+    const DEADLINE: Duration = Duration::from_millis(1_500);
     let hall = Hall::of(["A", "SILENT", "B", "ABSENT"].map(settings).into());
     let [mut a, mut silent, mut b] = ["A", "SILENT", "B"].map(|name| hall.log_on(name));
     let begin = clock::monotonic_ns();
-    let stop = std::thread::spawn(move || hall.engine.stop(DEADLINE_MS));
+    let stop = std::thread::spawn(move || hall.engine.stop(DEADLINE));
     silent.expect("5");
     for party in [&mut a, &mut b] {
         party.expect("5");
@@ -181,7 +181,7 @@ fn a_silent_counterparty_delays_the_stop_to_its_deadline_only() {
     }
     assert!(!stop.is_finished(), "the others were held up");
     let outcomes: Vec<_> = stop.join().unwrap().into_iter().map(|o| o.outcome).collect();
-    assert!(clock::monotonic_ns() - begin >= DEADLINE_MS * 1_000_000);
+    assert!(clock::monotonic_ns() - begin >= DEADLINE.as_nanos() as u64);
     let logged_out = || Outcome::Ended(Disconnect::LoggedOut);
     let expected = [logged_out(), Outcome::DeadlinePassed, logged_out(), Outcome::NotConnected];
     assert_eq!(outcomes, expected);
@@ -217,7 +217,7 @@ fn a_hundred_starts_and_stops() {
         let next = round * 3 + 1;
         let mut client = Counterparty::log_on_at(hall.address(), FIX44, "CLIENT", next);
         client.trade(1);
-        let stop = std::thread::spawn(move || hall.engine.stop(LONG_MS));
+        let stop = std::thread::spawn(move || hall.engine.stop(STOP_MAX));
         client.expect("5");
         client.send("5", |_| ());
         client.expect_close();
@@ -254,7 +254,7 @@ fn silence_before_the_logon_harms_nobody() {
     silent[0].write(b"8=FI");
     hall.log_on("CLIENT").trade(10);
     assert_eq!(hall.ended.recv_timeout(LONG).unwrap().1, Disconnect::LinkLost);
-    let outcomes = hall.engine.stop(LONG_MS);
+    let outcomes = hall.engine.stop(STOP_MAX);
     assert_eq!(outcomes[0].outcome, Outcome::NotConnected);
     for mut silent in silent {
         silent.expect_close();
@@ -280,7 +280,7 @@ fn a_stalled_counterparty_fills_its_own_queue_only() {
     assert!((QUEUED_MAX..QUEUED_MAX + 2_000).contains(&queued_bytes), "{queued_bytes}");
     assert!(handle.is_logged_on());
     client.trade(100);
-    let stop = std::thread::spawn(move || hall.engine.stop(500));
+    let stop = std::thread::spawn(move || hall.engine.stop(Duration::from_millis(500)));
     client.expect("5");
     client.send("5", |_| ());
     client.expect_close();
@@ -335,7 +335,7 @@ fn a_panic_ends_its_session_only() {
         let wild = hall.engine.sessions().next().unwrap();
         assert!(!wild.is_logged_on());
         assert!(wild.send("D", |order| _ = order.str(tag::CL_ORD_ID, "1")).is_err());
-        let stop = std::thread::spawn(move || hall.engine.stop(LONG_MS));
+        let stop = std::thread::spawn(move || hall.engine.stop(STOP_MAX));
         calm.expect("5");
         calm.send("5", |_| ());
         let outcomes: Vec<_> = stop.join().unwrap().into_iter().map(|o| o.outcome).collect();

@@ -170,7 +170,7 @@ fn an_address_that_no_session_allows_is_closed_at_once() {
     let mut later = Socket::connect_from("127.0.0.2", address);
     later.log_on("LATER");
     assert!(later.next().contains("\x0135=A\x01"));
-    engine.remove(&id, "", 5_000).unwrap();
+    engine.remove(&id, "", Duration::from_secs(5)).unwrap();
     assert_eq!(Socket::connect_from("127.0.0.2", address).next(), "", "closed again");
 }
 
@@ -327,8 +327,11 @@ fn connections_of_one_proxy_are_counted_by_those_whom_it_names() {
 
 /// Two failed logons are free, and the third one costs the next a wait.
 fn strict() -> EngineSettings {
-    let (failed_logons_max, failed_logon_delay_max_ms) = (2, 300);
-    EngineSettings { failed_logons_max, failed_logon_delay_max_ms, ..EngineSettings::default() }
+    EngineSettings {
+        failed_logons_max: 2,
+        failed_logon_delay_max: Duration::from_millis(300),
+        ..EngineSettings::default()
+    }
 }
 
 fn with_password(from: &str, client: &str, password: &str, address: SocketAddr) -> Socket {
@@ -403,10 +406,10 @@ fn a_wait_of_ours_is_not_the_counterpartys_lateness() {
     let _alone = alone();
     let mut session = venue("CLIENT");
     session.logon.expected_password = Some(Secret::new("sesame".to_owned()));
-    session.protocol.logon_timeout_ms = 1_000;
+    session.protocol.logon_timeout = Duration::from_secs(1);
     let engine = EngineSettings {
         failed_logons_max: 1,
-        failed_logon_delay_max_ms: 2_000,
+        failed_logon_delay_max: Duration::from_secs(2),
         ..EngineSettings::default()
     };
     let settings = Settings { engine, sessions: vec![session], ..Settings::default() };
@@ -430,7 +433,7 @@ fn a_password_is_checked_by_its_hash() {
         session
     });
     // Those that wait for their turn wait for the check of their password too.
-    let limits = EngineSettings { failed_logon_delay_max_ms: 20, ..strict() };
+    let limits = EngineSettings { failed_logon_delay_max: Duration::from_millis(20), ..strict() };
     let settings = Settings { engine: limits, sessions: sessions.to_vec(), ..Settings::default() };
     let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Deaf)));
     let engine = builder.start(|_| Box::new(Deaf)).unwrap();
@@ -475,7 +478,7 @@ fn many_passwords_take_the_memory_of_one_check() {
         let mut session = venue(&format!("C{n}"));
         session.logon.expected_password_hash = Some(hash.clone());
         // One check after the other, on a machine of any speed.
-        session.protocol.logon_timeout_ms = 300_000;
+        session.protocol.logon_timeout = Duration::from_secs(300);
         session
     };
     let sessions = (0..60).map(session).collect();
@@ -1050,7 +1053,7 @@ fn lines_about_those_from_templates_are_bounded() {
         let engine = builder.start(|_| unreachable!("there is only a template")).unwrap();
         events::take();
         flood(engine.listening()[0]);
-        engine.stop(0);
+        engine.stop(Duration::ZERO);
         check_lines(name, &events::take());
     }
 }
@@ -1063,7 +1066,7 @@ fn lines_of_the_log_are_bounded() {
         let (engine, address) = start(EngineSettings::default());
         events::take();
         flood(address);
-        engine.stop(0);
+        engine.stop(Duration::ZERO);
         check_lines(name, &events::take());
     }
 }
@@ -1097,7 +1100,7 @@ fn lines_about_messages_given_back_are_bounded() {
         handle.send("B", |news| _ = news.str(tag::TEXT, "x")).unwrap();
     }
     events::take();
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     assert_eq!(returned.try_iter().count(), 10_000);
     let lines = events::take();
     check_lines("messages given back", &lines);
@@ -1121,7 +1124,7 @@ fn lines_about_a_protocol_log_that_fails_are_bounded() {
         socket.write(&frame);
     }
     socket.end();
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     let lines = events::take();
     check_lines("a log that is not rolled", &lines);
     assert!(counted(&lines, "log is not rolled") > 100, "{lines:#?}");
@@ -1193,7 +1196,7 @@ fn a_callback_that_does_not_return_is_named() {
         let may_go = Arc::new(Mutex::new(may_go));
         let mut settings = Settings::of(venue("CLIENT"));
         settings.engine.application_threads = application_threads;
-        settings.engine.slow_callback_ms = 20;
+        settings.engine.slow_callback = Duration::from_millis(20);
         let engine = Engine::start(&settings, |_| Box::new(Blocked(Arc::clone(&may_go)))).unwrap();
         // Goes before the engine if the test fails.
         let go = go;

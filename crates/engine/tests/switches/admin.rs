@@ -5,6 +5,7 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 use transfix::{
@@ -147,12 +148,12 @@ fn sessions_are_listed_while_they_are_there() {
     assert_eq!(ids(), ["FIX.4.4:VENUE->CLIENT", "FIX.4.4:VENUE->SECOND"]);
     let handle = admin.find("FIX.4.4:VENUE->SECOND").unwrap();
     assert_eq!((handle.id(), &*handle.settings().target_comp_id), (&second.id(), "SECOND"));
-    engine.remove(&second.id(), "", 1_000).unwrap();
+    engine.remove(&second.id(), "", Duration::from_secs(1)).unwrap();
     assert_eq!(ids(), ["FIX.4.4:VENUE->CLIENT"]);
     assert!(admin.find("FIX.4.4:VENUE->SECOND").is_none());
     engine.add(&second, Box::new(Echo)).unwrap();
     assert_eq!(ids().len(), 2);
-    engine.stop(1_000);
+    engine.stop(Duration::from_secs(1));
     let gone = admin.act(&anna(), &id(), &Action::LogOn {}).unwrap_err();
     assert!([1309, 1401].contains(&gone.as_u16()), "{gone}");
 }

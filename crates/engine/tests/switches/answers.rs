@@ -211,7 +211,7 @@ fn an_engine_that_stops_in_a_call_keeps_the_answer_and_its_number() {
         let mut wire = logged_on(engine.listening()[0]);
         wire.send("35=D|34=2|11=hold");
         assert_eq!(executed.recv_timeout(LONG).unwrap(), "hold");
-        engine.stop(1);
+        engine.stop(Duration::from_millis(1));
         let (sent, next_in) = kept(&dir);
         assert!(sent.contains(&2), "{way:?}: the answer: {sent:?}");
         assert!(next_in > Some(2), "{way:?}: the order would come again: {next_in:?}");

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Resend,
@@ -155,7 +156,7 @@ fn an_application_may_stay_with_its_session() {
 fn threads_that_look_for_work_find_it() {
     let mut settings = Settings::of(venue(|_| ()));
     settings.engine.application_threads = 1;
-    settings.engine.application_spin_us = 200;
+    settings.engine.application_spin = Duration::from_micros(200);
     let rig = Rig::of(settings);
     let mut wire = rig.wire();
     for seq in 2..500 {
@@ -227,7 +228,7 @@ fn more_than_may_wait_holds_up_or_ends_the_connection() {
         let full = venue(|s| {
             (s.application.messages_max, s.application.when_full) = (messages_max, when_full);
             s.application.bytes_max = bytes_max;
-            s.protocol.heart_bt_int_s = 1;
+            s.protocol.heart_bt_int = Duration::from_secs(1);
         });
         let rig = Rig::start(vec![full], 1);
         let mut wire = rig.wire();
@@ -259,7 +260,7 @@ fn more_than_may_wait_holds_up_or_ends_the_connection() {
 #[test]
 fn an_application_that_is_not_available_is_asked_again() {
     let unavailable = venue(|s| {
-        (s.unavailable.retries, s.unavailable.delay_ms) = (2, 1);
+        (s.unavailable.retries, s.unavailable.delay) = (2, Duration::from_millis(1));
         s.application.messages_max = 1;
     });
     let rig = Rig::start(vec![unavailable], 1);
@@ -357,7 +358,7 @@ fn an_application_that_does_not_return_does_not_hold_up_the_stop() {
     rig.expect("hang");
     drop(wire);
     let Rig { engine, open, .. } = rig;
-    let outcomes = engine.stop(0);
+    let outcomes = engine.stop(Duration::ZERO);
     assert_eq!(outcomes[0].next_num_in, 2, "not taken");
     open.send(()).unwrap();
 }

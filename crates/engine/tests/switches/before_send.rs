@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use transfix::{
     ApplVerId, Application, BeforeSend, BeginString, BusinessReject, Engine, Message,
@@ -269,7 +270,7 @@ fn warnings_about_what_goes_out_are_bounded_and_counted() {
             assert!(wire.next().starts_with("35=D|"));
         }
         drop(handle);
-        engine.stop(0);
+        engine.stop(Duration::ZERO);
     });
     let text = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
     let would = "the counterparty would reject it";

@@ -1,6 +1,7 @@
 //! What is counted of what goes wrong: rejects, resends, ends of connections.
 
 use std::thread;
+use std::time::Duration;
 
 use transfix::{BeginString, SessionHandle, clock};
 
@@ -65,10 +66,10 @@ fn ends_are_counted_by_their_reason() {
     let (engine, address) = start(vec![venue(|_| ())], || Echo);
     let handle = engine.sessions().next().unwrap();
     let ends = |count: u64| until(|| handle.counters().disconnects == count);
-    assert_eq!(handle.status().heart_bt_int_s, None, "nobody has logged on yet");
+    assert_eq!(handle.status().heart_bt_int, None, "nobody has logged on yet");
     drop(logged_on(address));
     ends(1);
-    assert_eq!(handle.status().heart_bt_int_s, Some(30));
+    assert_eq!(handle.status().heart_bt_int, Some(Duration::from_secs(30)));
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send("35=A|34=2|98=1|108=30");
     ends(2);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Message, SessionRef, Unavailable,
@@ -56,7 +57,8 @@ fn an_application_that_is_not_available_rejects() {
 
 #[test]
 fn it_is_asked_again_and_the_order_is_kept() {
-    let retry = Unavailable { retries: 3, delay_ms: 1, ..Unavailable::default() };
+    let retry =
+        Unavailable { retries: 3, delay: Duration::from_millis(1), ..Unavailable::default() };
     let (engine, mut wire, asked) = late(retry, 3);
     let mut lines = [wire.next(), wire.next(), wire.next()];
     // The Heartbeat(0) may come before or behind.

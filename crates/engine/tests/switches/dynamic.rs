@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::thread;
+use std::time::Duration;
 
 use transfix::{
     BeginString, Changes, Durability, Engine, EngineError, Mode, OperateError, Outcome, Role,
@@ -81,7 +82,8 @@ fn acceptors_are_added_and_removed_at_any_address() {
                 wire.send(&format!("35=5|34={}|49=LATER", first + 2));
                 wire.next()
             });
-            let outcome = engine.remove(&id, "for the night", 60_000).unwrap().unwrap();
+            let outcome =
+                engine.remove(&id, "for the night", Duration::from_secs(60)).unwrap().unwrap();
             assert_eq!(answer.join().unwrap(), "");
             assert!(matches!(outcome.outcome, Outcome::Ended(_)), "{outcome:?}");
             assert_eq!((outcome.next_num_in, outcome.next_num_out), (first + 3, first + 3));
@@ -89,7 +91,7 @@ fn acceptors_are_added_and_removed_at_any_address() {
             assert_eq!(engine.sessions().count(), 1);
             assert!(matches!(handle.log_on(), Err(OperateError::Closed)));
             assert_eq!(handle.next_numbers(), (first + 3, first + 3));
-            assert!(engine.remove(&id, "", 0).is_err(), "it is gone");
+            assert!(engine.remove(&id, "", Duration::ZERO).is_err(), "it is gone");
             if at == known {
                 let mut wire = Wire::connect(at, BeginString::Fix44);
                 wire.send("35=A|34=1|49=LATER|98=0|108=30");
@@ -131,11 +133,11 @@ fn initiators_of_each_mode_are_added_to_an_engine_without_sessions_of_it() {
                 engine.poll();
                 thread::yield_now();
             }
-            let outcome = engine.remove(handle.id(), "", 60_000).unwrap().unwrap();
+            let outcome = engine.remove(handle.id(), "", Duration::from_secs(60)).unwrap().unwrap();
             assert!(matches!(outcome.outcome, Outcome::Ended(_)), "{mode:?}: {outcome:?}");
             assert_eq!(handle.state(), State::Disconnected, "{mode:?}");
         }
-        let outcomes = engine.stop(1_000);
+        let outcomes = engine.stop(Duration::from_secs(1));
         assert_eq!(outcomes.len(), 1, "{mode:?}: {outcomes:?}");
     }
 }
@@ -180,7 +182,7 @@ fn a_counterparty_that_does_not_answer_is_cut_at_the_deadline_and_others_go_on()
     let (mut engine, address) = start(vec![venue(|_| ()), other], || Echo);
     let mut silent = logged_on(address);
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
-    let outcome = engine.remove(&id, "", 50).unwrap().unwrap();
+    let outcome = engine.remove(&id, "", Duration::from_millis(50)).unwrap().unwrap();
     assert_eq!(outcome.outcome, Outcome::DeadlinePassed);
     assert!(silent.next().starts_with("35=5|"));
     assert_eq!(silent.next(), "", "the connection is closed");
@@ -188,7 +190,7 @@ fn a_counterparty_that_does_not_answer_is_cut_at_the_deadline_and_others_go_on()
     // One that is not connected goes at once, one that is logging on too.
     let other = SessionId::new(BeginString::Fix44, "VENUE", "OTHER");
     engine.session(&other).unwrap().log_out("").unwrap();
-    engine.remove(&other, "", 60_000).unwrap();
+    engine.remove(&other, "", Duration::from_secs(60)).unwrap();
     assert_eq!(engine.sessions().count(), 0);
     assert!(engine.listening().is_empty());
 }
@@ -201,10 +203,10 @@ fn an_address_is_free_as_soon_as_its_last_session_is_removed() {
     let mut handles = Vec::new();
     for _ in 0..200 {
         handles.push(add(&mut engine, &session).unwrap());
-        engine.remove(&session.id(), "", 0).unwrap();
+        engine.remove(&session.id(), "", Duration::ZERO).unwrap();
     }
     // So is the identity, also of a session of the start to which somebody has a handle.
-    engine.remove(first.id(), "", 0).unwrap();
+    engine.remove(first.id(), "", Duration::ZERO).unwrap();
     add(&mut engine, &venue(|_| ())).unwrap();
 }
 
@@ -218,9 +220,9 @@ fn a_template_is_added_and_its_sessions_stay_when_it_goes() {
     assert_eq!(day(place(4_030), "ANYBODY", 1)[1], "35=D|34=2|11=a");
     assert_eq!(engine.sessions().count(), 2);
     let made = SessionId::new(BeginString::Fix44, "VENUE", "ANYBODY");
-    assert!(engine.remove(&template.id(), "", 0).unwrap().is_none());
+    assert!(engine.remove(&template.id(), "", Duration::ZERO).unwrap().is_none());
     assert_eq!(engine.sessions().count(), 2);
-    let outcome = engine.remove(&made, "", 60_000).unwrap().unwrap();
+    let outcome = engine.remove(&made, "", Duration::from_secs(60)).unwrap().unwrap();
     assert!(outcome.next_num_in >= 3, "{outcome:?}");
     assert_eq!(engine.sessions().count(), 1);
     assert!(engine.listening().len() == 1, "with the template its listener went");
@@ -228,7 +230,7 @@ fn a_template_is_added_and_its_sessions_stay_when_it_goes() {
     // As often as it goes, it may come back: it is made anew, in memory from 1.
     for _ in 0..3 {
         assert_eq!(day(place(4_030), "ANYBODY", 1)[1], "35=D|34=2|11=a");
-        engine.remove(&made, "", 60_000).unwrap().unwrap();
+        engine.remove(&made, "", Duration::from_secs(60)).unwrap().unwrap();
     }
 }
 
@@ -240,7 +242,7 @@ fn sessions_of_a_template_go_when_nobody_comes() {
         s.store.durability = Durability::Process;
     });
     let mut settings = Settings::of(template);
-    settings.engine.created_sessions_idle_s = 1;
+    settings.engine.created_sessions_idle = Duration::from_secs(1);
     settings.engine.created_sessions_max = 1;
     let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Echo)));
     let engine = builder.start(|_| Box::new(Echo)).unwrap();
@@ -309,13 +311,16 @@ fn other_settings_end_begin_and_leave_alone() {
     for (spoil, expected) in spoils {
         let mut wrong = to.clone();
         spoil(&mut wrong);
-        let error = engine.reload(&from, &wrong, 0, |_| Box::new(Echo)).unwrap_err().to_string();
+        let error = engine
+            .reload(&from, &wrong, Duration::ZERO, |_| Box::new(Echo))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(expected), "{error}");
         let ids: Vec<_> = engine.sessions().map(|s| s.id().target_comp_id.to_string()).collect();
         assert_eq!(ids, ["STAYS", "GOES", "CHANGES"], "{expected}");
     }
     drop(busy);
-    let done = engine.reload(&from, &to, 10_000, |_| Box::new(Echo)).unwrap();
+    let done = engine.reload(&from, &to, Duration::from_secs(10), |_| Box::new(Echo)).unwrap();
     assert_eq!(done.changes, changes);
     assert!(done.failed.is_empty(), "{done:?}");
     assert_eq!(done.ended.len(), 2);
@@ -327,7 +332,8 @@ fn other_settings_end_begin_and_leave_alone() {
     assert_eq!(logon, "35=A|34=3|98=0|108=30");
     assert!(TcpStream::connect(place(4_041)).is_err());
     // Once more, with nothing to do.
-    let again = engine.reload(&to, &to, 0, |_| unreachable!("nothing begins")).unwrap();
+    let again =
+        engine.reload(&to, &to, Duration::ZERO, |_| unreachable!("nothing begins")).unwrap();
     assert!(again.changes.is_empty());
     assert_eq!(again.changes.to_string(), "nothing has changed");
 }
@@ -342,7 +348,7 @@ fn a_session_whose_new_settings_fail_goes_on_with_its_old_ones() {
     let mut to = from.clone();
     to.sessions[0].store.store_dir = dir.path().join("file");
     to.sessions[0].store.durability = Durability::Process;
-    let done = engine.reload(&from, &to, 0, |_| Box::new(Echo)).unwrap();
+    let done = engine.reload(&from, &to, Duration::ZERO, |_| Box::new(Echo)).unwrap();
     assert!(done.failed[0].1.to_string().contains("the store of"), "{done:?}");
     assert_eq!(day(place(4_050), "CHANGES", 1)[1], "35=D|34=2|11=a");
 }
@@ -359,11 +365,12 @@ fn a_reload_leaves_added_sessions_alone_and_is_refused_with_one_of_them() {
     let mut to = from.clone();
     to.sessions[0].queue.queued_bytes_max = 1 << 20;
     to.sessions.push(added.clone());
-    let error = engine.reload(&from, &to, 0, |_| unreachable!("nothing begins")).unwrap_err();
+    let error =
+        engine.reload(&from, &to, Duration::ZERO, |_| unreachable!("nothing begins")).unwrap_err();
     let expected = "FIX.4.4:VENUE->ADDED was added while the engine ran: remove it before";
     assert!(error.to_string().starts_with(expected), "{error}");
     to.sessions.pop();
-    let done = engine.reload(&from, &to, 0, |_| Box::new(Echo)).unwrap();
+    let done = engine.reload(&from, &to, Duration::ZERO, |_| Box::new(Echo)).unwrap();
     assert_eq!((done.changes.changed.len(), done.failed.len()), (1, 0));
     wire.send("35=1|34=2|49=ADDED|112=x");
     assert_eq!(wire.next(), "35=0|34=2|112=x", "it has heard nothing of either");
@@ -373,9 +380,9 @@ fn a_reload_leaves_added_sessions_alone_and_is_refused_with_one_of_them() {
             assert_eq!(wire.next(), "35=5|34=3|58=moves");
             wire.send("35=5|34=3|49=ADDED");
         });
-        engine.remove(&added.id(), "moves", 10_000).unwrap();
+        engine.remove(&added.id(), "moves", Duration::from_secs(10)).unwrap();
     });
     let both = Settings { sessions: vec![to.sessions[0].clone(), added], ..Settings::default() };
-    let done = engine.reload(&done.settings, &both, 0, |_| Box::new(Echo)).unwrap();
+    let done = engine.reload(&done.settings, &both, Duration::ZERO, |_| Box::new(Echo)).unwrap();
     assert_eq!((done.changes.added.len(), done.failed.len()), (1, 0));
 }

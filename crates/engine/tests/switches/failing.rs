@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use transfix::store::{
     Committed, FileStore, MemoryStore, Numbers, Options, Record, Store, StoreError, Stored,
@@ -262,7 +263,7 @@ fn a_stop_settles_what_was_in_doubt() {
         if is_mended {
             venue.fail(SOUND);
         }
-        let outcome = venue.engine.stop(1_000).remove(0);
+        let outcome = venue.engine.stop(Duration::from_secs(1)).remove(0);
         let told: Vec<_> = venue.events.try_iter().collect();
         let back = Event::Unsent("11=a\\x01".to_owned(), SendError::Closed);
         match (how, is_mended) {
@@ -284,7 +285,7 @@ fn what_a_stop_finds_in_no_store_comes_back() {
     venue.fail(LOST);
     wire.send("35=1|34=2|112=x");
     assert_eq!(venue.next_event(), Event::Ended(Disconnect::StoreFailed));
-    let outcome = venue.engine.stop(1_000).remove(0);
+    let outcome = venue.engine.stop(Duration::from_secs(1)).remove(0);
     assert_eq!(outcome.outcome, Outcome::Failed);
     let back = Event::Unsent("11=a\\x01".to_owned(), SendError::Closed);
     assert_eq!(venue.events.try_iter().collect::<Vec<_>>(), [back]);

@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use transfix::{
     Durability, Engine, FailoverOrder, OperateError, ProxyKind, ProxySettings, Role, Secret,
@@ -42,7 +43,7 @@ fn settings(to: &[String], change: impl FnOnce(&mut SessionSettings)) -> Session
         (s.sender_comp_id, s.target_comp_id) = ("CLIENT".to_owned(), "VENUE".to_owned());
         s.address = to[0].clone();
         s.failover.addresses = to[1..].to_vec();
-        s.socket.reconnect_interval_ms = 20;
+        s.socket.reconnect_interval = Duration::from_millis(20);
     });
     change(&mut session);
     session
@@ -80,7 +81,7 @@ fn a_backup_takes_over_and_the_primary_comes_back() {
         let handle = the_one(&engine);
         assert_eq!(handle.destinations(), texts(&places));
         reaches(&handle, 0);
-        primary.stop(1_000);
+        primary.stop(Duration::from_secs(1));
         reaches(&handle, 1);
         let primary = acceptor(places[0], |_| ());
         the_one(&backup).disconnect().unwrap();
@@ -98,7 +99,7 @@ fn an_operator_chooses_the_destination() {
         s.protocol.reset_on.logon = true;
         s.failover.attempts = 0;
         // Too long for the test: it is not waited for.
-        s.socket.reconnect_interval_ms = 3_600_000;
+        s.socket.reconnect_interval = Duration::from_secs(3_600);
     });
     let handle = the_one(&engine);
     reaches(&handle, 0);
@@ -161,15 +162,15 @@ fn it_gives_up_after_as_many_attempts_as_it_may() {
     let listener = TcpListener::bind(place(4, 4_001)).unwrap();
     let engine = initiator(&texts(&[place(4, 4_001)]), |s| {
         s.socket.reconnect_attempts_max = 3;
-        s.socket.reconnect_interval_ms = 1;
-        s.socket.reconnect_interval_max_ms = 1;
+        s.socket.reconnect_interval = Duration::from_millis(1);
+        s.socket.reconnect_interval_max = Duration::from_millis(1);
     });
     for _ in 0..3 {
         drop(listener.accept().unwrap());
     }
     listener.set_nonblocking(true).unwrap();
     // Ten times as long as a further attempt would take.
-    thread::park_timeout(std::time::Duration::from_millis(50));
+    thread::park_timeout(Duration::from_millis(50));
     assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
     listener.set_nonblocking(false).unwrap();
     the_one(&engine).log_on().unwrap();
@@ -391,7 +392,7 @@ fn who_says_nothing_is_left_in_time() {
     // A proxy that takes connections and says nothing: the first of them waits for ever.
     let listener = TcpListener::bind(primary).unwrap();
     let engine = initiator(&texts(&[backup]), |s| {
-        s.socket.connect_timeout_ms = 50;
+        s.socket.connect_timeout = Duration::from_millis(50);
         s.proxy = Some(ProxySettings::new(ProxyKind::Http, &primary.to_string()));
     });
     let silent = listener.accept().unwrap();
@@ -422,7 +423,7 @@ fn settings_that_do_not_fit_are_refused() {
         ),
         (|s| s.role = Role::Acceptor, "an acceptor does not do"),
         (|s| s.proxy = Some(ProxySettings::new(ProxyKind::Http, "x")), "proxy.address `x` has no"),
-        (|s| s.socket.connect_timeout_ms = 0, "connect_timeout_ms is at least 1"),
+        (|s| s.socket.connect_timeout = Duration::ZERO, "connect_timeout_ms is at least 1"),
         (|s| s.socket.reconnect_jitter_percent = 101, "reconnect_jitter_percent is at most 100"),
     ];
     for (change, expected) in cases {

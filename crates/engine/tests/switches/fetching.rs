@@ -243,7 +243,7 @@ fn a_store_that_never_answers_costs_its_connection() {
     let gate = Gate::new(true);
     let engine = start(Mode::Pool, &gate, |s| {
         s.store.refresh_on_logon = true;
-        s.logon_answer_ms = 50;
+        s.logon_answer = Duration::from_millis(50);
     });
     gate.close();
     let mut wire = logon(engine.listening()[0], "CLIENT", 1);
@@ -334,8 +334,8 @@ fn an_initiator_connects_and_waits_for_its_store() {
         settings.store.refresh_on_logon = true;
         settings.validation.validate = false;
         settings.threads.mode = mode;
-        settings.logon_answer_ms = 200;
-        settings.socket.reconnect_interval_ms = 10;
+        settings.logon_answer = Duration::from_millis(200);
+        settings.socket.reconnect_interval = Duration::from_millis(10);
         let stores = gate.clone();
         gate.close();
         // At the start the engine waits.
@@ -365,7 +365,7 @@ fn an_initiator_connects_and_waits_for_its_store() {
         wire.send("35=A|34=4|98=0|108=30");
         wire.send("35=D|34=5|11=a");
         assert_eq!(wire.next(), "35=D|34=7|11=a");
-        engine.stop(1_000);
+        engine.stop(Duration::from_secs(1));
     }
 }
 

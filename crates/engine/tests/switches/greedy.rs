@@ -3,6 +3,7 @@
 use std::fs;
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use transfix::{Durability, Engine, Mode, Offline, SendError, SendMode, SessionHandle, tag};
 use transfix_testkit::temp::TempDir;
@@ -72,7 +73,7 @@ fn a_loop_of_sends_lets_the_worker_have_its_turns() {
                 }
                 is_read.store(true, Ordering::Relaxed);
             });
-            engine.stop(5_000);
+            engine.stop(Duration::from_secs(5));
             let store = dir.path().join("FIX.4.4-VENUE-CLIENT");
             let files = fs::read_dir(store).unwrap().count() as u64;
             // Segments are short while the thread that makes them ahead has no turn.
@@ -135,7 +136,7 @@ fn stops(engine: Engine) {
                 })
             })
             .collect();
-        engine.stop(200);
+        engine.stop(Duration::from_millis(200));
         for sender in senders {
             let why = sender.join().unwrap();
             let ended = [SendError::Closed, SendError::LoggingOut, SendError::NotLoggedOn];

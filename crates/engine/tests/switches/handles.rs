@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use transfix::{
     Application, BeginString, Body, BusinessReject, Direction, MSG_SEQ_NUM_MAX, Message, Misuse,
@@ -183,7 +184,7 @@ fn an_operator_is_told_why_nothing_was_done() {
     assert_eq!(handle.reset_in_session(), Ok(()));
     assert_eq!(handle.reset_in_session(), Err(OperateError::ResetUnderWay));
     assert!(wire.next().starts_with("35=A|34=1|"), "the first message after the logon");
-    engine.stop(0);
+    engine.stop(Duration::ZERO);
     assert_eq!(handle.log_on(), Err(OperateError::Closed));
     assert_eq!(handle.revive(), Err(OperateError::Closed));
 

@@ -276,7 +276,7 @@ fn the_stop_tells_if_it_is_asked() {
             .with_writer(move || of_writer.clone())
             .with_ansi(false)
             .finish();
-        tracing::subscriber::with_default(subscriber, || engine.stop(0));
+        tracing::subscriber::with_default(subscriber, || engine.stop(Duration::ZERO));
         let bytes = lines.0.lock().unwrap().clone();
         let told = String::from_utf8(bytes).unwrap();
         for stage in LatencyStage::ALL {
@@ -316,7 +316,7 @@ fn a_stage_that_leaves_its_usual_range_is_known() {
     let may_be_slow = Arc::<AtomicBool>::default();
     let start = |window_s, percent| {
         let mut settings = Settings::of(venue(|_| ()));
-        settings.engine.latency_window_s = window_s;
+        settings.engine.latency_window = Duration::from_secs(window_s);
         settings.engine.latency_unusual_percent = percent;
         let may_be_slow = Arc::clone(&may_be_slow);
         let app = move |_: &_| {

@@ -113,7 +113,8 @@ fn a_later_refusal_ends_the_connection() {
 #[test]
 fn an_answer_that_does_not_come_in_time_is_a_refusal() {
     let (application, asked, _ended) = asks();
-    let (_engine, address) = start(vec![venue(|s| s.logon_answer_ms = 1)], || application.clone());
+    let (_engine, address) =
+        start(vec![venue(|s| s.logon_answer = Duration::from_millis(1))], || application.clone());
     let mut wire = knock(address);
     let late = asked.recv_timeout(LONG).unwrap();
     assert_eq!(wire.next(), "35=5|34=1|58=not available");
@@ -139,7 +140,7 @@ fn a_session_that_waits_for_an_answer_can_be_disconnected() {
     let mut wire = knock(address);
     asked.recv_timeout(LONG).unwrap().accept();
     assert!(wire.next().starts_with("35=A|"));
-    assert_eq!(engine.stop(1_000).len(), 1);
+    assert_eq!(engine.stop(Duration::from_secs(1)).len(), 1);
 }
 
 #[test]
@@ -185,7 +186,7 @@ fn the_first_logon_of_a_template_is_judged_later_too() {
 fn the_first_logon_of_a_template_may_wait_longer_than_a_connection_without_one() {
     let (application, asked, _ended) = asks();
     let mut template = venue(|s| s.target_comp_id = "*".to_owned());
-    template.protocol.logon_timeout_ms = 50;
+    template.protocol.logon_timeout = Duration::from_millis(50);
     let engine = Engine::builder(&Settings::of(template))
         .admit(move |_| Some(Box::new(application.clone())))
         .start(|_| unreachable!("no session of its own"));

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use std::{fs, thread};
 
 use transfix::schedule::ScheduleSettings;
@@ -265,7 +266,7 @@ impl Case {
     fn remove(&mut self) {
         self.log_on();
         let handle = self.handle();
-        self.engine.as_mut().unwrap().remove(handle.id(), "", 0).unwrap();
+        self.engine.as_mut().unwrap().remove(handle.id(), "", Duration::ZERO).unwrap();
         // Whoever has a handle keeps it.
         assert_eq!(send(&handle), "refused: closed");
     }

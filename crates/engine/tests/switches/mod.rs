@@ -118,7 +118,8 @@ fn sub_ids_tell_sessions_apart() {
 
 #[test]
 fn a_connection_without_a_logon_is_closed_in_time() {
-    let (_engine, address) = start(vec![venue(|s| s.protocol.logon_timeout_ms = 1)], || Echo);
+    let (_engine, address) =
+        start(vec![venue(|s| s.protocol.logon_timeout = Duration::from_millis(1))], || Echo);
     let mut wire = Wire::connect(address, BeginString::Fix44);
     assert_eq!(wire.next(), "");
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Engine, Message, Outcome, SessionRef,
@@ -77,11 +78,11 @@ impl Counterparty {
 
 const NAMES: [&str; 3] = ["C0", "C1", "C2"];
 
-fn settings(rebalance_ms: u32) -> Settings {
+fn settings(rebalance_ms: u64) -> Settings {
     let sessions = NAMES.map(|name| venue(|s| s.target_comp_id = name.to_owned()));
     let mut settings = Settings { sessions: sessions.to_vec(), ..Settings::default() };
     (settings.engine.workers, settings.engine.hot_worker_percent) = (2, 0);
-    settings.engine.rebalance_ms = rebalance_ms;
+    settings.engine.rebalance = Duration::from_millis(rebalance_ms);
     settings
 }
 
@@ -134,7 +135,7 @@ fn a_session_goes_to_a_calmer_worker_without_a_gap() {
     again.send(&format!("35=A|34={}|49=C0|98=0|108=30", all[0].sent + 2));
     assert!(again.next().starts_with("35=A|"));
     drop((all, again));
-    for ended in engine.stop(10_000) {
+    for ended in engine.stop(Duration::from_secs(10)) {
         let is_over =
             matches!(ended.outcome, Outcome::NotConnected | Outcome::Ended(Disconnect::LinkLost));
         assert!(is_over, "{ended:?}");

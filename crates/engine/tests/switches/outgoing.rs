@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Message, Offline, Resend, SendError,
@@ -22,7 +23,7 @@ fn messages_wait_for_the_logon_in_order() {
     for queue_pause_ms in [0, 5] {
         let settings = venue(|s| {
             s.queue.offline = Offline::Queue;
-            s.queue.queue_pause_ms = queue_pause_ms;
+            s.queue.queue_pause = Duration::from_millis(queue_pause_ms);
         });
         let (engine, address) = start(vec![settings], || Echo);
         let handle = engine.sessions().next().unwrap();
@@ -118,7 +119,7 @@ fn what_was_not_sent_comes_back_at_the_end() {
         send(&handle, "a").unwrap();
         send(&handle, "b").unwrap();
         drop(handle);
-        let _ = engine.stop(1_000);
+        let _ = engine.stop(Duration::from_secs(1));
         let line = |id: &str| (format!("D|11={id}\\x01"), SendError::Closed);
         let lines = [line("a"), line("b")];
         assert_eq!(returned.try_iter().collect::<Vec<_>>(), lines[..expected]);
@@ -143,7 +144,7 @@ fn what_waits_in_memory_alone_comes_back_at_the_end() {
         for id in ["a", "b"] {
             assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
         }
-        let _ = engine.stop(1);
+        let _ = engine.stop(Duration::from_millis(1));
         let back: Vec<_> = returned.try_iter().map(|(line, _)| line).collect();
         let lines = ["a", "b"].map(|id| format!("D|11={id}\\x01"));
         assert_eq!(back, lines[..expected], "{offline:?} {unsent:?}");
@@ -191,7 +192,7 @@ fn a_panic_at_a_message_that_comes_back_hides_none_of_the_others() {
         for id in ["a", "b", "c"] {
             send(&handle, id).unwrap();
         }
-        let _ = engine.stop(1);
+        let _ = engine.stop(Duration::from_millis(1));
         assert_eq!(returned.try_iter().collect::<Vec<_>>(), expected, "{offline:?}");
     }
 }
@@ -295,7 +296,8 @@ fn the_application_chooses_what_is_sent_again() {
 
 #[test]
 fn during_the_pause_after_a_logon_messages_keep_their_order() {
-    let (engine, address) = start(vec![venue(|s| s.queue.queue_pause_ms = 300_000)], || Echo);
+    let (engine, address) =
+        start(vec![venue(|s| s.queue.queue_pause = Duration::from_secs(300))], || Echo);
     let handle = engine.sessions().next().unwrap();
     let _wire = crate::switches::logged_on(address);
     for id in ["a", "b"] {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
@@ -181,7 +182,7 @@ fn what_any_callback_has_sent_goes_out_when_it_has_returned() {
 #[test]
 fn an_answer_does_not_wait_for_the_callbacks_behind_it() {
     let mut settings = Settings::of(venue(|_| ()));
-    settings.engine.slow_callback_ms = 20;
+    settings.engine.slow_callback = Duration::from_millis(20);
     let stage = Stage::set(settings);
     let mut wire = stage.log_on("CLIENT");
     for (seq, id) in [(2, "wait"), (3, "send"), (4, "wait")] {
@@ -457,7 +458,7 @@ fn badly_stored(settings: Settings) -> (Stage, Behaviour) {
 fn an_answer_is_stored_together_with_the_number_of_its_message() {
     let mut settings = Settings::of(venue(|_| ()));
     // Nobody is called for the second one that waits.
-    settings.engine.slow_callback_ms = 0;
+    settings.engine.slow_callback = Duration::ZERO;
     let (stage, does) = badly_stored(settings);
     let mut wire = stage.log_on("CLIENT");
     for (seq, id) in [(2, "wait"), (3, "send"), (4, "wait")] {
@@ -538,7 +539,7 @@ fn an_application_that_does_not_return_does_not_keep_the_store() {
     wire.send("35=D|34=2|11=wait send");
     stage.expect("wait send");
     let Stage { engine, open, told } = stage;
-    let outcomes = engine.stop(0);
+    let outcomes = engine.stop(Duration::ZERO);
     assert_eq!(outcomes[0].next_num_in, 2, "not taken");
     let second = Stage::set(durable);
     assert_eq!(second.session("CLIENT").next_numbers().0, 2);

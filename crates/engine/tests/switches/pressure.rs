@@ -135,7 +135,7 @@ fn a_slow_consumer_is_told_until_it_has_caught_up() {
             s.threads.send = send;
             s.queue.queued_bytes_max = 2 * FLOOD;
             s.queue.slow_consumer_bytes = 1 << 20;
-            s.queue.slow_consumer_ms = 20;
+            s.queue.slow_consumer_after = Duration::from_millis(20);
         });
         let mut wire = hall.wire();
         flood(&hall.handle()).unwrap();
@@ -157,7 +157,7 @@ fn a_slow_consumer_is_disconnected_if_wanted() {
             s.threads.send = send;
             s.queue.queued_bytes_max = 2 * FLOOD;
             s.queue.slow_consumer_bytes = 1 << 20;
-            s.queue.slow_consumer_ms = 20;
+            s.queue.slow_consumer_after = Duration::from_millis(20);
             s.queue.slow_consumer = SlowConsumer::Disconnect;
         });
         let _wire = hall.wire();
@@ -170,7 +170,7 @@ fn a_slow_consumer_is_disconnected_if_wanted() {
     let hall = Hall::open(0, |s| {
         s.queue.slow_consumer_bytes = 1 << 20;
         s.queue.slow_consumer = SlowConsumer::Disconnect;
-        s.queue.slow_consumer_ms = u32::try_from(LONG.as_millis()).unwrap();
+        s.queue.slow_consumer_after = LONG;
         s.queue.queued_bytes_max = 2 * FLOOD;
     });
     let mut wire = hall.wire();
@@ -182,32 +182,32 @@ fn a_slow_consumer_is_disconnected_if_wanted() {
 #[test]
 fn a_full_queue_refuses_waits_or_disconnects() {
     for send in [SendMode::Direct, SendMode::Queued] {
-        let open = |when_full, ms| {
+        let open = |when_full, wait| {
             Hall::open(0, |s| {
                 s.threads.send = send;
                 s.queue.queued_bytes_max = 1 << 20;
                 s.queue.queue_when_full = when_full;
-                s.queue.queue_wait_ms = ms;
+                s.queue.queue_wait = wait;
             })
         };
-        let hall = open(QueueWhenFull::Refuse, 0);
+        let hall = open(QueueWhenFull::Refuse, Duration::ZERO);
         let _wire = hall.wire();
         assert!(matches!(flood(&hall.handle()), Err(SendError::WouldBlock { .. })));
         assert!(hall.handle().is_logged_on());
 
-        let hall = open(QueueWhenFull::Wait, 1);
+        let hall = open(QueueWhenFull::Wait, Duration::from_millis(1));
         let _wire = hall.wire();
         assert!(matches!(flood(&hall.handle()), Err(SendError::WouldBlock { .. })), "in vain");
         assert!(hall.handle().is_logged_on());
 
-        let hall = open(QueueWhenFull::Wait, u32::MAX);
+        let hall = open(QueueWhenFull::Wait, LONG);
         let mut wire = hall.wire();
         let handle = hall.handle();
         let sender = std::thread::spawn(move || flood(&handle));
         read(&mut wire);
         assert_eq!(sender.join().unwrap(), Ok(()), "there is room in the end");
 
-        let hall = open(QueueWhenFull::Disconnect, 0);
+        let hall = open(QueueWhenFull::Disconnect, Duration::ZERO);
         let _wire = hall.wire();
         assert!(flood(&hall.handle()).is_err());
         hall.expect("Active to Disconnected");
@@ -226,7 +226,7 @@ fn a_callback_sends_however_much_waits() {
         let hall = Hall::open(application_threads, |s| {
             s.queue.queued_bytes_max = 1 << 20;
             s.queue.queue_when_full = when_full;
-            s.queue.queue_wait_ms = u32::try_from(LONG.as_millis()).unwrap();
+            s.queue.queue_wait = LONG;
         });
         let mut wire = hall.wire();
         wire.send("35=D|34=2|11=flood");
@@ -296,7 +296,7 @@ fn an_initiator_tells_its_states_too() {
     expect("Disconnected to LogonSent");
     expect("LogonSent to Active");
     expect("logon");
-    let _ = engine.stop(u64::try_from(LONG.as_millis()).unwrap());
+    let _ = engine.stop(LONG);
     expect("Active to LogoutSent");
     expect("LogoutSent to Disconnected");
     expect("end: logged out");

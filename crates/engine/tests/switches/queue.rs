@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use transfix::simulated::Simulation;
 use transfix::{
@@ -70,7 +71,7 @@ impl Process {
     }
 
     fn stop(self) -> Vec<(String, SendError)> {
-        self.engine.stop(0);
+        self.engine.stop(Duration::ZERO);
         self.returned.try_iter().collect()
     }
 
@@ -199,7 +200,7 @@ fn what_has_waited_too_long_comes_back_also_to_a_later_process() {
         let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
         let mut settings = SessionSettings::new(Role::Initiator, &id, "");
         settings.queue.offline = Offline::Queue;
-        settings.queue.queue_expires_s = queue_expires_s;
+        settings.queue.queue_expires = Duration::from_secs(queue_expires_s);
         settings.store.store_dir = dir.path().to_path_buf();
         let simulation = Simulation::default();
         let (sender, returned) = channel();
@@ -243,7 +244,7 @@ fn logon(now: Now) -> Vec<u8> {
 fn what_expires_comes_back_without_a_connection() {
     let dir = TempDir::new();
     let mut settings = queueing(dir.path());
-    settings.queue.queue_expires_s = 1;
+    settings.queue.queue_expires = Duration::from_secs(1);
     let process = Process::start(settings);
     process.send("a").unwrap();
     let back = process.returned.recv_timeout(LONG).unwrap();

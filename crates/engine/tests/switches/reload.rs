@@ -7,6 +7,7 @@ use std::iter;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 use toml::{Table, Value};
 use transfix::{
@@ -345,7 +346,7 @@ struct Subject {
 impl Subject {
     fn reload(&mut self, to: &Settings) -> Result<Reloaded, String> {
         let before = self.now.clone();
-        let done = self.engine.reload(&self.now, to, 0, |_| Box::new(Echo));
+        let done = self.engine.reload(&self.now, to, Duration::ZERO, |_| Box::new(Echo));
         let done = done.map_err(|error| error.to_string());
         if let Ok(done) = &done {
             self.now = done.settings.clone();
@@ -429,7 +430,7 @@ fn a_reload_of_every_key_loses_no_session() {
             for session in &mut broken.sessions {
                 session.store.store_dir = files.dir.path().join("file");
                 session.store.durability = Durability::Process;
-                session.timing.margin_ms += 1;
+                session.timing.margin += Duration::from_millis(1);
             }
             let done = subject.reload(&broken).unwrap();
             let refused = broken.sessions.iter().filter(|session| !is_template(session)).count();
@@ -450,7 +451,7 @@ fn a_reload_of_every_key_loses_no_session() {
 /// Removes a session that a template has made; its name and its files are free then.
 fn remove(engine: &mut Engine, name: &str) {
     let id = SessionId::new(transfix::BeginString::Fix44, "VENUE", name);
-    let removed = engine.remove(&id, "", 0);
+    let removed = engine.remove(&id, "", Duration::ZERO);
     assert!(!matches!(removed, Err(OperateError::NoSession)), "{name}");
 }
 
@@ -488,7 +489,8 @@ fn a_session_runs_as_before_where_its_log_cannot_be_opened_any_more() {
     // A file stands where the logs were.
     std::fs::rename(&log, dir.path().join("away")).unwrap();
     std::fs::write(&log, "").unwrap();
-    let done = engine.reload(&from, &broken(&from, &["CLIENT"], &dir), 0, |_| Box::new(Echo));
+    let done =
+        engine.reload(&from, &broken(&from, &["CLIENT"], &dir), Duration::ZERO, |_| Box::new(Echo));
     assert_eq!(done.unwrap().settings.sessions.len(), 1);
     assert_eq!(day(at, "CLIENT", 1)[1], "35=D|34=2|11=a");
     // As soon as there is room for them, the lines that have waited are written.
@@ -509,7 +511,7 @@ fn a_session_comes_back_to_an_address_whose_other_sessions_have_changed() {
     for session in &mut to.sessions {
         session.proxy_protocol_from = vec!["192.0.2.1".to_owned()];
     }
-    let done = engine.reload(&from, &to, 0, |_| Box::new(Echo)).unwrap();
+    let done = engine.reload(&from, &to, Duration::ZERO, |_| Box::new(Echo)).unwrap();
     assert_eq!((done.failed.len(), done.settings.sessions.len()), (1, 2));
     for name in names {
         assert_eq!(day(at, name, 1)[1], "35=D|34=2|11=a");

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
@@ -142,6 +143,6 @@ fn a_store_that_is_full_has_room_again_after_a_reset() {
         wire.send(&format!("35=D|34=2|11={long}"));
         assert_eq!(wire.next(), format!("35=D|34=2|11={long}"));
         drop(wire);
-        assert!(!matches!(engine.stop(1_000)[0].outcome, Outcome::Failed));
+        assert!(!matches!(engine.stop(Duration::from_secs(1))[0].outcome, Outcome::Failed));
     }
 }

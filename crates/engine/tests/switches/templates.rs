@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, LogonAttempt, LogonRefusal,
@@ -65,12 +66,12 @@ fn sessions_are_made_from_a_template() {
     assert_eq!(answer, "35=A|34=4|98=0|108=30");
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     assert!(engine.session(&id).unwrap().is_logged_on());
-    assert_eq!(engine.stop(1_000).len(), 2);
+    assert_eq!(engine.stop(Duration::from_secs(1)).len(), 2);
 }
 
 #[test]
 fn whom_the_settings_name_is_not_of_the_template() {
-    let mut named = venue(|settings| settings.protocol.heart_bt_int_s = 7);
+    let mut named = venue(|settings| settings.protocol.heart_bt_int = Duration::from_secs(7));
     named.timing.impose_heart_bt_int = true;
     let mut others = template();
     others.address.clone_from(&named.address);
@@ -84,7 +85,7 @@ fn whom_the_settings_name_is_not_of_the_template() {
 #[test]
 fn whom_the_settings_name_is_not_of_the_template_during_a_reload() {
     let dir = TempDir::new();
-    let mut named = venue(|settings| settings.protocol.heart_bt_int_s = 7);
+    let mut named = venue(|settings| settings.protocol.heart_bt_int = Duration::from_secs(7));
     named.timing.impose_heart_bt_int = true;
     named.store.store_dir = dir.path().to_owned();
     named.store.durability = Durability::Process;
@@ -99,7 +100,8 @@ fn whom_the_settings_name_is_not_of_the_template_during_a_reload() {
     let mut to = from.clone();
     to.sessions[1].queue.queued_bytes_max += 1;
     thread::scope(|scope| {
-        let reload = scope.spawn(|| engine.reload(&from, &to, 60_000, |_| Box::new(Echo)));
+        let reload =
+            scope.spawn(|| engine.reload(&from, &to, Duration::from_secs(60), |_| Box::new(Echo)));
         assert_eq!(first.next(), "35=5|34=2|58=the settings have changed");
         let mut second = Wire::connect(address, BeginString::Fix44);
         second.send("35=A|34=3|49=CLIENT|98=0|108=30");
@@ -126,7 +128,7 @@ fn sessions_of_a_template_are_found_after_it_has_changed() {
     for _ in 0..3 {
         let mut to = from.clone();
         to.sessions[0].queue.queued_bytes_max += 1;
-        let done = engine.reload(&from, &to, 60_000, |_| Box::new(Echo)).unwrap();
+        let done = engine.reload(&from, &to, Duration::from_secs(60), |_| Box::new(Echo)).unwrap();
         assert!(done.failed.is_empty(), "{:?}", done.failed);
         from = to;
         wire.send(&format!("35=5|34={next}"));
@@ -158,7 +160,7 @@ fn a_counterparty_of_a_template_gets_a_session_of_its_own_and_goes_back() {
     to.sessions.push(from.sessions[0].clone());
     to.sessions[1].target_comp_id = "CLIENT".to_owned();
     to.sessions[1].timing.impose_heart_bt_int = true;
-    to.sessions[1].protocol.heart_bt_int_s = 7;
+    to.sessions[1].protocol.heart_bt_int = Duration::from_secs(7);
     let mut next = 1;
     for round in 0..6 {
         let beat = if round % 2 == 0 { 30 } else { 7 };
@@ -171,7 +173,8 @@ fn a_counterparty_of_a_template_gets_a_session_of_its_own_and_goes_back() {
         });
         let mut wire = wire.unwrap();
         thread::scope(|scope| {
-            let reload = || engine.reload(&from, &to, 60_000, |_| Box::new(Echo)).unwrap();
+            let reload =
+                || engine.reload(&from, &to, Duration::from_secs(60), |_| Box::new(Echo)).unwrap();
             let reload = scope.spawn(reload);
             let bye = format!("35=5|34={}|58=the settings have changed", next + 1);
             assert_eq!(wire.next(), bye, "round {round}");

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
 
 use socket2::SockRef;
 use transfix::codec::{Frame, FrameWriter, Limits, frame};
@@ -17,7 +18,7 @@ use super::*;
 
 const MODES: [Mode; 4] = [Mode::Pool, Mode::Dedicated, Mode::Spin, Mode::Polled];
 /// No timer of a session ends a connection within a test.
-const NEVER_MS: u32 = 3_600_000;
+const NEVER: Duration = Duration::from_hours(1);
 
 /// How the counterparty ends the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,8 +202,8 @@ fn until<T>(engine: &mut Engine, mut look: impl FnMut(&mut Engine) -> Option<T>)
 
 fn patient(mut settings: SessionSettings, mode: Mode) -> SessionSettings {
     settings.threads.mode = mode;
-    settings.protocol.logon_timeout_ms = NEVER_MS;
-    settings.protocol.heart_bt_int_s = 3_600;
+    settings.protocol.logon_timeout = NEVER;
+    settings.protocol.heart_bt_int = Duration::from_secs(3_600);
     settings.protocol.reset_on.logon = true;
     settings
 }
@@ -251,7 +252,7 @@ fn of_an_initiator_before_and_after_the_logon() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let mut settings = patient(firms.initiator(listener.local_addr().unwrap()), mode);
-        settings.socket.reconnect_interval_max_ms = 10;
+        settings.socket.reconnect_interval_max = Duration::from_millis(10);
         let mut client = Side::start(settings);
         for end in ENDS {
             println!("{mode:?} {end:?}");

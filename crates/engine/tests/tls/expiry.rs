@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use transfix::simulated::io::{Connecting, Io, Listener, Poll, Ready, System, Thread, Waker};
 use transfix::simulated::transport::{Registry, SocketOptions, Token};
@@ -112,13 +113,13 @@ fn ends_told_until(text: &str) -> Vec<String> {
 fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
     let _alone = alone();
     // With the thread that looks for slow callbacks, and with none that is there already.
-    for slow_callback_ms in [1_000, 0] {
+    for slow_callback in [Duration::from_secs(1), Duration::ZERO] {
         let mut firms = Firms::new();
         let clock = Turned::new();
         let end_s = clock.now_s() + 40 * DAY_S + DAY_S / 2;
         firms.venue = firms.authority.sign(&["venue.example"], 10, Valid::Until(end_s));
         let mut settings = Settings::of(firms.acceptor("CLIENT"));
-        settings.engine.slow_callback_ms = slow_callback_ms;
+        settings.engine.slow_callback = slow_callback;
         let venue = start(&settings, &clock);
         let status = only(&venue);
         assert_eq!((status.file, status.days_left), (firms.venue.certificate.clone(), 40));
@@ -187,7 +188,7 @@ fn sessions_that_show_the_same_certificate_share_a_line() {
     assert_eq!(handle.all()[0].shown_by.len(), 3);
     clock.turn(5);
     assert_eq!(ends_told_until("days=0").len(), 1);
-    drop(client.stop(0));
+    drop(client.stop(Duration::ZERO));
     assert_eq!(handle.all(), []);
 }
 
@@ -206,7 +207,8 @@ fn settings_that_are_only_looked_at_are_told_of_by_nobody() {
     tls(&mut wrong).ca = vec![firms.dir.path().join("nowhere.pem")];
     to.sessions.push(wrong);
     events::take();
-    let error = venue.reload(&from, &to, 0, |_| Box::new(Recorder(channel().0))).unwrap_err();
+    let error =
+        venue.reload(&from, &to, Duration::ZERO, |_| Box::new(Recorder(channel().0))).unwrap_err();
     assert!(error.to_string().contains("nowhere.pem: "), "{error}");
     assert!(!events::take().iter().any(|line| line.contains("our certificate")));
     assert_eq!(only(&venue).file, firms.venue.certificate);
@@ -224,7 +226,7 @@ fn the_clock_of_the_engine_says_when_a_counterparty_is_too_late() {
     settings.protocol.reset_on.logon = true;
     let client = Side::start(settings.clone());
     assert_eq!(client.next(), "logon");
-    drop(client.engine.stop(10_000));
+    drop(client.engine.stop(Duration::from_secs(10)));
     clock.turn(2);
     let _late = Side::start(settings);
     all_told(["the counterparty's certificate has expired", "our certificate has expired"]);

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
 
 use transfix::simulated::transport::tls::{Client, ClientOptions};
 use transfix::simulated::transport::{Stream, memory};
@@ -80,7 +81,7 @@ fn resident_kib() -> u64 {
 fn start(firms: &Firms, room: usize) -> (Engine, Receiver<String>) {
     let sessions = ["CLIENT", "COMER"].map(|client| {
         let mut settings = firms.acceptor(client);
-        settings.protocol.logon_timeout_ms = 2_000;
+        settings.protocol.logon_timeout = Duration::from_secs(2);
         settings
     });
     let mut settings = Settings { sessions: sessions.to_vec(), ..Settings::default() };
@@ -117,7 +118,7 @@ fn who_stops_in_a_handshake_costs_nobody_else_and_all_comes_back() {
             assert_eq!(honest.next(), "in the middle of it", "{stage:?}");
             let comer = comer(&firms, to);
             assert_eq!(comer.next(), "logon", "{stage:?}");
-            drop(comer.engine.stop(10_000));
+            drop(comer.engine.stop(Duration::from_secs(10)));
             // All of them end: closed to make room, or for what they are, or for their time.
             for mut stream in all {
                 let mut read = Vec::new();
@@ -162,5 +163,5 @@ fn who_begins_handshakes_without_end_leaves_the_thread_to_others() {
     });
     let answered = answered.count();
     assert!(answered < 900, "{answered} of 1000 were answered before, in {logged_on:?}");
-    drop(comer.engine.stop(10_000));
+    drop(comer.engine.stop(Duration::from_secs(10)));
 }

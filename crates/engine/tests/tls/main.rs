@@ -176,7 +176,7 @@ fn session(role: Role, (ours, theirs): (&str, &str), address: &str) -> SessionSe
     let mut settings = SessionSettings::new(role, &id, address);
     settings.store.durability = Durability::Memory;
     settings.validation.validate = false;
-    settings.socket.reconnect_interval_ms = 10;
+    settings.socket.reconnect_interval = Duration::from_millis(10);
     settings
 }
 
@@ -207,7 +207,7 @@ fn each_mode_trades_and_logs_out() {
                 assert!(client.next() == *text, "{mode:?}: a report of {} bytes", text.len());
             }
         }
-        for outcome in client.engine.stop(10_000) {
+        for outcome in client.engine.stop(Duration::from_secs(10)) {
             assert_eq!((outcome.next_num_in, outcome.next_num_out), (203, 203), "{outcome:?}");
             assert_eq!(outcome.outcome.to_string(), "logged out", "{outcome:?}");
         }
@@ -361,7 +361,7 @@ fn a_failed_handshake_uses_no_number() {
     for _ in 0..3 {
         told("closed: the TLS handshake failed");
     }
-    let outcome = client.engine.stop(0).remove(0);
+    let outcome = client.engine.stop(Duration::ZERO).remove(0);
     assert_eq!((outcome.next_num_in, outcome.next_num_out), (1, 1));
 }
 
@@ -413,7 +413,7 @@ fn a_new_certificate_counts_from_the_next_connection_on() {
         settings.protocol.reset_on.logon = true;
         let client = Side::start(settings);
         assert_eq!(client.next(), "logon");
-        drop(client.engine.stop(10_000));
+        drop(client.engine.stop(Duration::from_secs(10)));
     }
     told("certificates were read again: a file has changed");
 }
@@ -447,7 +447,9 @@ fn a_reload_that_fails_loses_no_session_whose_old_certificate_has_gone() {
         fs::rename(&old.certificate, old.certificate.with_extension("away")).unwrap();
     }
     let sender = channel().0;
-    let done = client.engine.reload(&from, &to, 10_000, |_| Box::new(Recorder(sender.clone())));
+    let done = client
+        .engine
+        .reload(&from, &to, Duration::from_secs(10), |_| Box::new(Recorder(sender.clone())));
     let done = done.unwrap();
     assert_eq!(done.failed.len(), 2, "{done:?}");
     for (now, (old, new)) in

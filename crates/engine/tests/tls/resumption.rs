@@ -1,6 +1,8 @@
 //! The next connection resumes the TLS session of the last, in both roles, and nothing that the
 //! files refuse by now.
 
+use std::time::Duration;
+
 use super::*;
 
 #[test]
@@ -74,7 +76,7 @@ fn resumes_with_the_same_files(by: By) {
     let mut to = from.clone();
     (tls(&mut to.sessions[0]).certificate, tls(&mut to.sessions[0]).key) =
         (Some(other.certificate.clone()), Some(other.key.clone()));
-    engine.reload(&from, &to, 0, |_| Box::new(Recorder(sender.clone()))).unwrap();
+    engine.reload(&from, &to, Duration::ZERO, |_| Box::new(Recorder(sender.clone()))).unwrap();
     // A connection of before may have been under way.
     let first = loop {
         let [who, reused, _] = next();

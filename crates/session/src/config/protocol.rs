@@ -1,5 +1,7 @@
 //! What a session does and demands by the numbers: heartbeats, resets, limits, timeouts.
 
+use std::time::Duration;
+
 use serde::de::{Deserialize, Deserializer, Error};
 use transfix_codec::{Precision, Tag};
 
@@ -11,9 +13,10 @@ settings_table! {
     /// The keys of a session that belong to no table.
     #[derive(PartialEq, Eq)]
     pub struct ProtocolConfig {
-        /// HeartBtInt(108) that an initiator asks for, in seconds; 0 for none. A Heartbeat(0)
+        /// HeartBtInt(108) that an initiator asks for, whole seconds; 0 for none. A Heartbeat(0)
         /// leaves up to 10 ms before the interval ends, so that sessions share wake-ups.
-        pub heart_bt_int_s: u32 = 30,
+        #[secs("heart_bt_int_s")]
+        pub heart_bt_int: Duration = 30,
         /// DefaultApplVerID(1137) of a FIXT.1.1 session: 2 to 10. An initiator needs it; an
         /// acceptor without one takes what the Logon(A) names.
         pub default_appl_ver_id: Option<ApplVerId> = None,
@@ -28,9 +31,10 @@ settings_table! {
         /// Time zone of `reset_at`: an IANA name such as `America/New_York`, or a distance from UTC
         /// such as `+02:00`. By default UTC.
         pub reset_at_zone: String = String::new(),
-        /// Hours after each logon at which it does so; 0 for never.
+        /// How long after each logon it does so; 0 for never.
         #[most(8_784)]
-        pub reset_after_h: u32 = 0,
+        #[hours("reset_after_h")]
+        pub reset_after: Duration = 0,
         /// How many application messages of a type are taken in a time: a list of tables such as
         /// `{ msg_type = "D", messages_max = 10, interval_ms = 1000, action = "reject" }`; the
         /// action may also be `disconnect`.
@@ -51,8 +55,9 @@ settings_table! {
         /// Whether CompIDs of every message are checked: a wrong one is rejected (reason 9) and
         /// ends the session. If not, only the Logon(A) is looked at.
         pub check_comp_ids: bool = true,
-        /// How far SendingTime(52) may be off, in seconds; 0 for any.
-        pub sending_time_tolerance_s: u32 = 120,
+        /// How far SendingTime(52) may be off; 0 for any.
+        #[secs("sending_time_tolerance_s")]
+        pub sending_time_tolerance: Duration = 120,
         /// Digits of the times we send: `seconds`, `millis`, `micros`, `nanos`. By default
         /// milliseconds, and seconds up to FIX 4.1.
         #[serde(deserialize_with = "precision")]
@@ -61,12 +66,14 @@ settings_table! {
         /// Reject(3), reason 5. By default as long as the message may be.
         #[least(64)]
         pub field_bytes_max: usize = usize::MAX,
-        /// How long a Logon(A) may take, in milliseconds.
+        /// How long a Logon(A) may take.
         #[least(1)]
-        pub logon_timeout_ms: u32 = 10_000,
-        /// How long the answer to our Logout(5) may take, in milliseconds.
+        #[millis("logon_timeout_ms")]
+        pub logon_timeout: Duration = 10_000,
+        /// How long the answer to our Logout(5) may take.
         #[least(1)]
-        pub logout_timeout_ms: u32 = 10_000,
+        #[millis("logout_timeout_ms")]
+        pub logout_timeout: Duration = 10_000,
         /// Messages above a gap that are kept until it is closed, or that wait for an application
         /// which is not available: how many. What does not fit is asked for again.
         pub held_messages_max: usize = 10_000,

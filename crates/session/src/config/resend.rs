@@ -1,5 +1,7 @@
 //! Asking for lost messages, and answering those who ask.
 
+use std::time::Duration;
+
 use crate::settings_table;
 
 settings_table! {
@@ -14,8 +16,9 @@ settings_table! {
         pub closed_ranges: bool = false,
         /// Whether each early message makes a ResendRequest(2), although one is open.
         pub redundant_requests: bool = false,
-        /// Seconds after which a gap is asked for again if nothing of it has come; 0 for never.
-        pub repeat_after_s: u32 = 20,
+        /// Time after which a gap is asked for again if nothing of it has come; 0 for never.
+        #[secs("repeat_after_s")]
+        pub repeat_after: Duration = 20,
         /// How often the same gap is asked for again before the session ends; 0 for no limit.
         pub repeats_max: u32 = 0,
         /// Messages that the counterparty may ask for by one ResendRequest(2); one that asks for

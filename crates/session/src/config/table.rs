@@ -1,11 +1,14 @@
 //! Tables of the settings file: each key stands once, with its meaning, its default and its range.
 
 use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serializer};
 
 /// A key of a table, as the page of the settings describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// As it stands in the file.
+    /// As it stands in the file; the field of a time has no unit in its name.
     pub name: &'static str,
     /// What it means: the comment of its field.
     pub about: &'static str,
@@ -60,6 +63,54 @@ impl fmt::Debug for OutOfRange {
 
 impl std::error::Error for OutOfRange {}
 
+/// A unit of `NS` nanoseconds, in which the file has a time.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Unit<const NS: u64>;
+
+impl<const NS: u64> Unit<NS> {
+    /// The time of so many units.
+    #[must_use]
+    pub const fn time(count: u32) -> Duration {
+        Duration::from_nanos(NS).saturating_mul(count)
+    }
+
+    /// The units of a time, rounded up: only no time at all is 0.
+    #[must_use]
+    pub fn count(time: Duration) -> u64 {
+        u64::try_from(time.as_nanos().div_ceil(u128::from(NS))).unwrap_or(u64::MAX)
+    }
+
+    /// Reads a number of units.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    pub fn deserialize<'de, D: Deserializer<'de>>(reader: D) -> Result<Duration, D::Error> {
+        u32::deserialize(reader).map(Self::time)
+    }
+
+    /// Writes the number of units.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn serialize<S: Serializer>(time: &Duration, writer: S) -> Result<S::Ok, S::Error> {
+        writer.serialize_u64(Self::count(*time))
+    }
+}
+
+#[doc(hidden)]
+pub type Micros = Unit<1_000>;
+#[doc(hidden)]
+pub type Millis = Unit<1_000_000>;
+#[doc(hidden)]
+pub type Secs = Unit<1_000_000_000>;
+#[doc(hidden)]
+pub type Mins = Unit<60_000_000_000>;
+#[doc(hidden)]
+pub type Hours = Unit<3_600_000_000_000>;
+#[doc(hidden)]
+pub type Days = Unit<86_400_000_000_000>;
+
 /// Declares a table of the settings file: a struct with a field for each key, `Default`, `Debug`,
 /// and `Deserialize`, which refuses unknown keys.
 ///
@@ -67,6 +118,11 @@ impl std::error::Error for OutOfRange {}
 /// it. `least` and `most` are the bounds of a number, which `check_ranges` checks: settings may
 /// also be made in code. `debug` names a function that gives what `Debug` shows of a key in which a
 /// password may stand. Fields behind `and` are not keys of the file.
+///
+/// `#[millis("queue_pause_ms")] pub queue_pause: Duration = 1_000` is a time: the file has it under
+/// this key, as a whole number of this unit, and so are the default and the bounds. A time that is
+/// made in code may be finer: it counts exactly, and is rounded up where its key is shown or
+/// checked. It may not be longer than 4,294,967,295 units.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! settings_table {
@@ -79,6 +135,49 @@ macro_rules! settings_table {
                 $(#[most($most:literal)])?
                 $(#[debug($shown_by:ident)])?
                 $(#[serde($($serde:tt)*)])?
+                $(#[micros($us:literal)])?
+                $(#[millis($ms:literal)])?
+                $(#[secs($s:literal)])?
+                $(#[mins($min:literal)])?
+                $(#[hours($h:literal)])?
+                $(#[days($days:literal)])?
+                pub $key:ident: $type:ty $(= $default:expr)?,
+            )*
+            $(and { $($(#[$of_part:meta])* $shown:vis $part:ident: $part_type:ty,)* })?
+        }
+    ) => {
+        $crate::settings_table! { @with_units
+            $(#[$of_table])*
+            pub struct $table {
+                $(
+                    $(#[doc = $about])*
+                    $(#[least($least)])?
+                    $(#[most($most)])?
+                    $(#[debug($shown_by)])?
+                    $(#[serde($($serde)*)])?
+                    $(#[time($us, Micros, "transfix_session::Micros", "microseconds")])?
+                    $(#[time($ms, Millis, "transfix_session::Millis", "milliseconds")])?
+                    $(#[time($s, Secs, "transfix_session::Secs", "seconds")])?
+                    $(#[time($min, Mins, "transfix_session::Mins", "minutes")])?
+                    $(#[time($h, Hours, "transfix_session::Hours", "hours")])?
+                    $(#[time($days, Days, "transfix_session::Days", "days")])?
+                    pub $key: $type $(= $default)?,
+                )*
+                $(and { $($(#[$of_part])* $shown $part: $part_type,)* })?
+            }
+        }
+    };
+    (
+        @with_units
+        $(#[$of_table:meta])*
+        pub struct $table:ident {
+            $(
+                $(#[doc = $about:literal])*
+                $(#[least($least:literal)])?
+                $(#[most($most:literal)])?
+                $(#[debug($shown_by:ident)])?
+                $(#[serde($($serde:tt)*)])?
+                $(#[time($name:literal, $unit:ident, $with:literal, $units:literal)])?
                 pub $key:ident: $type:ty $(= $default:expr)?,
             )*
             $(and { $($(#[$of_part:meta])* $shown:vis $part:ident: $part_type:ty,)* })?
@@ -90,8 +189,10 @@ macro_rules! settings_table {
         pub struct $table {
             $(
                 $(#[doc = $about])*
+                $(#[doc = concat!(" In a settings file `", $name, "`, in ", $units, ".")])?
                 $(#[doc = concat!(" Default `", stringify!($default), "`.")])?
                 $(#[serde($($serde)*)])?
+                $(#[serde(rename = $name, with = $with)])?
                 pub $key: $type,
             )*
             $($($(#[$of_part])* $shown $part: $part_type,)*)?
@@ -100,8 +201,8 @@ macro_rules! settings_table {
         impl $table {
             /// The keys, in the order of the page that describes them.
             pub const KEYS: &[$crate::Key] = &[$($crate::Key {
-                name: stringify!($key),
-                about: concat!($($about),*),
+                name: $crate::settings_table!(@name $key $($name)?),
+                about: concat!($($about),* $(, " In ", $units, ".")?),
                 default: $crate::settings_table!(@text $($default)?),
                 range: (
                     $crate::settings_table!(@some $($least)?),
@@ -114,7 +215,7 @@ macro_rules! settings_table {
             pub fn differing(&self, other: &Self) -> Vec<&'static str> {
                 let mut keys = Vec::new();
                 $(if self.$key != other.$key {
-                    keys.push(stringify!($key));
+                    keys.push($crate::settings_table!(@name $key $($name)?));
                 })*
                 keys
             }
@@ -124,7 +225,9 @@ macro_rules! settings_table {
             /// # Errors
             /// Names the first that is not, and the range.
             pub fn check_ranges(&self) -> Result<(), $crate::OutOfRange> {
-                $($crate::settings_table!(@check self.$key, $key, [$($least)?], [$($most)?]);)*
+                $($crate::settings_table!(
+                    @check self.$key, $key, [$($name, $unit)?], [$($least)?], [$($most)?]
+                );)*
                 Ok(())
             }
         }
@@ -144,7 +247,7 @@ macro_rules! settings_table {
         impl Default for $table {
             fn default() -> Self {
                 Self {
-                    $($key: $crate::settings_table!(@value $($default)?),)*
+                    $($key: $crate::settings_table!(@value [$($unit)?] $($default)?),)*
                     $($($part: Default::default(),)*)?
                 }
             }
@@ -156,14 +259,79 @@ macro_rules! settings_table {
     (@text $default:expr) => { Some(stringify!($default)) };
     (@some) => { None };
     (@some $bound:literal) => { Some($bound) };
-    (@check $value:expr, $key:ident, [], []) => {};
-    (@check $value:expr, $key:ident, [$($least:literal)?], [$($most:literal)?]) => {
+    (@name $key:ident) => { stringify!($key) };
+    (@name $key:ident $name:literal) => { $name };
+    (@check $value:expr, $key:ident, [], [], []) => {};
+    (@check $value:expr, $key:ident, [], [$($least:literal)?], [$($most:literal)?]) => {
         $crate::OutOfRange::check(
             stringify!($key),
             $value as u64,
             ($crate::settings_table!(@some $($least)?), $crate::settings_table!(@some $($most)?)),
         )?
     };
-    (@value) => { Default::default() };
-    (@value $default:expr) => { $default };
+    (
+        @check $value:expr, $key:ident, [$name:literal, $unit:ident],
+        [$($least:literal)?], [$($most:literal)?]
+    ) => {
+        let count = $crate::$unit::count($value);
+        $crate::OutOfRange::check(
+            $name,
+            count,
+            ($crate::settings_table!(@some $($least)?), $crate::settings_table!(@some $($most)?)),
+        )?;
+        $crate::OutOfRange::check($name, count, (None, Some(u64::from(u32::MAX))))?
+    };
+    (@value []) => { Default::default() };
+    (@value [] $default:expr) => { $default };
+    (@value [$unit:ident]) => { Duration::ZERO };
+    (@value [$unit:ident] $default:expr) => { $crate::$unit::time($default) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde::Deserialize;
+    use serde::de::value::{Error, MapDeserializer};
+
+    use super::*;
+    use crate::config::TimingConfig;
+
+    #[test]
+    fn a_time_has_its_unit_in_the_key_alone() {
+        let file = MapDeserializer::<_, Error>::new([("margin_ms", 5_u32)].into_iter());
+        let read = TimingConfig::deserialize(file).unwrap();
+        let margin = Duration::from_millis(5);
+        assert_eq!(read, TimingConfig { margin, ..TimingConfig::default() });
+        assert_eq!(read.differing(&TimingConfig::default()), ["margin_ms"]);
+        let key = TimingConfig::KEYS.iter().find(|key| key.name == "test_request_wait_ms").unwrap();
+        assert!(key.about.ends_with(" In milliseconds."), "{}", key.about);
+        assert_eq!((key.default, key.range), (Some("20_000"), (Some(1), None)));
+        assert_eq!(TimingConfig::default().test_request_wait, Duration::from_secs(20));
+        assert!(format!("{read:?}").contains("margin: 5ms"), "{read:?}");
+    }
+
+    #[test]
+    fn a_time_finer_than_its_key_is_rounded_up_there() {
+        for (us, ms) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2), (1_500, 2)] {
+            assert_eq!(Millis::count(Duration::from_micros(us)), ms, "{us} us");
+        }
+        assert_eq!(Micros::count(Duration::MAX), u64::MAX);
+        assert_eq!(Days::time(u32::MAX).as_secs(), 86_400 * u64::from(u32::MAX));
+    }
+
+    #[test]
+    fn a_time_is_in_the_range_of_its_key() {
+        let check = |test_request_wait| {
+            let timing = TimingConfig { test_request_wait, ..TimingConfig::default() };
+            timing.check_ranges().map_err(|wrong| wrong.to_string())
+        };
+        assert_eq!(check(Duration::from_micros(500)), Ok(()), "any but 0");
+        let none = "test_request_wait_ms is at least 1, not 0";
+        assert_eq!(check(Duration::ZERO), Err(none.to_owned()));
+        assert_eq!(check(Millis::time(u32::MAX)), Ok(()));
+        let long = "test_request_wait_ms is at most 4294967295, not 4294967296";
+        let wait = Millis::time(u32::MAX) + Duration::from_nanos(1);
+        assert_eq!(check(wait), Err(long.to_owned()));
+    }
 }

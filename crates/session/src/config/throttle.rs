@@ -1,5 +1,7 @@
 //! How many messages of a type are taken in a time.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 use crate::settings_table;
@@ -25,8 +27,9 @@ settings_table! {
         pub msg_type: String,
         /// How many are taken within the interval.
         pub messages_max: u32,
-        /// The interval in milliseconds; it begins with the first message after the last one.
-        pub interval_ms: u32,
+        /// The interval; it begins with the first message after the last one.
+        #[millis("interval_ms")]
+        pub interval: Duration,
         /// What becomes of more: `reject` answers with BusinessMessageReject(j), or Reject(3) up to
         /// FIX 4.1, and the message counts; `disconnect` logs out with the reason.
         pub action: ThrottleAction,

@@ -1,5 +1,7 @@
 //! Heartbeats, silence, and how long answers may take.
 
+use std::time::Duration;
+
 use crate::settings_table;
 
 settings_table! {
@@ -9,15 +11,16 @@ settings_table! {
         /// Silence beyond HeartBtInt(108) before a TestRequest(1), in percent of HeartBtInt(108).
         #[most(1_000)]
         pub margin_percent: u32 = 20,
-        /// The same in milliseconds, in place of the percentage; 0 for the percentage.
-        pub margin_ms: u32 = 0,
+        /// The same as a time, in place of the percentage; 0 for the percentage.
+        #[millis("margin_ms")]
+        pub margin: Duration = 0,
         /// TestRequest(1)s without any answer before the session ends.
         #[least(1)]
         pub test_requests_max: u32 = 1,
-        /// Longest wait for an answer to a TestRequest(1), in milliseconds; shorter where
-        /// HeartBtInt and margin are.
+        /// Longest wait for an answer to a TestRequest(1); shorter where HeartBtInt and margin are.
         #[least(1)]
-        pub test_request_wait_ms: u32 = 20_000,
+        #[millis("test_request_wait_ms")]
+        pub test_request_wait: Duration = 20_000,
         /// Whether silence is watched at all.
         pub watch_silence: bool = true,
         /// Whether a counterparty that has fallen silent is sent a Logout(5) before the
@@ -26,10 +29,12 @@ settings_table! {
         /// Whether an acceptor imposes its own HeartBtInt(108) instead of taking that of the
         /// Logon(A).
         pub impose_heart_bt_int: bool = false,
-        /// Least HeartBtInt(108) that a Logon(A) may ask of an acceptor, in seconds.
-        pub heart_bt_int_s_min: u32 = 0,
-        /// Greatest HeartBtInt(108) that a Logon(A) may ask of an acceptor, in seconds; 0 for any.
-        pub heart_bt_int_s_max: u32 = 0,
+        /// Least HeartBtInt(108) that a Logon(A) may ask of an acceptor.
+        #[secs("heart_bt_int_s_min")]
+        pub heart_bt_int_min: Duration = 0,
+        /// Greatest HeartBtInt(108) that a Logon(A) may ask of an acceptor; 0 for any.
+        #[secs("heart_bt_int_s_max")]
+        pub heart_bt_int_max: Duration = 0,
         /// Whether an initiator refuses a Logon(A) that answers with another HeartBtInt(108) than
         /// it asked for; otherwise it takes the other one over.
         pub same_heart_bt_int: bool = false,

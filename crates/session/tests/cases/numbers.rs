@@ -1,6 +1,8 @@
 //! The switches about numbers: resets, numbers too low, LastMsgSeqNumProcessed(369) and
 //! NextExpectedMsgSeqNum(789).
 
+use std::time::Duration;
+
 use transfix_codec::{Reject, RejectReason, tag};
 use transfix_session::{
     BeginString, Disconnect, NumbersConfig, OperateError, Remark, ResetPolicy, Role, State, TooLow,
@@ -116,7 +118,10 @@ fn resets_after(change: impl FnOnce(&mut transfix_session::Config)) -> Option<u6
 #[test]
 fn resets_by_the_clock() {
     assert_eq!(resets_after(|_| ()), None);
-    assert_eq!(resets_after(|c| c.protocol.reset_after_h = 24), Some(24 * 3_600));
+    assert_eq!(
+        resets_after(|c| c.protocol.reset_after = Duration::from_hours(24)),
+        Some(24 * 3_600)
+    );
     assert_eq!(resets_after(|c| c.protocol.reset_at = Some(17 * 3_600)), Some(5 * 3_600));
     assert_eq!(resets_after(|c| c.protocol.reset_at = Some(11 * 3_600)), Some(23 * 3_600));
     // Two hours ahead of UTC, and five hours behind until half an hour after the logon.
@@ -132,7 +137,7 @@ fn resets_by_the_clock() {
     let summer = [(i64::MIN, -5 * 3_600), (changes_s, -4 * 3_600)];
     assert_eq!(at(9, &summer), Some(3_600));
     let both = resets_after(|c| {
-        c.protocol.reset_after_h = 2;
+        c.protocol.reset_after = Duration::from_hours(2);
         c.protocol.reset_at = Some(17 * 3_600);
     });
     assert_eq!(both, Some(2 * 3_600));

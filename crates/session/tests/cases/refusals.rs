@@ -1,5 +1,7 @@
 //! Every cause for which a Logon(A) is refused: its number, its words, and who hears them.
 
+use std::time::Duration;
+
 use transfix_session::{BeginString, Config, Disconnect, LogonFault as Why, Role, Secret, Verdict};
 
 use crate::cases::counterparty::World;
@@ -71,7 +73,7 @@ fn what_only_the_settings_refuse() {
         c.logon.expected_password = Some(Secret::new("geheim".to_owned()));
     };
     check(acceptor, password, (line, Why::Credentials, true));
-    let fast = |c: &mut Config| c.timing.heart_bt_int_s_max = 29;
+    let fast = |c: &mut Config| c.timing.heart_bt_int_max = Duration::from_secs(29);
     check(acceptor, fast, (line, Why::HeartBtIntOutOfRange, true));
     let test = |c: &mut Config| c.logon.test_message_indicator = Some(true);
     check(acceptor, test, (line, Why::TestMessageIndicator, true));

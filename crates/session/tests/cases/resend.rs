@@ -1,5 +1,7 @@
 //! The switches about asking for lost messages, and answering those who ask.
 
+use std::time::Duration;
+
 use transfix_session::{BeginString, Disconnect, ResendConfig, Verdict};
 
 use crate::cases::counterparty::World;
@@ -8,7 +10,7 @@ const DEFAULT: ResendConfig = ResendConfig {
     request_max: 0,
     closed_ranges: false,
     redundant_requests: false,
-    repeat_after_s: 20,
+    repeat_after: Duration::from_secs(20),
     repeats_max: 0,
     answered_max: 0,
     same_requests_max: 0,
@@ -76,9 +78,10 @@ fn each_early_message_asks_again_where_that_is_wanted() {
 /// By a timer of its own: nobody sends anything, and there are no heartbeats.
 #[test]
 fn an_unanswered_request_is_repeated() {
-    for (repeat_after_s, expected) in [(0, 0), (7, 3)] {
+    for (repeat_after, expected) in [(0, 0), (7, 3)] {
         let mut w = World::new(transfix_session::Role::Acceptor, BeginString::Fix44, |config| {
-            config.resend = ResendConfig { repeat_after_s, repeats_max: 3, ..DEFAULT };
+            let repeat_after = Duration::from_secs(repeat_after);
+            config.resend = ResendConfig { repeat_after, repeats_max: 3, ..DEFAULT };
         });
         w.takes("35=A|34=1|98=0|108=0");
         w.takes("35=0|34=5");

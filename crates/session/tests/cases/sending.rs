@@ -1,5 +1,7 @@
 //! The switches about what we send and take besides the standard's exchange.
 
+use std::time::Duration;
+
 use transfix_codec::{Timestamp, tag};
 use transfix_session::{
     BeginString, Disconnect, HeaderChange, SendError, State, Throttle, ThrottleAction, Verdict,
@@ -13,7 +15,7 @@ fn throttled(begin_string: BeginString, action: ThrottleAction) -> World {
     World::active_with(begin_string, |config| {
         let msg_type = "D".to_owned();
         config.protocol.throttles =
-            vec![Throttle { msg_type, messages_max: 2, interval_ms: 1_000, action }];
+            vec![Throttle { msg_type, messages_max: 2, interval: Duration::from_secs(1), action }];
     })
 }
 

@@ -1,5 +1,7 @@
 //! The switches about heartbeats and silence.
 
+use std::time::Duration;
+
 use transfix_session::{BeginString, Disconnect, LogonFault, Role, TimingConfig, Verdict};
 
 use crate::cases::counterparty::{SECOND, World};
@@ -29,10 +31,10 @@ fn silence(timing: TimingConfig) -> Vec<(u64, String)> {
 fn the_longest_times_do_not_overflow() {
     let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
         config.timing.margin_percent = u32::MAX;
-        config.timing.test_request_wait_ms = u32::MAX;
-        config.protocol.logon_timeout_ms = u32::MAX;
-        config.protocol.logout_timeout_ms = u32::MAX;
-        config.protocol.reset_after_h = u32::MAX;
+        config.timing.test_request_wait = Duration::MAX;
+        config.protocol.logon_timeout = Duration::MAX;
+        config.protocol.logout_timeout = Duration::MAX;
+        config.protocol.reset_after = Duration::MAX;
     });
     assert_eq!(w.receive("35=A|34=1|98=0|108=4294967295"), Verdict::LoggedOn);
     let heart_bt_int = u64::from(u32::MAX);
@@ -41,6 +43,18 @@ fn the_longest_times_do_not_overflow() {
     assert_eq!(w.later(heart_bt_int), Verdict::Handled);
     assert_eq!(w.sent(), ["35=0|34=2"]);
     assert!(w.session.next_deadline().is_some());
+}
+
+#[test]
+fn a_part_of_a_second_counts_as_a_whole_one() {
+    let mut w = World::new(Role::Initiator, BeginString::Fix44, |config| {
+        config.protocol.heart_bt_int = Duration::from_millis(1_500);
+        config.timing.same_heart_bt_int = true;
+    });
+    let sent = w.sent();
+    assert!(sent[0].contains("|108=2"), "{sent:?}");
+    assert_eq!(w.receive("35=A|34=1|98=0|108=2"), Verdict::LoggedOn);
+    assert_eq!(w.session.agreed_heart_bt_int(), Duration::from_secs(2));
 }
 
 #[test]
@@ -54,8 +68,8 @@ fn silence_by_policy() {
     };
     check(|_| (), &[(36, "35=1"), (56, "end")]);
     check(|t| t.margin_percent = 50, &[(45, "35=1"), (65, "end")]);
-    check(|t| t.margin_ms = 4_000, &[(34, "35=1"), (54, "end")]);
-    check(|t| t.test_request_wait_ms = 5_000, &[(36, "35=1"), (41, "end")]);
+    check(|t| t.margin = Duration::from_secs(4), &[(34, "35=1"), (54, "end")]);
+    check(|t| t.test_request_wait = Duration::from_secs(5), &[(36, "35=1"), (41, "end")]);
     check(|t| t.test_requests_max = 3, &[(36, "35=1"), (56, "35=1"), (76, "35=1"), (96, "end")]);
     check(|t| t.logout_when_silent = true, &[(36, "35=1"), (56, "35=5"), (56, "end")]);
     check(|t| t.watch_silence = false, &[]);
@@ -64,7 +78,7 @@ fn silence_by_policy() {
 /// The answer to a Logon(A) that asks for 30 s, and the verdict.
 fn answer(change: impl FnOnce(&mut TimingConfig)) -> (Verdict, String) {
     let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
-        config.protocol.heart_bt_int_s = 7;
+        config.protocol.heart_bt_int = Duration::from_secs(7);
         change(&mut config.timing);
     });
     let verdict = w.receive("35=A|34=1|98=0|108=30");
@@ -86,8 +100,8 @@ fn the_interval_of_an_acceptor() {
         (30, 0, Verdict::LoggedOn),
     ] {
         let (verdict, _) = answer(|timing| {
-            timing.heart_bt_int_s_min = min;
-            timing.heart_bt_int_s_max = max;
+            timing.heart_bt_int_min = Duration::from_secs(min);
+            timing.heart_bt_int_max = Duration::from_secs(max);
         });
         assert_eq!(verdict, expected, "{min} to {max}");
     }

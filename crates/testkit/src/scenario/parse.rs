@@ -1,5 +1,7 @@
 //! Reads the text of a scenario.
 
+use std::time::Duration;
+
 use super::{Line, Operation, Scenario, Side, Step, Version};
 
 pub(super) fn scenario(name: &str, text: &str) -> Result<Scenario, String> {
@@ -101,7 +103,7 @@ fn step(number: usize, line: &str) -> Result<Line, String> {
         "closed" => Step::Closed(owned),
         "close" => Step::Close,
         "intrude" => Step::Intrude(owned),
-        "wait" => Step::Wait(duration_ms(rest)?),
+        "wait" => Step::Wait(duration(rest)?),
         "send" => match rest.split_once(" => ") {
             Some((fields, words)) => Step::Send(fields.to_owned(), Some(words.to_owned())),
             None => Step::Send(owned, None),
@@ -140,11 +142,11 @@ fn whole(text: &str) -> Result<u64, String> {
     text.trim().parse().map_err(|_| format!("{text:?} is no number"))
 }
 
-fn duration_ms(text: &str) -> Result<u64, String> {
+fn duration(text: &str) -> Result<Duration, String> {
     match (text.strip_suffix("ms"), text.strip_suffix('s'), text.strip_suffix("min")) {
-        (Some(ms), ..) => whole(ms),
-        (_, Some(s), _) => Ok(whole(s)? * 1_000),
-        (_, _, Some(min)) => Ok(whole(min)? * 60_000),
+        (Some(ms), ..) => Ok(Duration::from_millis(whole(ms)?)),
+        (_, Some(s), _) => Ok(Duration::from_secs(whole(s)?)),
+        (_, _, Some(min)) => Ok(Duration::from_mins(whole(min)?)),
         _ => Err(format!("{text:?} is no time; write 5s, 200ms or 2min")),
     }
 }

@@ -4,6 +4,7 @@
 //! new messages have ascending numbers without a hole; nothing comes that is not expected.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Timestamp, tag};
 
@@ -81,7 +82,7 @@ pub trait World {
     fn next(&mut self, hopes: bool) -> Answer;
 
     /// Lets time pass.
-    fn wait(&mut self, ms: u64);
+    fn wait(&mut self, time: Duration);
 
     /// The application of our side sends `35=D|11=a`.
     ///
@@ -118,7 +119,7 @@ pub fn play(scenario: &Scenario, version: Version, world: &mut dyn World) -> Res
         side: scenario.side,
         version,
         world,
-        waited_ms: 0,
+        waited: Duration::ZERO,
         next: 1,
         next_out: None,
         sent: BTreeMap::new(),
@@ -138,7 +139,7 @@ struct Player<'w> {
     version: Version,
     world: &'w mut dyn World,
     /// How long the file has waited, in milliseconds.
-    waited_ms: u64,
+    waited: Duration,
     /// The counterparty's next MsgSeqNum(34).
     next: u64,
     /// The next new number that we must use, unless somebody has set it.
@@ -155,7 +156,7 @@ impl Player<'_> {
         let from = self.transcript.len().saturating_sub(SHOWN);
         let transcript = self.transcript[from..].to_vec();
         let (line, text) = (line.number, line.text.clone());
-        Failure { line, text, what, transcript, waited_ms: self.waited_ms }
+        Failure { line, text, what, transcript, waited: self.waited }
     }
 
     fn step(&mut self, step: &Step) -> Result<(), String> {
@@ -187,10 +188,10 @@ impl Player<'_> {
                 Ok(())
             }
             Step::Intrude(text) => self.intrude(text),
-            Step::Wait(ms) => {
-                self.transcript.push(format!("  {ms} ms pass"));
-                self.world.wait(*ms);
-                self.waited_ms += ms;
+            Step::Wait(time) => {
+                self.transcript.push(format!("  {time:?} pass"));
+                self.world.wait(*time);
+                self.waited += *time;
                 Ok(())
             }
             Step::Send(text, refusal) => self.order(text, refusal.as_deref()),

@@ -1,6 +1,7 @@
 //! The player sees what goes otherwise: each law and each step fails in a world that breaks it.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use transfix_codec::Timestamp;
 
@@ -61,7 +62,7 @@ impl World for Script {
     fn next(&mut self, _: bool) -> Answer {
         self.answers.pop_front().unwrap_or(Answer::Nothing)
     }
-    fn wait(&mut self, _: u64) {}
+    fn wait(&mut self, _: Duration) {}
     fn order(&mut self, _: &str) -> Result<(), String> {
         Err("not logged on".to_owned())
     }

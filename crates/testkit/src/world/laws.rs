@@ -7,6 +7,7 @@ use transfix::{Disconnect, State, UnavailableAction};
 use super::app::{Log, Sent, Source};
 use super::net::MS;
 use super::{SECOND, World};
+use transfix::simulated::session::nanos;
 
 /// Longest wait for an answer to a TestRequest(1).
 const TEST_REQUEST_WAIT_MAX: u64 = 20 * SECOND;
@@ -16,16 +17,16 @@ const SLACK: u64 = SECOND;
 
 impl World {
     fn heart_bt_int(&self) -> u64 {
-        u64::from(self.plan.settings[0].protocol.heart_bt_int_s) * SECOND
+        nanos(self.plan.settings[0].protocol.heart_bt_int)
     }
 
     /// After this without a word the counterparty is asked.
     fn patience(&self) -> u64 {
         let timing = &self.plan.settings[0].timing;
         self.heart_bt_int()
-            + match timing.margin_ms {
+            + match nanos(timing.margin) {
                 0 => self.heart_bt_int() / 100 * u64::from(timing.margin_percent),
-                ms => u64::from(ms) * MS,
+                margin => margin,
             }
     }
 
@@ -114,7 +115,7 @@ impl World {
         assert!(waiting <= max, "{waiting} bytes wait on side {side}");
         let seen = ours.rig.look();
         let (state, since) = ours.since;
-        let paused = self.now <= since + u64::from(ours.settings.queue.queue_pause_ms) * MS;
+        let paused = self.now <= since + nanos(ours.settings.queue.queue_pause);
         let stuck = state == State::Active && seen.queued_bytes > 0 && seen.waiting_bytes == 0;
         assert!(!stuck || paused, "{} bytes wait in the queue of side {side}", seen.queued_bytes);
     }

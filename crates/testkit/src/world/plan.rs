@@ -1,5 +1,7 @@
 //! What a seed draws: the kind of world, the settings of both sides, and what befalls them.
 
+use std::time::Duration;
+
 use transfix::{
     ApplVerId, BeginString, Offline, Precision, ResetPolicy, Role, SessionId, SessionSettings,
     Unavailable, UnavailableAction, Unsent,
@@ -168,7 +170,9 @@ impl Plan {
         }
         if wide_clocks || (weather.stall_ms_max > 0 && weather.capacity < 100_000) {
             // What waits for minutes is rightly found too old too.
-            settings.iter_mut().for_each(|settings| settings.protocol.sending_time_tolerance_s = 0);
+            settings
+                .iter_mut()
+                .for_each(|settings| settings.protocol.sending_time_tolerance = Duration::ZERO);
         }
         // Each byte alone, and little room, are for short messages.
         let narrow = weather.fragment_one_in == 1 || weather.capacity < 1_000;
@@ -235,8 +239,9 @@ impl Plan {
 
     /// Whether messages wait in queues, apart from what is said in callbacks.
     pub(super) fn queues(&self) -> bool {
-        let queues =
-            |s: &SessionSettings| s.queue.offline == Offline::Queue || s.queue.queue_pause_ms > 0;
+        let queues = |s: &SessionSettings| {
+            s.queue.offline == Offline::Queue || !s.queue.queue_pause.is_zero()
+        };
         self.settings.iter().any(queues)
     }
 
@@ -245,8 +250,9 @@ impl Plan {
     }
 
     pub(super) fn resets_in_session(&self) -> bool {
-        let timed =
-            |s: &SessionSettings| s.protocol.reset_at.is_some() || s.protocol.reset_after_h > 0;
+        let timed = |s: &SessionSettings| {
+            s.protocol.reset_at.is_some() || !s.protocol.reset_after.is_zero()
+        };
         self.odds.in_session_resets || self.settings.iter().any(timed)
     }
 }
@@ -266,7 +272,7 @@ fn both_sides(
         [0, 0] => &[1, 2, 5, 30, 30, 0][..],
         _ => &[600, 0],
     };
-    let heart_bt_int_s = intervals[random.below(intervals.len())];
+    let heart_bt_int = Duration::from_secs(intervals[random.below(intervals.len())]);
     let offline = if random.below(3) == 0 { Offline::Store } else { Offline::Refuse };
     let precision = [None, Some(Precision::Nanos)][random.below(2)]
         .filter(|_| begin_string >= BeginString::Fix44);
@@ -280,10 +286,10 @@ fn both_sides(
         };
         let mut settings = SessionSettings::new(role, &id, "");
         settings.protocol.default_appl_ver_id = appl_ver_id.map(|version| ApplVerId(version as u8));
-        settings.protocol.heart_bt_int_s = heart_bt_int_s;
+        settings.protocol.heart_bt_int = heart_bt_int;
         settings.protocol.reset_on = reset[role as usize];
         settings.protocol.reset_at = in_session.at_s[role as usize];
-        settings.protocol.reset_after_h = in_session.after_h[role as usize];
+        settings.protocol.reset_after = Duration::from_hours(in_session.after_h[role as usize]);
         settings.protocol.precision = precision;
         settings.validation.validate = validate;
         // Orders of the worlds have a few fields only.
@@ -324,7 +330,7 @@ fn held(random: &mut Random, resend: ResendConfig) -> Held {
 struct InSession {
     by_hand: bool,
     at_s: [Option<u32>; 2],
-    after_h: [u32; 2],
+    after_h: [u64; 2],
 }
 
 impl InSession {
@@ -349,7 +355,7 @@ impl InSession {
             };
         }
         if random.below(6) == 0 {
-            drawn.after_h = [1, random.below(3) as u32];
+            drawn.after_h = [1, random.below(3) as u64];
         }
         drawn
     }
@@ -384,7 +390,7 @@ fn hours(random: &mut Random) -> ScheduleSettings {
 fn burden(random: &mut Random, settings: &mut [SessionSettings; 2]) {
     let unavailable = Unavailable {
         retries: random.below(4) as u32,
-        delay_ms: [1, 50, 3_000][random.below(3)],
+        delay: Duration::from_millis([1, 50, 3_000][random.below(3)]),
         then: [
             UnavailableAction::Reject,
             UnavailableAction::Silence,
@@ -394,7 +400,7 @@ fn burden(random: &mut Random, settings: &mut [SessionSettings; 2]) {
     let throttle = Throttle {
         msg_type: "D".to_owned(),
         messages_max: 1 + random.below(5) as u32,
-        interval_ms: [100, 2_000][random.below(2)],
+        interval: Duration::from_millis([100, 2_000][random.below(2)]),
         action: ThrottleAction::Reject,
     };
     let throttles = if random.below(2) == 0 { vec![throttle] } else { Vec::new() };
@@ -402,7 +408,7 @@ fn burden(random: &mut Random, settings: &mut [SessionSettings; 2]) {
         settings.unavailable = unavailable;
         settings.protocol.throttles.clone_from(&throttles);
         settings.queue.offline = [Offline::Refuse, Offline::Store, Offline::Queue][random.below(3)];
-        settings.queue.queue_pause_ms = [0, 50, 3_000][random.below(3)];
+        settings.queue.queue_pause = Duration::from_millis([0, 50, 3_000][random.below(3)]);
         settings.queue.unsent = [Unsent::Keep, Unsent::Return][random.below(2)];
     }
 }
@@ -446,7 +452,7 @@ fn switches(random: &mut Random) -> (ResendConfig, NumbersConfig, TimingConfig) 
     };
     let timing = TimingConfig {
         margin_percent: if chance(3) { 60 } else { 20 },
-        margin_ms: if chance(4) { 400 } else { 0 },
+        margin: Duration::from_millis(if chance(4) { 400 } else { 0 }),
         test_requests_max: if chance(3) { 2 } else { 1 },
         logout_when_silent: chance(4),
         ..TimingConfig::default()

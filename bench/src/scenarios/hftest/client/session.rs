@@ -2,6 +2,7 @@
 
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use transfix::clock::monotonic_ns;
 use transfix::{
@@ -13,14 +14,14 @@ use transfix::{
 use super::super::book::{Book, Check, Counts};
 use super::super::figures::{Side, Timing};
 use super::super::input::Inputs;
-use super::super::orders::{CLIENT, HEARTBEAT_S, Order, SERVER};
+use super::super::orders::{CLIENT, HEARTBEAT, Order, SERVER};
 use super::super::say;
 use super::Args;
 
 /// How long the server may take to answer our Logout(5), in nanoseconds.
 const LOGOUT_NS: u64 = 5_000_000_000;
 /// How soon a connection is tried again, in milliseconds.
-const RECONNECT_MS: u32 = 100;
+const RECONNECT: Duration = Duration::from_millis(100);
 
 /// What the application has seen.
 #[derive(Default)]
@@ -96,9 +97,9 @@ fn settings(args: &Args) -> SessionSettings {
     let mut session = SessionSettings::new(Role::Initiator, &id, &args.address);
     session.store.durability = Durability::Memory;
     session.threads.mode = Mode::Polled;
-    session.protocol.heart_bt_int_s = HEARTBEAT_S;
-    session.socket.reconnect_interval_ms = RECONNECT_MS;
-    session.socket.reconnect_interval_max_ms = RECONNECT_MS;
+    session.protocol.heart_bt_int = HEARTBEAT;
+    session.socket.reconnect_interval = RECONNECT;
+    session.socket.reconnect_interval_max = RECONNECT;
     session.validation.checks.codes = args.valid;
     session
 }
@@ -297,7 +298,7 @@ impl Session {
     pub(super) fn stop(&mut self) -> Result<(), String> {
         let logged_out = if self.is_logged_on() { self.log_out() } else { Ok(()) };
         if let Some(engine) = self.engine.take() {
-            engine.stop(0);
+            engine.stop(Duration::ZERO);
         }
         logged_out
     }

@@ -1,8 +1,12 @@
 //! Which destination follows, and after which pause.
 
+use std::time::Duration;
+
 use transfix_session::{BeginString, Role, SessionId};
 
 use super::*;
+
+const MS: u64 = 1_000_000;
 use crate::settings::{FailoverOrder, SessionSettings};
 
 fn connector(change: impl FnOnce(&mut SessionSettings)) -> Connector {
@@ -23,10 +27,10 @@ fn waits(connector: &mut Connector, ended: Ended, attempts: usize) -> Vec<u64> {
 
 #[test]
 fn a_refused_logon_slows_the_next_try_down() {
-    let of = |interval: u32, max: u32| {
+    let of = |interval_ms, max_ms| {
         connector(|s| {
-            s.socket.reconnect_interval_ms = interval;
-            s.socket.reconnect_interval_max_ms = max;
+            s.socket.reconnect_interval = Duration::from_millis(interval_ms);
+            s.socket.reconnect_interval_max = Duration::from_millis(max_ms);
         })
     };
     let mut doubling = of(500, 3_000);
@@ -47,7 +51,7 @@ fn nobody_there_slows_the_next_round_down_if_that_is_wanted() {
     let of = |backoff| {
         connector(|s| {
             s.socket.reconnect_backoff = backoff;
-            s.socket.reconnect_interval_max_ms = 5_000;
+            s.socket.reconnect_interval_max = Duration::from_secs(5);
             s.failover.addresses = vec!["127.0.0.1:2".to_owned()];
         })
     };
@@ -64,7 +68,7 @@ fn some_of_the_pause_is_left_to_chance_and_is_each_sessions_own() {
         connector(|s| {
             s.sender_comp_id = name.to_owned();
             s.socket.reconnect_jitter_percent = 20;
-            s.socket.reconnect_interval_ms = 10_000;
+            s.socket.reconnect_interval = Duration::from_secs(10);
         })
     };
     let waited = waits(&mut of("A"), Ended::Unconnected, 1_000);

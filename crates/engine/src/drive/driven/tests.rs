@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::Duration;
 
 use transfix_codec::{FrameWriter, Precision, tag};
 use transfix_session::{BeginString, Role, SessionId};
@@ -60,7 +61,7 @@ fn session(role: Role) -> SessionSettings {
     let id = SessionId::new(BeginString::Fix44, "US", "THEM");
     let mut settings = SessionSettings::new(role, &id, "");
     settings.store.durability = Durability::Memory;
-    settings.protocol.sending_time_tolerance_s = 0;
+    settings.protocol.sending_time_tolerance = Duration::ZERO;
     settings
 }
 
@@ -170,7 +171,7 @@ fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
     let poll = System.poll().unwrap();
     let mut settings = session(Role::Initiator);
     settings.address = address.to_string();
-    settings.socket.reconnect_interval_ms = 1_000;
+    settings.socket.reconnect_interval = Duration::from_secs(1);
     let mut connector = Connector::new(
         Routes::of(&settings, &Arc::default()).unwrap(),
         Pauses::of(&settings.socket),
@@ -281,7 +282,7 @@ fn a_tick_offers_so_many_messages_again_and_the_next_ones_the_rest() {
     let (now, office) = (System.now(), Office::default());
     let (mut slot, _far) = with_short_turns(now, 17, office.clone(), |s| {
         s.unavailable.retries = 9;
-        s.unavailable.delay_ms = 1_000;
+        s.unavailable.delay = Duration::from_secs(1);
     });
     while slot.turn(false).unwrap().again {}
     office.open.store(true, Ordering::Release);
@@ -297,7 +298,8 @@ fn a_tick_offers_so_many_messages_again_and_the_next_ones_the_rest() {
 #[test]
 fn a_tick_sends_so_many_messages_of_the_queue_and_turns_send_the_rest() {
     let now = System.now();
-    let (mut slot, mut far) = with_short_turns(now, 0, Deaf, |s| s.queue.queue_pause_ms = 10_000);
+    let (mut slot, mut far) =
+        with_short_turns(now, 0, Deaf, |s| s.queue.queue_pause = Duration::from_secs(10));
     while slot.turn(false).unwrap().again {}
     queue(&slot, 12);
     slot.turn(false).unwrap();

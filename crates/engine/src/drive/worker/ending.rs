@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 
 use transfix_session::Disconnect;
 
-use super::{LOOK, Worker, down, guarded, spin_us};
+use super::{LOOK, Worker, down, guarded, spin_ns};
 use crate::drive::bell::Release;
 use crate::drive::driven::DrivenSession;
 use crate::drive::outcome::{Outcome, SessionOutcome};
@@ -120,7 +120,7 @@ impl Worker {
                 finish(&mut self.slots[i], now_ns);
                 let session = self.slots.remove(i);
                 self.again.retain(|other| *other != i);
-                self.spin_us = spin_us(self.slots.iter().map(|(_, slot)| slot));
+                self.spin_ns = spin_ns(self.slots.iter().map(|(_, slot)| slot));
                 self.mailbox.has_lost_one();
                 let outcome = session.with_numbers(outcome.unwrap_or(Outcome::Failed));
                 session.retire();

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use transfix_codec::{FrameWriter, Precision, tag};
 use transfix_session::{BeginString, Role, SessionId};
@@ -168,8 +169,8 @@ struct Rounds {
 }
 
 impl Rounds {
-    fn of_spin_us(spin_us: u32) -> Self {
-        let mut worker = worker(|settings| settings.threads.spin_us = spin_us);
+    fn of_spin(spin: Duration) -> Self {
+        let mut worker = worker(|settings| settings.threads.spin = spin);
         // The first round sees to a session that is new.
         worker.run_once(false);
         let [looks, sleeps] = [(); 2].map(|()| Arc::<AtomicUsize>::default());
@@ -188,7 +189,7 @@ impl Rounds {
 
 #[test]
 fn a_worker_looks_for_a_while_before_it_sleeps() {
-    let mut rounds = Rounds::of_spin_us(2_000);
+    let mut rounds = Rounds::of_spin(Duration::from_millis(2));
     rounds.worker.mailbox().wake();
     // It was woken, and looks for as long as is wanted; then it sleeps, and looks no more.
     rounds.next();
@@ -206,7 +207,7 @@ fn a_worker_looks_for_a_while_before_it_sleeps() {
 
 #[test]
 fn a_look_ends_at_a_deadline_too() {
-    let mut rounds = Rounds::of_spin_us(u32::MAX);
+    let mut rounds = Rounds::of_spin(Duration::MAX);
     rounds.worker.mailbox().wake();
     rounds.next();
     let soon = System.monotonic_ns() + 1_000_000;
@@ -218,7 +219,7 @@ fn a_look_ends_at_a_deadline_too() {
 
 #[test]
 fn a_worker_sleeps_at_once_by_default() {
-    let mut rounds = Rounds::of_spin_us(0);
+    let mut rounds = Rounds::of_spin(Duration::ZERO);
     for _ in 0..3 {
         rounds.worker.mailbox().wake();
         assert_eq!(rounds.next(), (0, 1));

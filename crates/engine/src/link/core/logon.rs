@@ -155,7 +155,7 @@ impl Core {
         // The counterparty asks for them from now on.
         self.stored = None;
         self.published.counters.logons.add(1);
-        self.published.note_heart_bt_int(self.session.agreed_heart_bt_int_s());
+        self.published.note_heart_bt_int(self.session.agreed_heart_bt_int());
         if let Some(watch) = self.watch.take() {
             watch.succeeded();
         }

@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
-use transfix_session::SessionId;
+use transfix_session::{SessionId, nanos};
 
 use super::told::{Change, Line, Told};
 use super::{Latency, LatencyStage};
@@ -25,7 +26,6 @@ const NS_LEAST: u64 = 10_000;
 const RESTS_MAX: u32 = 3;
 /// Windows without much after which what is known of a session goes.
 const QUIET_MAX: u32 = 30;
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// Stages of a session whose p99 is unusual now.
 #[derive(Debug, Default)]
@@ -131,8 +131,8 @@ impl Usual {
 
 impl UsualTimes {
     /// `factor`: in hundredths.
-    pub(crate) fn new(window_s: u32, factor_percent: u32, now_ns: u64) -> Self {
-        let window_ns = u64::from(window_s) * SECOND_NS;
+    pub(crate) fn new(window: Duration, factor_percent: u32, now_ns: u64) -> Self {
+        let window_ns = nanos(window);
         Self {
             window_ns,
             factor: f64::from(factor_percent) / 100.0,
@@ -224,6 +224,8 @@ fn p99s(window: &Latency) -> HashMap<LatencyStage, u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
 
     const US: u64 = 1_000;
 
@@ -359,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_session_that_begins_anew_is_another() {
-        let usual = UsualTimes::new(1, 300, 0);
+        let usual = UsualTimes::new(Duration::from_secs(1), 300, 0);
         let id = SessionId::new(transfix_session::BeginString::Fix44, "US", "THEM");
         let [first, second] = [(); 2].map(|()| Arc::new(Published::default()));
         let look = |at_s: u64, published: &Arc<Published>, count: u64| {
@@ -375,11 +377,11 @@ mod tests {
 
     #[test]
     fn looks_at_the_end_of_each_window() {
-        let usual = UsualTimes::new(60, 300, SECOND_NS);
+        let usual = UsualTimes::new(Duration::from_secs(60), 300, SECOND_NS);
         assert_eq!(usual.looks_at(), Some(61 * SECOND_NS));
         usual.look(60 * SECOND_NS, || panic!("too early"));
         usual.look(200 * SECOND_NS, Vec::new);
         assert_eq!(usual.looks_at(), Some(260 * SECOND_NS));
-        assert_eq!(UsualTimes::new(0, 300, 0).looks_at(), None);
+        assert_eq!(UsualTimes::new(Duration::ZERO, 300, 0).looks_at(), None);
     }
 }

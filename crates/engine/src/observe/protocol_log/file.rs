@@ -17,7 +17,6 @@ use crate::clock;
 use crate::observe::event_codes::event;
 use crate::observe::repeats::{Repeats, tell};
 
-const HOUR_NS: i64 = 3_600_000_000_000;
 /// Lines are handed to the system in pieces of about this size.
 const PIECE_BYTES: usize = 256 << 10;
 /// `YYYYMMDD-HH:MM:SS`, with which each line begins.
@@ -33,7 +32,7 @@ pub(super) struct Rolling {
     /// 0 for any size.
     pub(super) bytes_max: u64,
     /// 0 for any time.
-    pub(super) every_h: u32,
+    pub(super) every_ns: i64,
     /// 0 for all.
     pub(super) kept_max: usize,
     pub(super) compresses: bool,
@@ -42,9 +41,9 @@ pub(super) struct Rolling {
 impl Rolling {
     /// The stretch of time that a line belongs to.
     fn period(self, time: Timestamp) -> i64 {
-        match self.every_h {
+        match self.every_ns {
             0 => 0,
-            hours => time.0.div_euclid(i64::from(hours) * HOUR_NS),
+            every_ns => time.0.div_euclid(every_ns),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use transfix_codec::{Tag, shown};
+use transfix_session::nanos;
 
 use super::file::{LogFile, Rolling};
 use super::ring::{Consumer, LineKind};
@@ -40,7 +41,7 @@ pub(super) fn open_files(settings: &LogSettings, name: &Path) -> io::Result<Vec<
     DirBuilder::new().recursive(true).mode(0o700).create(&settings.dir)?;
     let rolling = Rolling {
         bytes_max: settings.roll_bytes,
-        every_h: settings.roll_every_h,
+        every_ns: nanos(settings.roll_every).cast_signed(),
         kept_max: settings.rolled_files_max,
         compresses: settings.compress,
     };
@@ -65,7 +66,7 @@ impl SessionLog {
         lines: Consumer,
     ) -> Self {
         let mask = settings.mask.iter().map(|tag| Tag(*tag)).collect();
-        let pause = Duration::from_millis(settings.write_every_ms.into());
+        let pause = settings.write_every;
         let place = (settings.clone(), name.to_owned());
         let (line, open_ns) = (Vec::new(), 0);
         Self { lines, files, place, open_ns, is_closed: false, mask, line, pause }

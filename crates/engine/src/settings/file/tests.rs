@@ -1,5 +1,7 @@
 //! Files that are read, and what is said of those that are not.
 
+use std::time::Duration;
+
 use super::*;
 use transfix_codec::{Switches, Tag};
 use transfix_session::{ResendConfig, ResetPolicy, Secret, TimingConfig, TooLow, TooLowAtLogon};
@@ -20,7 +22,7 @@ fn defaults_are_overridden_by_the_session() {
     let text = format!("[defaults]\nheart_bt_int_s = 7\ncheck_comp_ids = false\n{GOOD}");
     let text = format!("{text}heart_bt_int_s = 9\n");
     let settings = Settings::parse("my.toml", &text).unwrap();
-    assert_eq!(settings.sessions[0].protocol.heart_bt_int_s, 9);
+    assert_eq!(settings.sessions[0].protocol.heart_bt_int, Duration::from_secs(9));
     assert!(!settings.sessions[0].protocol.check_comp_ids);
 }
 
@@ -115,7 +117,10 @@ fn tables_are_taken_over_key_by_key() {
     assert_eq!(session.logon.fields, [(Tag(1603), "A=B".to_owned())]);
     assert_eq!(session.logon.expected_password.as_ref().map(Secret::reveal), Some("hush"));
     assert!(!format!("{session:?}").contains("hush"));
-    assert_eq!(session.timing, TimingConfig { margin_ms: 200, ..Default::default() });
+    assert_eq!(
+        session.timing,
+        TimingConfig { margin: Duration::from_millis(200), ..Default::default() }
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Settings that stand in several files, and in the environment.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use transfix_session::Secret;
 use transfix_testkit::temp::TempDir;
@@ -73,9 +74,12 @@ fn sessions_of_all_files_have_the_defaults_of_all() {
     let settings = dir.load();
     assert_eq!(settings.engine.workers, 3);
     assert_eq!(counterparties(&settings), ["A", "B", "C"], "by the names of their files");
-    for (session, heart_bt_int_s) in settings.sessions.iter().zip([9, 1, 9]) {
-        assert_eq!(session.protocol.heart_bt_int_s, heart_bt_int_s, "the includer's word counts");
-        assert_eq!((session.timing.margin_ms, session.timing.test_request_wait_ms), (7, 5));
+    for (session, seconds) in settings.sessions.iter().zip([9, 1, 9]) {
+        assert_eq!(session.protocol.heart_bt_int.as_secs(), seconds, "the includer's word counts");
+        assert_eq!(
+            [session.timing.margin, session.timing.test_request_wait],
+            [7, 5].map(Duration::from_millis)
+        );
         assert!(!session.protocol.check_comp_ids);
         assert_eq!(session.validation.dictionary.as_ref().unwrap().base, PathBuf::from("FIX44"));
     }
@@ -117,7 +121,7 @@ fn what_two_files_say_must_not_contradict() {
     assert_eq!(error.replace("[defaults] of /", "[defaults] of "), expected);
     // Who includes both decides.
     let decided = with(&format!("{all}[defaults]\nheart_bt_int_s = 3\n"), interval, interval);
-    assert_eq!(decided.load().sessions[0].protocol.heart_bt_int_s, 3);
+    assert_eq!(decided.load().sessions[0].protocol.heart_bt_int, Duration::from_secs(3));
     let error = with(&all, "[engine]\n", "[engine]\nworkers = 2\n").error();
     assert!(error.starts_with("c.toml:1: [engine] stands at b.toml:1 already"), "{error}");
     let error = with(&all, "[dictionaries]\nX = \"FIX44\"\n", "[dictionaries]\nX = \"FIX42\"\n");
@@ -165,7 +169,7 @@ fn what_cannot_be_included_is_told() {
 #[test]
 fn a_variable_stands_for_a_text_a_number_or_a_switch() {
     // Set for each test by cargo.
-    let major: u32 = env!("CARGO_PKG_VERSION_MAJOR").parse().unwrap();
+    let major: u64 = env!("CARGO_PKG_VERSION_MAJOR").parse().unwrap();
     let text = format!(
         "{}heart_bt_int_s = \"${{CARGO_PKG_VERSION_MAJOR}}\"\n\
          check_comp_ids = \"${{NO_SUCH_VARIABLE:-false}}\"\n\
@@ -180,9 +184,9 @@ fn a_variable_stands_for_a_text_a_number_or_a_switch() {
     let settings = Settings::parse("a.toml", &text).unwrap();
     let session = &settings.sessions[0];
     assert_eq!(session.target_comp_id, "${A}");
-    assert_eq!(session.protocol.heart_bt_int_s, major);
+    assert_eq!(session.protocol.heart_bt_int.as_secs(), major);
     assert!(!session.protocol.check_comp_ids);
-    assert_eq!(session.timing.margin_ms, 7);
+    assert_eq!(session.timing.margin, Duration::from_millis(7));
     assert_eq!(session.protocol.throttles[0].messages_max, 2);
     assert_eq!(session.logon.expected_username.as_deref(), Some("<transfix>"));
     assert_eq!(session.logon.expected_password.as_ref().map(Secret::reveal), Some("transfix"));
