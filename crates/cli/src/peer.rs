@@ -12,7 +12,7 @@ use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{
     ApplVerId, Application, BeginString, Body, BusinessReject, Decimal, Direction, Durability,
     Engine, Message, Mode, Offline, Role, SendError, Sent, SessionEvent, SessionHandle, SessionId,
-    SessionRef, SessionSettings, Settings, msg_type, tag,
+    SessionNotice, SessionRef, SessionSettings, SessionView, Settings, msg_type, tag,
 };
 
 /// A counterparty for tests; see bench/peers/README.md.
@@ -102,19 +102,19 @@ impl Application for Peer {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                self.logged_on = true;
-                emit(serde_json::json!({ "event": "logon" }));
-                let _ = self.events.send(());
+        if let SessionEvent::LoggedOn = event {
+            self.logged_on = true;
+            emit(serde_json::json!({ "event": "logon" }));
+            let _ = self.events.send(());
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(_) = notice {
+            if std::mem::take(&mut self.logged_on) {
+                emit(serde_json::json!({ "event": "logout" }));
             }
-            SessionEvent::Disconnected(_) => {
-                if std::mem::take(&mut self.logged_on) {
-                    emit(serde_json::json!({ "event": "logout" }));
-                }
-                let _ = self.events.send(());
-            }
-            _ => {}
+            let _ = self.events.send(());
         }
     }
 
@@ -122,7 +122,7 @@ impl Application for Peer {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &SessionView<'_>) {
         if direction == Direction::Inbound {
             return emit_message("in", frame);
         }

@@ -11,7 +11,8 @@ use std::error::Error;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineError, Message,
-    ResetPolicy, Role, Secret, SessionEvent, SessionId, SessionRef, SessionSettings, Settings,
+    ResetPolicy, Role, Secret, SessionEvent, SessionId, SessionNotice, SessionRef, SessionSettings,
+    SessionView, Settings,
 };
 
 /// The application of one session.
@@ -27,14 +28,14 @@ impl Application for Echo {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                println!("{} is logged on", session.id());
-            }
-            SessionEvent::Disconnected(end) => {
-                println!("{}: {end}", session.id());
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            println!("{} is logged on", session.id());
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            println!("{}: {end}", session.id());
         }
     }
 }

@@ -14,7 +14,8 @@ use std::error::Error;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, Message, ResetPolicy, Role,
-    SendError, SessionEvent, SessionId, SessionRef, SessionSettings, Settings,
+    SendError, SessionEvent, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView,
+    Settings,
 };
 
 /// The application of one side: passes everything on to the other.
@@ -37,14 +38,14 @@ impl Application for Passage {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                println!("{} is logged on", session.id());
-            }
-            SessionEvent::Disconnected(end) => {
-                println!("{}: {end}", session.id());
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            println!("{} is logged on", session.id());
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            println!("{}: {end}", session.id());
         }
     }
 }

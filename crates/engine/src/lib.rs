@@ -73,7 +73,7 @@ pub use admin::request::Request;
 pub use affinity::pin_to_cpu;
 pub use api::admin::{Admin, AdminError, Done};
 pub use api::answer::MessageAnswer;
-pub use api::application::{Application, SessionRef};
+pub use api::application::{Application, SessionRef, SessionView};
 pub use api::batch::{Batch, BatchSent};
 pub use api::builder::EngineBuilder;
 pub use api::certificates::{CertificateStatus, Certificates};
@@ -89,7 +89,9 @@ pub use link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 pub use link::before_send::{BeforeSend, OutgoingMessage, Veto};
 pub use link::sent::Sent;
 pub use link::session_dictionaries::SessionDictionaries;
-pub use link::told::{Disconnection, Rejected, RejectedBy, SessionEvent, Undone, Unsendable};
+pub use link::told::{
+    Disconnection, Rejected, RejectedBy, SessionEvent, SessionNotice, Undone, Unsendable,
+};
 pub use observe::counters::Counters;
 pub use observe::event_codes::EventCode;
 pub use observe::latency::{Latency, LatencyHistogram, LatencyStage};

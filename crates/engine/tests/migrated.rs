@@ -10,8 +10,8 @@ use std::time::Duration;
 use transfix::dictionary::Draft;
 use transfix::quickfix::{Dialect, Fate, Migration};
 use transfix::{
-    Application, BeginString, BusinessReject, Engine, Message, SessionEvent, SessionRef, Tag,
-    msg_type, tag,
+    Application, BeginString, BusinessReject, Engine, Message, SessionNotice, SessionRef,
+    SessionView, Tag, msg_type, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -45,8 +45,8 @@ impl Application for Newsroom {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Undone(_) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Undone(_) = notice {
             let _ = self.came_back.send(());
         }
     }

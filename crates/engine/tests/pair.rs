@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use transfix::simulated::Pair;
 use transfix::{
     Application, BeginString, Body, BusinessReject, Disconnect, Durability, Message, Role,
-    SendError, SessionEvent, SessionId, SessionRef, SessionSettings, msg_type, tag,
+    SendError, SessionEvent, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView,
+    msg_type, tag,
 };
 
 /// Tells what it takes, and answers an order with News(B).
@@ -32,14 +33,14 @@ impl Application for Recorder {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                self.told.send(format!("{}: logon", self.name)).unwrap();
-            }
-            SessionEvent::Disconnected(end) => {
-                self.told.send(format!("{}: {:?}", self.name, end.reason)).unwrap();
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            self.told.send(format!("{}: logon", self.name)).unwrap();
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            self.told.send(format!("{}: {:?}", self.name, end.reason)).unwrap();
         }
     }
 }

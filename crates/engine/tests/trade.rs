@@ -7,8 +7,8 @@ use std::time::Duration;
 use transfix::store::journal::{self, Event};
 use transfix::{
     ApplVerId, Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message,
-    Mode, Outcome, Role, SendMode, Sent, SessionEvent, SessionId, SessionRef, SessionSettings,
-    Settings, tag,
+    Mode, Outcome, Role, SendMode, Sent, SessionEvent, SessionId, SessionNotice, SessionRef,
+    SessionSettings, SessionView, Settings, tag,
 };
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
@@ -51,10 +51,13 @@ impl Application for Recorder {
             SessionEvent::NumbersReset => {
                 self.seen.send(Seen::Reset).unwrap();
             }
-            SessionEvent::Disconnected(end) => {
-                self.seen.send(Seen::Disconnect(end.reason)).unwrap();
-            }
             _ => {}
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            self.seen.send(Seen::Disconnect(end.reason)).unwrap();
         }
     }
 }

@@ -344,8 +344,8 @@ pub enum SendError {
     Failed,
     /// The engine has been stopped.
     Closed,
-    /// The callback only tells or asks something: nothing is sent from it.
-    NotHere,
+    /// The call waits until the message is safe, and a thread that drives sessions must not wait.
+    WouldWait,
     /// The program's own look at what it sends has refused the message.
     Vetoed,
     /// The counterparty would reject it, for this reason.
@@ -368,7 +368,7 @@ impl SendError {
             Self::Misuse(misuse) => misuse.as_u16(),
             Self::Failed => 206,
             Self::Closed => 207,
-            Self::NotHere => 208,
+            Self::WouldWait => 208,
             Self::Vetoed => 209,
             Self::Invalid(_) => 210,
             Self::NoApplVerId => 211,
@@ -396,7 +396,7 @@ impl fmt::Display for SendError {
                  when its store is sound, unless after_panic = \"end\"",
             ),
             Self::Closed => f.write_str("the engine has been stopped"),
-            Self::NotHere => f.write_str("this callback sends nothing; send from another one"),
+            Self::WouldWait => f.write_str("this call waits, and a callback must not wait"),
             Self::Vetoed => f.write_str("the program's own look at what it sends has refused it"),
             Self::Invalid(reject) => write!(f, "the counterparty would reject it: {reject}"),
             Self::NoApplVerId => f.write_str(

@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use serde::{Deserialize, Serialize};
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Mode, Role,
-    SendError, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
+    SendError, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings,
+    SessionView, Settings,
 };
 
 use super::figures::{EXPLAINED, Side, Timing};
@@ -123,18 +124,21 @@ impl Application for Answers {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                // Both have sent their Logon(A) and nothing before it: a client that begins anew,
-                // and not one that goes on after its connection was cut.
-                if session.next_numbers() == (2, 2) {
-                    let (seed, is_valid) = self.begins;
-                    self.replies = Replies::new(seed, is_valid);
-                }
-                self.is_logged_on = true;
-                let _ = self.events.send(Event::LoggedOn);
+        if let SessionEvent::LoggedOn = event {
+            // Both have sent their Logon(A) and nothing before it: a client that begins anew,
+            // and not one that goes on after its connection was cut.
+            if session.next_numbers() == (2, 2) {
+                let (seed, is_valid) = self.begins;
+                self.replies = Replies::new(seed, is_valid);
             }
-            SessionEvent::Disconnected(end) if self.is_logged_on => {
+            self.is_logged_on = true;
+            let _ = self.events.send(Event::LoggedOn);
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Disconnected(end) if self.is_logged_on => {
                 self.is_logged_on = false;
                 let in_order = end.reason == Disconnect::LoggedOut;
                 let _ = self.events.send(Event::Ended { text: end.to_string(), in_order });

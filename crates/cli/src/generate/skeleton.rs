@@ -206,7 +206,10 @@ mod MODULE;
 use std::error::Error;
 use std::process::ExitCode;
 
-use transfix::{Application, BusinessReject, Engine, Message, SessionEvent, SessionRef, Settings};
+use transfix::{
+    Application, BusinessReject, Engine, Message, SessionEvent, SessionNotice, SessionRef,
+    SessionView, Settings,
+};
 
 use IMPORTS;
 
@@ -232,13 +235,15 @@ impl Application for Desk {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                println!("{} is logged on", session.id());
-                // LOGON
-            }
-            SessionEvent::Disconnected(end) => println!("{}: {end}", session.id()),
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            println!("{} is logged on", session.id());
+            // LOGON
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            println!("{}: {end}", session.id());
         }
     }
 }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use transfix::{
     Application, BeginString, Body, BusinessReject, Message, MessageAnswer, Offline, Precision,
-    Rejected, RejectedBy, SendError, SessionEvent, SessionHandle, SessionId, SessionRef, tag,
+    Rejected, RejectedBy, SendError, SessionEvent, SessionHandle, SessionId, SessionNotice,
+    SessionRef, SessionView, tag,
 };
 
 use super::Gateway;
@@ -526,20 +527,27 @@ impl Application for Bridge {
         let (gateway, id) = (&self.gateway, session.id());
         match event {
             SessionEvent::LoggedOn => self.logged_on(session),
-            SessionEvent::Disconnected(end) => {
-                gateway.told.say(format!("{id} ended: {end}"));
-                gateway.ports.tell_all(id, false);
-            }
             SessionEvent::NumbersReset => {
                 gateway.origins.forget_from(id, session.next_numbers().1);
             }
             SessionEvent::Rejected(rejected) if rejected.by == RejectedBy::Session => {
                 self.pass_rejection_on(&rejected, session);
             }
+            _ => {}
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        let (gateway, id) = (&self.gateway, session.id());
+        match notice {
+            SessionNotice::Disconnected(end) => {
+                gateway.told.say(format!("{id} ended: {end}"));
+                gateway.ports.tell_all(id, false);
+            }
             // What was passed on, and does not count any more, comes again.
-            SessionEvent::Undone(_) => self.may_repeat = true,
+            SessionNotice::Undone(_) => self.may_repeat = true,
             // Not for what is passed on, which has its number at once.
-            SessionEvent::Unsent(message) => {
+            SessionNotice::Unsent(message) => {
                 tracing::warn!(session = %id, why = %message.why, "a message is not sent");
             }
             _ => {}

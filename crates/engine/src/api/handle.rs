@@ -98,12 +98,12 @@ impl SessionHandle {
 
     /// Encodes a message, and hands its body over.
     #[inline]
-    fn send_whole(
+    fn send_whole<T>(
         &self,
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
-        hand_over: impl FnOnce(&[u8]) -> Result<Sent, SendError>,
-    ) -> Result<Sent, SendError> {
+        hand_over: impl FnOnce(&[u8]) -> Result<T, SendError>,
+    ) -> Result<T, SendError> {
         self.may_send()?;
         // A thread that ends may send once more, when it has given this memory back.
         let mut body = BODY.try_with(Cell::take).unwrap_or_default();
@@ -130,7 +130,7 @@ impl SessionHandle {
     ///
     /// # Errors
     /// As [`SessionHandle::send`], and then nothing was sent; but with [`SendError::Failed`] the
-    /// store may have the message nevertheless. [`SendError::NotHere`] in a thread that drives
+    /// store may have the message nevertheless. [`SendError::WouldWait`] in a thread that drives
     /// sessions: a callback of a program without `application_threads` is called in one.
     /// [`SendError::WouldBlock`] also where an operator or `queue_pause_ms` holds messages back.
     pub fn send_stored(
@@ -159,7 +159,7 @@ impl SessionHandle {
         note: impl FnOnce(Sent),
     ) -> Result<Sent, SendError> {
         if drives() {
-            return Err(SendError::NotHere);
+            return Err(SendError::WouldWait);
         }
         let msg_type = msg_type.as_ref();
         let mut note = Some(note);
@@ -175,16 +175,14 @@ impl SessionHandle {
     /// Sends a message that was received by another session, whose lock this thread has: so it
     /// waits for no lock. It is in the store when this returns.
     pub(crate) fn pass_on(&self, msg_type: &[u8], fill: &mut dyn FnMut(&mut Body<'_>)) -> PassedOn {
-        let mut is_busy = false;
         let until_ns = self.shared.io.monotonic_ns() + PASS_ON_NS;
         let sent = self.send_whole(msg_type, fill, |body| {
             loop {
                 match self.shared.link.try_lock() {
                     Ok(mut link) => {
-                        is_busy = link.core.holds_answer(self.shared.io.now());
-                        return match is_busy {
-                            true => Err(SendError::NotHere),
-                            false => self.put(&mut link, msg_type, body),
+                        return match link.core.holds_answer(self.shared.io.now()) {
+                            true => Ok(PassedOn::Busy),
+                            false => self.put(&mut link, msg_type, body).map(|_| PassedOn::Sent),
                         };
                     }
                     Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
@@ -194,18 +192,11 @@ impl SessionHandle {
                     {
                         std::hint::spin_loop();
                     }
-                    Err(TryLockError::WouldBlock) => {
-                        is_busy = true;
-                        return Err(SendError::NotHere);
-                    }
+                    Err(TryLockError::WouldBlock) => return Ok(PassedOn::Busy),
                 }
             }
         });
-        match sent {
-            Ok(_) => PassedOn::Sent,
-            Err(_) if is_busy => PassedOn::Busy,
-            Err(error) => PassedOn::Refused(error),
-        }
+        sent.unwrap_or_else(PassedOn::Refused)
     }
 
     /// Puts a message with its number into the store, and waits until it is safe there.

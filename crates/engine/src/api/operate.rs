@@ -112,7 +112,7 @@ impl SessionHandle {
     }
 
     /// Brings a session back at once that has failed, since its store did or since it panicked:
-    /// from what its store has. [`SessionEvent::Undone`](crate::SessionEvent::Undone) says what
+    /// from what its store has. [`SessionNotice::Undone`](crate::SessionNotice::Undone) says what
     /// that does not have. Without effect on a session that is connected; while the cause is
     /// still there it fails again.
     ///

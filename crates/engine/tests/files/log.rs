@@ -8,8 +8,8 @@ use std::time::Duration;
 use transfix::codec::{raw, shown};
 use transfix::{
     Actor, Application, BeginString, BusinessReject, Durability, Engine, LogDirection, LogSettings,
-    Message, Role, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, Tag, Timestamp,
-    tag,
+    Message, Role, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView, Settings,
+    Tag, Timestamp, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -33,8 +33,8 @@ impl Application for Venue {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Disconnected(_) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(_) = notice {
             let _ = self.0.send(());
         }
     }

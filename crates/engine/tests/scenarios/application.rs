@@ -3,7 +3,8 @@
 use std::sync::mpsc::Sender;
 
 use transfix::{
-    Application, Body, BusinessReject, Disconnect, Message, SessionEvent, SessionRef, Tag, tag,
+    Application, Body, BusinessReject, Disconnect, Message, SessionNotice, SessionRef, SessionView,
+    Tag, tag,
 };
 
 /// What the application tells the world.
@@ -45,13 +46,13 @@ impl Application for Recorder {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::Unsent(unsent) => {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Unsent(unsent) => {
                 let message = [b"35=", unsent.msg_type.as_bytes(), b"\x01", unsent.body].concat();
                 let _ = self.events.send(Event::Returned(message));
             }
-            SessionEvent::Disconnected(end) => {
+            SessionNotice::Disconnected(end) => {
                 let _ = self.events.send(Event::Ended(end.reason));
             }
             _ => {}

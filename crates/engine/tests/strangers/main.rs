@@ -16,8 +16,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use transfix::codec::shown::is_hidden;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, LogSettings,
-    LogonAttempt, LogonRefusal, Message, Offline, Role, Secret, SessionEvent, SessionId,
-    SessionRef, SessionSettings, Settings, ThreadLost, Unsent, tag,
+    LogonAttempt, LogonRefusal, Message, Offline, Role, Secret, SessionId, SessionNotice,
+    SessionRef, SessionSettings, SessionView, Settings, ThreadLost, Unsent, tag,
 };
 use transfix_testkit::program::Haproxy;
 use transfix_testkit::proxy::{self, Header, Proxy};
@@ -57,8 +57,8 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Unsent(_) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Unsent(_) = notice {
             self.0.send(()).unwrap();
         }
     }

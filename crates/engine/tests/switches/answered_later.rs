@@ -382,7 +382,7 @@ fn a_callback_in_the_thread_of_its_session_does_not_wait_for_another() {
         let mut wire = log_on(&engine, "CLIENT");
         wire.send("35=D|34=2|11=a");
         match (threads, sent.recv_timeout(LONG).unwrap()) {
-            (0, Err(SendError::NotHere)) | (1, Ok(Sent::Direct(2))) => {}
+            (0, Err(SendError::WouldWait)) | (1, Ok(Sent::Direct(2))) => {}
             (_, sent) => panic!("{sent:?}"),
         }
     }

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Resend,
-    SessionEvent, SessionRef, SessionSettings, Settings, State, WhenFull, tag,
+    SessionEvent, SessionNotice, SessionRef, SessionSettings, SessionView, Settings, State,
+    WhenFull, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -51,24 +52,24 @@ impl Application for Slow {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                self.tell(format!("logon of {}", session.id().target_comp_id));
-            }
-            SessionEvent::Undone(undone) => {
+        if let SessionEvent::LoggedOn = event {
+            self.tell(format!("logon of {}", session.id().target_comp_id));
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Undone(undone) => {
                 self.tell(format!("undone {:?} {:?}", undone.received, undone.sent));
             }
-            SessionEvent::Disconnected(end) => {
-                assert!(session.send("8", |_| ()).is_err(), "there is no connection");
-                if end.reason != Disconnect::LogonUnanswered {
-                    self.tell(format!("end: {}", end.reason));
-                }
+            SessionNotice::Disconnected(end) if end.reason != Disconnect::LogonUnanswered => {
+                self.tell(format!("end: {}", end.reason));
             }
             _ => {}
         }
     }
 
-    fn on_resend(&mut self, message: &Message<'_>, _: &mut SessionRef<'_>) -> Resend {
+    fn on_resend(&mut self, message: &Message<'_>, _: &SessionView<'_>) -> Resend {
         match message.text(tag::CL_ORD_ID) {
             Ok("stale") => Resend::Skip,
             _ => Resend::Send,

@@ -12,8 +12,8 @@ use transfix::store::{
 };
 use transfix::{
     Application, BusinessReject, Disconnect, Engine, Message, Offline, OperateError, Outcome,
-    SendError, SendMode, Sent, SessionEvent, SessionHandle, SessionRef, SessionSettings, Settings,
-    Unsent, tag,
+    SendError, SendMode, Sent, SessionHandle, SessionNotice, SessionRef, SessionSettings,
+    SessionView, Settings, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -96,13 +96,13 @@ impl Application for Told {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::Unsent(unsent) => {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Unsent(unsent) => {
                 let body = unsent.body.escape_ascii().to_string();
                 self.events.send(Event::Unsent(body, unsent.why)).unwrap();
             }
-            SessionEvent::Disconnected(end) => {
+            SessionNotice::Disconnected(end) => {
                 if let Some(own) = self.own.get() {
                     self.fails.store(self.how, Ordering::SeqCst);
                     for id in ["a", "b", "c"] {

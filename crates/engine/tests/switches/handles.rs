@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use transfix::{
     Application, BeginString, Body, BusinessReject, Direction, MSG_SEQ_NUM_MAX, Message, Misuse,
-    OperateError, Resend, SendError, SendMode, Sent, SessionEvent, SessionId, SessionRef,
-    SessionSettings, State, Unsent, msg_type, tag,
+    OperateError, Resend, SendError, SendMode, Sent, SessionEvent, SessionId, SessionNotice,
+    SessionRef, SessionSettings, SessionView, State, Unsent, msg_type, tag,
 };
 
 use crate::switches::wire::Wire;
@@ -193,16 +193,12 @@ fn an_operator_is_told_why_nothing_was_done() {
     assert_eq!(handle.reset_at_next_logon(), Err(OperateError::NoResetFlag));
 }
 
-/// Tries to act on its session where nothing is sent, and tells what it sees there.
+/// Tells what it sees of its session where nothing can be sent.
 #[derive(Clone)]
 struct Looker(Sender<(&'static str, State, (u64, u64))>);
 
 impl Looker {
-    fn look(&self, place: &'static str, session: &mut SessionRef<'_>) {
-        let sent = session.send(msg_type::NEWS, |news| _ = news.str(tag::TEXT, "?"));
-        assert_eq!(sent, Err(SendError::NotHere), "{place}");
-        assert_eq!(session.logout("?"), Err(SendError::NotHere), "{place}");
-        assert_eq!(session.disconnect(), Err(SendError::NotHere), "{place}");
+    fn look(&self, place: &'static str, session: &SessionView<'_>) {
         assert_eq!(session.id().target_comp_id.to_string(), "CLIENT");
         assert!(session.other(&session.id().clone()).is_some());
         self.0.send((place, session.state(), session.next_numbers())).unwrap();
@@ -219,27 +215,30 @@ impl Application for Looker {
         Ok(())
     }
 
-    fn fill_logon(&mut self, _: &mut Body<'_>, session: &mut SessionRef<'_>) {
+    fn fill_logon(&mut self, _: &mut Body<'_>, session: &SessionView<'_>) {
         self.look("fill_logon", session);
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        // The session layer alone may send a Logon(A): nothing is written in any case.
+        // The session layer alone may send a Logon(A): nothing is written.
         let refused = session.send(msg_type::LOGON, |_| ());
-        assert_eq!(refused != Err(SendError::NotHere), event.may_send(), "{event:?}");
-        match event {
-            SessionEvent::Unsent(message) => {
+        assert!(matches!(refused, Err(SendError::Misuse(_))), "{refused:?} at {event:?}");
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Unsent(message) => {
                 assert_eq!((message.msg_type, message.body), (msg_type::NEWS, &b"58=held\x01"[..]));
                 self.look("Unsent", session);
             }
-            SessionEvent::Disconnected(_) => {
+            SessionNotice::Disconnected(_) => {
                 self.look("Disconnected", session);
             }
             _ => {}
         }
     }
 
-    fn on_resend(&mut self, _: &Message<'_>, session: &mut SessionRef<'_>) -> Resend {
+    fn on_resend(&mut self, _: &Message<'_>, session: &SessionView<'_>) -> Resend {
         self.look("on_resend", session);
         Resend::Send
     }
@@ -248,7 +247,7 @@ impl Application for Looker {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], session: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], session: &SessionView<'_>) {
         if direction == Direction::Inbound && frame.windows(5).any(|part| part == b"\x0135=1") {
             self.look("on_wire", session);
         }
@@ -256,7 +255,7 @@ impl Application for Looker {
 }
 
 #[test]
-fn callbacks_that_only_tell_see_the_session_and_send_nothing() {
+fn a_callback_sees_its_session_where_nothing_can_be_sent() {
     let (seen, sees) = channel();
     let looker = Looker(seen);
     let settings = venue(|s| s.queue.unsent = Unsent::Return);

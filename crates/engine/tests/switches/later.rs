@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Engine, LogonAnswer, LogonAttempt,
-    LogonRefusal, Message, Mode, Role, SessionEvent, SessionId, SessionRef, SessionSettings,
-    Settings,
+    LogonRefusal, Message, Mode, Role, SessionId, SessionNotice, SessionRef, SessionSettings,
+    SessionView, Settings,
 };
 
 use crate::switches::{Echo, LONG, Wire, start, venue};
@@ -36,8 +36,8 @@ impl Application for Asks {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Disconnected(end) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
             let _ = self.ended.send(end.reason);
         }
     }

@@ -39,8 +39,8 @@ use std::time::Duration;
 use transfix::store::journal;
 use transfix::{
     Application, BeginString, Body, BusinessReject, Durability, Engine, GarbledPolicy,
-    LogonAttempt, LogonRefusal, Message, Role, SessionId, SessionRef, SessionSettings, Settings,
-    tag,
+    LogonAttempt, LogonRefusal, Message, Role, SessionId, SessionRef, SessionSettings, SessionView,
+    Settings, tag,
 };
 use transfix_testkit::temp::TempDir;
 use wire::Wire;
@@ -173,7 +173,7 @@ impl Application for Doorkeeper {
         }
     }
 
-    fn fill_logon(&mut self, logon: &mut Body<'_>, session: &mut SessionRef<'_>) {
+    fn fill_logon(&mut self, logon: &mut Body<'_>, session: &SessionView<'_>) {
         logon.str(tag::TEXT, &format!("welcome, {}", session.id().target_comp_id));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Message, Offline, Resend, SendError,
-    Sent, SessionEvent, SessionHandle, SessionRef, Unsent, tag,
+    Sent, SessionEvent, SessionHandle, SessionNotice, SessionRef, SessionView, Unsent, tag,
 };
 
 use transfix_testkit::temp::TempDir;
@@ -97,8 +97,8 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Unsent(unsent) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Unsent(unsent) = notice {
             let line = format!("{}|{}", unsent.msg_type, unsent.body.escape_ascii());
             self.0.send((line, unsent.why)).unwrap();
         }
@@ -163,8 +163,8 @@ impl Application for Fragile {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Unsent(unsent) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Unsent(unsent) = notice {
             self.0.send(unsent.body.escape_ascii().to_string()).unwrap();
             panic!("at each message");
         }
@@ -273,7 +273,7 @@ impl Application for Stale {
         Ok(())
     }
 
-    fn on_resend(&mut self, message: &Message<'_>, _: &mut SessionRef<'_>) -> Resend {
+    fn on_resend(&mut self, message: &Message<'_>, _: &SessionView<'_>) -> Resend {
         if message.raw(tag::CL_ORD_ID) == Some(b"stale") { Resend::Skip } else { Resend::Send }
     }
 }
@@ -320,7 +320,7 @@ impl Application for Patient {
         if let SessionEvent::ResendLoop { times } = event {
             self.0.send(times).unwrap();
             if times == 3 {
-                session.disconnect().unwrap();
+                session.disconnect();
             }
         }
     }
@@ -368,16 +368,16 @@ impl Application for FromWithin {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                self.1 = self.0.try_recv().ok().or(self.1.take());
-            }
-            SessionEvent::Disconnected(_) => {
-                if let Some(handle) = &self.1 {
-                    assert!(matches!(send(handle, "within"), Ok(Sent::Queued { .. })));
-                }
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            self.1 = self.0.try_recv().ok().or(self.1.take());
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(_) = notice
+            && let Some(handle) = &self.1
+        {
+            assert!(matches!(send(handle, "within"), Ok(Sent::Queued { .. })));
         }
     }
 }

@@ -10,8 +10,8 @@ use std::thread;
 use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, SendError,
-    SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, State, clock,
-    tag,
+    SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings,
+    SessionView, Settings, State, clock, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -78,18 +78,21 @@ impl Application for Actor {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                self.tell(format!("logon of {}", session.id().target_comp_id));
-                if self.waits_at_logon {
-                    self.wait();
-                    send(session, "welcome").unwrap();
-                }
+        if let SessionEvent::LoggedOn = event {
+            self.tell(format!("logon of {}", session.id().target_comp_id));
+            if self.waits_at_logon {
+                self.wait();
+                send(session, "welcome").unwrap();
             }
-            SessionEvent::Undone(undone) => {
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Undone(undone) => {
                 self.tell(format!("undone {:?} {:?}", undone.received, undone.sent));
             }
-            SessionEvent::Disconnected(end) if end.reason != Disconnect::LogonUnanswered => {
+            SessionNotice::Disconnected(end) if end.reason != Disconnect::LogonUnanswered => {
                 self.tell(format!("end: {}", end.reason));
             }
             _ => {}

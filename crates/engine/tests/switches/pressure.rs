@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Engine, Message, QueueWhenFull, Role, SendError,
-    SendMode, Sent, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
-    SlowConsumer, tag,
+    SendMode, Sent, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef,
+    SessionSettings, SessionView, Settings, SlowConsumer, tag,
 };
 
 use crate::switches::wire::Wire;
@@ -52,10 +52,6 @@ impl Application for Teller {
             SessionEvent::LoggedOn => {
                 self.tell("logon");
             }
-            SessionEvent::StateChanged { from, to } => {
-                assert_eq!(session.send("B", |_| ()), Err(SendError::NotHere));
-                self.tell(format!("{from:?} to {to:?}"));
-            }
             SessionEvent::SlowConsumer | SessionEvent::CaughtUp => {
                 let is_slow = matches!(event, SessionEvent::SlowConsumer);
                 // It may send.
@@ -63,7 +59,16 @@ impl Application for Teller {
                 self.tell(if is_slow { "slow" } else { "caught up" });
                 assert!(sent.is_ok());
             }
-            SessionEvent::Disconnected(end) => {
+            _ => {}
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::StateChanged { from, to } => {
+                self.tell(format!("{from:?} to {to:?}"));
+            }
+            SessionNotice::Disconnected(end) => {
                 self.tell(format!("end: {}", end.reason));
             }
             _ => {}

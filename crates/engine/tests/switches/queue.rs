@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use transfix::simulated::Simulation;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, Message, Now, Offline, Role,
-    SendError, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
-    Timestamp, Unsent, tag,
+    SendError, SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView,
+    Settings, Timestamp, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -27,8 +27,8 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Unsent(unsent) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Unsent(unsent) = notice {
             self.0.send((unsent.body.escape_ascii().to_string(), unsent.why)).unwrap();
         }
     }

@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
     AfterPanic, Application, BeginString, BusinessReject, Direction, Disconnect, Engine,
-    LogonFault, Message, RejectedBy, Role, SessionEvent, SessionHandle, SessionRef,
-    SessionSettings, Settings, Undone, tag,
+    LogonFault, Message, RejectedBy, Role, SessionEvent, SessionHandle, SessionNotice, SessionRef,
+    SessionSettings, SessionView, Settings, Undone, tag,
 };
 
 use crate::switches::wire::Wire;
@@ -58,10 +58,16 @@ impl Application for Told {
                 let (msg_type, why) = (rejected.msg_type.to_string(), text(rejected.text));
                 self.0.send(Event::Rejected(rejected.by, rejected.seq, msg_type, why)).unwrap();
             }
-            SessionEvent::Undone(undone) => {
+            _ => {}
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Undone(undone) => {
                 self.0.send(Event::Undone(undone.clone())).unwrap();
             }
-            SessionEvent::Disconnected(end) => {
+            SessionNotice::Disconnected(end) => {
                 let text = String::from_utf8_lossy(end.text.unwrap_or_default()).into_owned();
                 self.0.send(Event::Ended(end.reason, text)).unwrap();
             }
@@ -344,14 +350,14 @@ impl Application for Shy {
         true
     }
 
-    fn on_wire(&mut self, _: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, _: Direction, frame: &[u8], _: &SessionView<'_>) {
         let is_news = frame.windows(6).any(|bytes| bytes == b"\x0135=B\x01");
         let is_sender = std::thread::current().name() == Some(SENDER);
         assert!(!is_news || !is_sender || !self.panics.swap(false, Ordering::Relaxed), "a bug");
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Disconnected(end) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
             self.ended.send(end.reason).unwrap();
         }
     }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transfix::clock::monotonic_ns;
 use transfix::{
     Application, Batch, BeginString, BusinessReject, Durability, Engine, Message, Mode, Role,
-    SendError, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
-    State,
+    SendError, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings,
+    SessionView, Settings, State,
 };
 
 use super::super::book::{Book, Check, Counts};
@@ -62,10 +62,13 @@ impl Application for Listener {
             SessionEvent::Rejected(rejected) => {
                 self.seen().book.wrong(&format!("the server does not take an order: {rejected}"));
             }
-            SessionEvent::Disconnected(end) => {
-                self.seen().events.push(Event::Ended(end.to_string()));
-            }
             _ => {}
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            self.seen().events.push(Event::Ended(end.to_string()));
         }
     }
 }

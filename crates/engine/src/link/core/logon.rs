@@ -4,7 +4,7 @@ use transfix_codec::{Body, Message};
 use transfix_session::{ApplVerId, Disconnect, Now, Role, State, Verdict};
 
 use super::Core;
-use crate::link::callbacks::Access;
+use crate::link::callbacks::View;
 use crate::link::down::Down;
 use crate::link::failed_logons::is_failed_logon;
 use crate::link::judging::{self, Asked, Judgement, Judging};
@@ -115,9 +115,8 @@ impl Core {
 
     pub(super) fn fill_logon(&mut self, now: Now) {
         let (mut fields, precision) = (Vec::new(), self.session.config().precision());
-        let (application, access) =
-            (self.delivery.application(), Access::look(&mut self.session, now));
-        let fill = |body: &mut Body<'_>| application.fill_logon(body, access);
+        let (application, view) = (self.delivery.application(), View::of(&mut self.session, now));
+        let fill = |body: &mut Body<'_>| application.fill_logon(body, view);
         let filled = Body::detached(&mut fields, precision, fill);
         let filled = filled.and_then(|()| {
             self.session.set_logon_fields(|body| _ = body.fields_unchecked(&fields))
