@@ -24,7 +24,7 @@ impl Application for Echo {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        Ok(session.send_copy(message).map(drop)?)
+        Ok(session.send(message.msg_type(), |copy| _ = copy.copy(message)).map(drop)?)
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {

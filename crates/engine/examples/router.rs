@@ -30,7 +30,7 @@ impl Application for Passage {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         let other = session.other(&self.to).ok_or_else(BusinessReject::not_available)?;
-        match other.send_copy(message) {
+        match other.send(message.msg_type(), |copy| _ = copy.copy(message)) {
             Ok(_) => Ok(()),
             Err(SendError::Misuse(misuse)) => Err(BusinessReject::other(misuse.to_string())),
             Err(_) => Err(BusinessReject::not_available()),

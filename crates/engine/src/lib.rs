@@ -79,6 +79,7 @@ pub use api::builder::EngineBuilder;
 pub use api::certificates::{CertificateStatus, Certificates};
 pub use api::handle::SessionHandle;
 pub use api::logon::{LogonAnswer, LogonAttempt};
+pub use api::options::{AnswerOptions, SendOptions};
 pub use api::reload::{Changes, Reloaded};
 pub use api::status::{LastEnd, SessionStatus};
 pub use api::version::MessageVersion;

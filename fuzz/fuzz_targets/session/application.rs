@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use transfix::codec::raw;
 use transfix::{
-    Application, Body, BusinessReject, Direction, HeaderChange, LogonAttempt, LogonRefusal,
-    Message, Resend, SessionEvent, SessionNotice, SessionRef, SessionView, Timestamp, tag,
+    AnswerOptions, Application, Body, BusinessReject, Direction, HeaderChange, LogonAttempt,
+    LogonRefusal, Message, Resend, SessionEvent, SessionNotice, SessionRef, SessionView, Timestamp,
+    tag,
 };
 
 /// What the application does next: bytes of the input.
@@ -28,11 +29,12 @@ impl Whimsical {
             2 => session.logout(&String::from_utf8_lossy(text)),
             3 => session.disconnect(),
             4 => {
-                let change = HeaderChange {
+                let header = HeaderChange {
                     msg_seq_num: Some(u64::from(self.wish())),
                     orig_sending_time: Some(Timestamp(0)),
                 };
-                let _ = session.send_with("8", change, |_| ());
+                let options = AnswerOptions { header: Some(header), ..AnswerOptions::default() };
+                let _ = session.send_with(options, "8", |_| ());
             }
             5 => _ = session.send(text, |_| ()),
             6 => _ = session.other(&id).map(|own| own.send("B", |_| ())),

@@ -116,7 +116,7 @@ impl Application for Echo {
         if to != Some(session.id()) {
             return Err(BusinessReject::not_available());
         }
-        Ok(session.send_copy(message).map(drop)?)
+        Ok(session.send(message.msg_type(), |copy| _ = copy.copy(message)).map(drop)?)
     }
 }
 

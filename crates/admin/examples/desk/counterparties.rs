@@ -155,5 +155,6 @@ pub(crate) fn order(id: &str, text: &str) -> String {
 
 fn send(handle: &SessionHandle, msg_type: &str, body: &str) {
     // Who is not there any more gets none.
-    let _ = handle.send_encoded(msg_type, body.replace('|', "\x01").as_bytes());
+    let _ =
+        handle.send(msg_type, |message| _ = message.fields(body.replace('|', "\x01").as_bytes()));
 }

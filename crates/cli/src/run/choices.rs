@@ -162,13 +162,13 @@ impl OpenChoices {
     }
 
     /// Keeps the number of a copy; called when it has one.
-    pub(super) fn numbered(&self, seq: u64, to: &SessionId) -> impl FnOnce(Sent) + use<> {
+    pub(super) fn numbered(&self, seq: u64, to: &SessionId) -> impl Fn(Sent) + use<> {
         let (own, to) = (self.clone(), to.to_string());
         move |sent| {
             let (Sent::Direct(number) | Sent::Stored(number)) = sent else { return };
             let mut file = own.0.lock().unwrap_or_else(PoisonError::into_inner);
             // Without it the copy is sought by its fields.
-            let _ = file.add(&Line::Numbered { seq, to, number }, false);
+            let _ = file.add(&Line::Numbered { seq, to: to.clone(), number }, false);
         }
     }
 }

@@ -425,7 +425,7 @@ fn perform(handle: &SessionHandle, action: &Action) -> Result<(), AdminError> {
         Action::ResendRequest { begin, end } => handle.request_resend(*begin, *end)?,
         Action::Send { msg_type, fields } => {
             let body = checked_body(fields).map_err(SendError::Misuse)?;
-            handle.send_encoded(msg_type, &body)?;
+            handle.send(msg_type, |message| _ = message.fields(&body))?;
         }
         Action::HoldSending {} => handle.hold_sending()?,
         Action::ReleaseSending {} => handle.release_sending()?,

@@ -4,13 +4,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use transfix_codec::{Body, Message};
-use transfix_session::{ApplVerId, HeaderChange, Now, SendError, SessionId, State};
+use transfix_session::{ApplVerId, Now, SendError, SessionId, State};
 
 use crate::api::answer::MessageAnswer;
-use crate::api::copy::copy_fields;
 use crate::api::handle::SessionHandle;
 use crate::api::logon::LogonAttempt;
-use crate::api::version::MessageVersion;
+use crate::api::options::{AnswerOptions, Opening};
 use crate::drive::registry::Registry;
 use crate::link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 use crate::link::before_send::BeforeSend;
@@ -207,51 +206,21 @@ impl<'a> SessionRef<'a> {
         })
     }
 
-    /// Sends a message of another version than the session's, as FIXT.1.1 allows: `version` says
-    /// which, and comes before all that `fill` writes. Returns its MsgSeqNum(34).
+    /// Sends an application message in another way than [`SessionRef::send`] does.
     ///
     /// # Errors
-    /// As [`SessionRef::send`]; [`SendError::NoApplVerId`] before FIXT.1.1.
-    pub fn send_as(
-        &mut self,
-        version: MessageVersion<'_>,
-        msg_type: impl AsRef<[u8]>,
-        fill: impl FnOnce(&mut Body<'_>),
-    ) -> Result<u64, SendError> {
-        version.check(self.id())?;
-        self.send(msg_type, |body| {
-            version.write(body);
-            fill(body);
-        })
-    }
-
-    /// Sends a message that was received, of this session or another: its type and its fields byte
-    /// for byte and in their order. Left out is what belongs to the session on which it came:
-    /// framing, CompIDs, sub and location ids, numbers, times of sending, PossDupFlag(43),
-    /// signature and encrypted data. To change fields, load it into a
-    /// [`MessageDraft`](crate::codec::MessageDraft).
-    ///
-    /// # Errors
-    /// [`SendError`]; nothing was sent then. [`SendError::Misuse`] if the message has an empty
-    /// value, or a field without a valid tag, which come in without validation alone.
-    pub fn send_copy(&mut self, message: &Message<'_>) -> Result<u64, SendError> {
-        self.send(message.msg_type(), |body| copy_fields(message, body))
-    }
-
-    /// Sends an application message with another header than the next in turn. With a
-    /// MsgSeqNum(34) of its own it is no new message: it is not stored, and the next number stays
-    /// as it is. Only for repair, and for tests of a counterparty.
-    ///
-    /// # Errors
-    /// [`SendError`]; nothing was sent then.
+    /// As [`SessionRef::send`]; [`SendError::NoApplVerId`] for a version before FIXT.1.1.
     pub fn send_with(
         &mut self,
+        options: AnswerOptions<'_>,
         msg_type: impl AsRef<[u8]>,
-        change: HeaderChange,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        let (view, reach, what) =
-            (&mut self.view.view, &mut self.reach, (msg_type.as_ref(), change));
+        let AnswerOptions { version, poss_resend, header } = options;
+        let fill = Opening::of(version, poss_resend, self.id())?.then(fill);
+        let Some(change) = header else { return self.send(msg_type, fill) };
+        let (view, reach) = (&mut self.view.view, &mut self.reach);
+        let what = (msg_type.as_ref(), change);
         let Some(gate) = self.gate else { return reach.send_with(view, what, fill) };
         gate.through(what.0, fill, |body| {
             reach.send_with(view, what, |whole| _ = whole.fields_unchecked(body))

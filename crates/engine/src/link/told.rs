@@ -279,9 +279,8 @@ impl fmt::Display for Rejected<'_> {
 pub struct Unsendable<'a> {
     /// MsgType(35).
     pub msg_type: MsgType<'a>,
-    /// Its encoded fields behind the header, as [`SessionHandle::send_encoded`] takes them.
-    ///
-    /// [`SessionHandle::send_encoded`]: crate::SessionHandle::send_encoded
+    /// Its encoded fields behind the header, as [`Body::fields`](transfix_codec::Body::fields)
+    /// takes them.
     pub body: &'a [u8],
     /// Why it is not sent.
     pub why: SendError,

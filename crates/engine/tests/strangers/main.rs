@@ -16,8 +16,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use transfix::codec::shown::is_hidden;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, LogSettings,
-    LogonAttempt, LogonRefusal, Message, Offline, Role, Secret, SessionId, SessionNotice,
-    SessionRef, SessionSettings, SessionView, Settings, ThreadLost, Unsent, tag,
+    LogonAttempt, LogonRefusal, Message, Offline, Role, Secret, SendOptions, SessionId,
+    SessionNotice, SessionRef, SessionSettings, SessionView, Settings, ThreadLost, Unsent, tag,
 };
 use transfix_testkit::program::Haproxy;
 use transfix_testkit::proxy::{self, Header, Proxy};
@@ -529,7 +529,8 @@ fn a_reset_tells_which_stored_messages_are_not_sent() {
     let (address, handle) = (engine.listening()[0], engine.sessions().next().unwrap());
     let send = |count: u64| {
         for _ in 0..count {
-            let sent = handle.send_stored("B", |news| _ = news.str(tag::TEXT, "x"));
+            let stored = SendOptions { stored: true, ..SendOptions::default() };
+            let sent = handle.send_with(stored, "B", |news| _ = news.str(tag::TEXT, "x"));
             assert!(sent.is_ok(), "{sent:?}");
         }
     };

@@ -94,7 +94,7 @@ fn one_message_is_sent_while_another_is_filled() {
 fn a_body_that_is_encoded_already_is_checked() {
     let (engine, address) = start(vec![venue(|_| ())], || crate::switches::Echo);
     let handle = engine.sessions().next().unwrap();
-    assert_eq!(handle.send_encoded("D", b"11=A\x01"), Err(SendError::NotLoggedOn));
+    assert_eq!(handle.send("D", |body| _ = body.fields(b"11=A\x01")), Err(SendError::NotLoggedOn));
     let mut wire = logged_on(address);
     for (body, misuse) in [
         ("11=A", Misuse::NotWholeFields),
@@ -104,13 +104,14 @@ fn a_body_that_is_encoded_already_is_checked() {
         ("11=A|10=000|", Misuse::SessionOwned(tag::CHECK_SUM)),
     ] {
         let body = body.replace('|', "\x01");
-        let sent = handle.send_encoded("D", body.as_bytes());
+        let sent = handle.send("D", |order| _ = order.fields(body.as_bytes()));
         assert_eq!(sent, Err(SendError::Misuse(misuse)), "{body}");
-        let filled = handle.send("D", |order| _ = order.fields(body.as_bytes()));
-        assert_eq!(filled, Err(SendError::Misuse(misuse)), "{body}");
     }
-    assert_eq!(handle.send_encoded("A", b"11=A\x01"), Err(SendError::Misuse(Misuse::MsgType)));
-    assert!(handle.send_encoded("D", b"11=A\x0195=3\x0196=a\x01b\x01").is_ok());
+    assert_eq!(
+        handle.send("A", |body| _ = body.fields(b"11=A\x01")),
+        Err(SendError::Misuse(Misuse::MsgType))
+    );
+    assert!(handle.send("D", |body| _ = body.fields(b"11=A\x0195=3\x0196=a\x01b\x01")).is_ok());
     assert_eq!(wire.next(), r"35=D|34=2|11=A|95=3|96=a\x01b");
 }
 
@@ -126,8 +127,11 @@ impl Application for Passage {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         match &self.to {
-            None => session.send_copy(message).map(drop)?,
-            Some(to) => session.other(to).unwrap().send_copy(message).map(drop)?,
+            None => session.send(message.msg_type(), |copy| _ = copy.copy(message)).map(drop)?,
+            Some(to) => {
+                let other = session.other(to).unwrap();
+                other.send(message.msg_type(), |copy| _ = copy.copy(message)).map(drop)?;
+            }
         }
         Ok(())
     }

@@ -13,8 +13,8 @@ use transfix::schedule::ScheduleSettings;
 use transfix::store::MemoryStore;
 use transfix::{
     Application, BeginString, BusinessReject, Engine, LogonAnswer, LogonAttempt, LogonRefusal,
-    Message, Offline, Role, SendError, Sent, SessionHandle, SessionId, SessionRef, SessionSettings,
-    Settings, State, tag,
+    Message, Offline, Role, SendError, SendOptions, Sent, SessionHandle, SessionId, SessionRef,
+    SessionSettings, Settings, State, tag,
 };
 
 use crate::switches::pool::{Bad, Behaviour};
@@ -45,8 +45,8 @@ decides. The table was made by running each case.
 | refused | An error names the reason. Nothing was sent, and no number was used. |
 
 A callback of the session itself always sends: its message is sent, or stored where nothing can \
-be written. The other ways are `SessionHandle::send` (also `send_batch`, `send_encoded`, \
-`send_copy`), `SessionHandle::send_stored`, and `SessionHandle::send` in a callback of another \
+be written. The other ways are `SessionHandle::send` (also `send_batch`), `send_with` with \
+`stored`, and `SessionHandle::send` in a callback of another \
 session.
 ";
 
@@ -153,7 +153,10 @@ fn send(handle: &SessionHandle) -> String {
 }
 
 fn store(handle: &SessionHandle) -> String {
-    at_rest(handle, |handle| word(handle.send_stored("B", |news| _ = news.str(tag::TEXT, "x"))))
+    at_rest(handle, |handle| {
+        let stored = SendOptions { stored: true, ..SendOptions::default() };
+        word(handle.send_with(stored, "B", |news| _ = news.str(tag::TEXT, "x")))
+    })
 }
 
 impl Case {
@@ -298,7 +301,7 @@ fn page() -> String {
     for (state, prepare) in STATES {
         let all = [Offline::Refuse, Offline::Store, Offline::Queue]
             .map(|offline| Case::new(offline, prepare).outcomes());
-        let ways = ["`send`", "`send_stored`", "from another session"];
+        let ways = ["`send`", "`send_with`, `stored`", "from another session"];
         let row = |way: usize| [0, 1, 2].map(|offline: usize| all[offline][way].clone());
         let same = row(0) == row(1) && row(1) == row(2);
         for (n, way) in ways.iter().enumerate().take(if same { 1 } else { 3 }) {
