@@ -10,7 +10,7 @@ use std::time::Duration;
 use transfix::dictionary::Draft;
 use transfix::quickfix::{Dialect, Fate, Migration};
 use transfix::{
-    Application, BeginString, BusinessReject, Engine, Message, SessionNotice, SessionRef,
+    Action, Application, BeginString, BusinessReject, Engine, Message, SessionNotice, SessionRef,
     SessionView, Tag, msg_type, tag,
 };
 use transfix_testkit::temp::TempDir;
@@ -243,7 +243,7 @@ fn every_sentence_about_a_session_is_what_a_session_does() {
         for line in wire.lines() {
             step(line, row, (&mut wires, engine.listening()[0], version), &back);
             if line == "closed" && row.cfg.contains("Unhandled") {
-                session.revive().unwrap();
+                session.operate(&Action::Revive {}).unwrap();
             }
         }
         engine.stop(0);
@@ -326,7 +326,7 @@ fn an_initiator_says_by_its_logon_that_it_resets() {
         assert!(logon.starts_with("35=A|34=1|") && logon.contains("|141=Y"), "{logon}");
         wire.send("35=A|34=1|98=0|108=30|141=Y");
         drop(wire);
-        engine.sessions().next().unwrap().log_on().ok();
+        engine.sessions().next().unwrap().operate(&Action::LogOn {}).ok();
     }
     engine.stop(0);
 }

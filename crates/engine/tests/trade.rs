@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use transfix::store::journal::{self, Event};
 use transfix::{
-    ApplVerId, Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message,
-    Mode, Outcome, Role, SendMode, Sent, SessionEvent, SessionId, SessionNotice, SessionRef,
-    SessionSettings, SessionView, Settings, tag,
+    Action, ApplVerId, Application, BeginString, BusinessReject, Disconnect, Durability, Engine,
+    Message, Mode, Outcome, Role, SendMode, Sent, SessionEvent, SessionId, SessionNotice,
+    SessionRef, SessionSettings, SessionView, Settings, tag,
 };
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
@@ -321,11 +321,11 @@ fn the_journal_says_what_befell_the_session() {
     assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
     trade(&venue, &client, 3);
     let handle = client.engine.session(&client.id).unwrap();
-    handle.reset_in_session().unwrap();
+    handle.operate(&Action::ResetInSession {}).unwrap();
     assert_eq!((venue.next(), client.next()), (Seen::Reset, Seen::Reset));
     trade(&venue, &client, 3);
     let (_, next_out) = handle.next_numbers();
-    handle.set_next_numbers(None, Some(next_out)).unwrap();
+    handle.operate(&Action::SetNumbers { next_in: None, next_out: Some(next_out) }).unwrap();
     client.engine.stop(20_000);
     venue.engine.stop(20_000);
     let by_hand = format!("numbers set while the engine runs: next_out {next_out}");

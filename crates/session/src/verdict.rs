@@ -458,6 +458,8 @@ pub enum OperateError {
     NoDestination(usize),
     /// There is no session of this identity.
     NoSession,
+    /// The message was not taken.
+    Send(SendError),
 }
 
 impl OperateError {
@@ -477,6 +479,7 @@ impl OperateError {
             Self::Closed => 1309,
             Self::NoDestination(_) => 1310,
             Self::NoSession => 1311,
+            Self::Send(error) => error.as_u16(),
         }
     }
 }
@@ -501,6 +504,7 @@ impl fmt::Display for OperateError {
             Self::Closed => f.write_str("the engine has been stopped"),
             Self::NoDestination(number) => write!(f, "there is no destination {number}"),
             Self::NoSession => f.write_str("there is no session of that identity"),
+            Self::Send(error) => error.fmt(f),
         }
     }
 }

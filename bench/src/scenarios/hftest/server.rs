@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use serde::{Deserialize, Serialize};
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Mode, Role,
-    SendError, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings,
-    SessionView, Settings,
+    Action, Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message,
+    Mode, Role, SendError, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef,
+    SessionSettings, SessionView, Settings,
 };
 
 use super::figures::{EXPLAINED, Side, Timing};
@@ -219,8 +219,12 @@ impl<'a> Server<'a> {
                     match keys.byte(byte, &mut String::new()) {
                         Heard::Command(Command::Exit) => return Ok(()),
                         Heard::Command(Command::LogOut) => {
-                            self.handle.log_out("").map_err(|why| why.to_string())?;
-                            self.handle.log_on().map_err(|why| why.to_string())?;
+                            self.handle
+                                .operate(&Action::LogOut { text: String::new() })
+                                .map_err(|why| why.to_string())?;
+                            self.handle
+                                .operate(&Action::LogOn {})
+                                .map_err(|why| why.to_string())?;
                         }
                         Heard::Command(_) => say(&keys.help())?,
                         Heard::Wrong(why) => eprintln!("transfix bench hftest server: {why}"),

@@ -434,6 +434,36 @@ impl SessionHandle {
         self.with_link(|link| link.core.journal.sent_message(seq))
     }
 
+    /// Why the session's store takes nothing now: it has failed, or could not be opened at the
+    /// start. Meanwhile the session has no connection, and the store is tried again in growing
+    /// intervals of up to a minute. `None` if all is well.
+    #[must_use]
+    pub fn store_failure(&self) -> Option<String> {
+        self.with_link(|link| link.core.journal.failure().map(str::to_owned))
+    }
+
+    /// Where an initiator connects to, each as `host:port`: `address` first, then the backups
+    /// ([`FailoverSettings`](crate::FailoverSettings)). Empty for an acceptor.
+    #[must_use]
+    pub fn destinations(&self) -> &[String] {
+        &self.shared.destinations
+    }
+
+    /// Which of [`SessionHandle::destinations`] an initiator is connected to, or has tried last;
+    /// `None` for an acceptor.
+    #[must_use]
+    pub fn destination(&self) -> Option<usize> {
+        let current = self.shared.destination.load(Ordering::Acquire);
+        (current < self.shared.destinations.len()).then_some(current)
+    }
+
+    /// The messages that wait in the queue, oldest first: MsgType(35), and the encoded fields
+    /// behind the header.
+    #[must_use]
+    pub fn queued(&self) -> Vec<(String, Vec<u8>)> {
+        self.with_link(|link| link.core.outgoing.list(&self.shared.queue))
+    }
+
     pub(crate) fn with_link<T>(&self, use_link: impl FnOnce(&mut Link) -> T) -> T {
         let mut link = self.shared.lock();
         let used = use_link(&mut link);

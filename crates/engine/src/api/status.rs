@@ -22,9 +22,9 @@ pub struct SessionStatus {
     pub state: State,
     /// Since when; `None` if it has stood there since the engine was started.
     pub since: Option<Timestamp>,
-    /// Whether an operator lets it be connected ([`SessionHandle::log_out`] says no).
+    /// Whether an operator lets it be connected ([`Action::LogOut`](crate::Action::LogOut) says no).
     pub enabled: bool,
-    /// Whether an operator holds back what is sent ([`SessionHandle::hold_sending`]).
+    /// Whether an operator holds back what is sent ([`Action::HoldSending`](crate::Action::HoldSending)).
     pub holds_sending: bool,
     /// Whether its store takes nothing now: [`SessionHandle::store_failure`] says why.
     pub store_has_failed: bool,

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use transfix::codec::{Frame, Limits, frame};
 use transfix::{
-    Application, Durability, Engine, Role, SessionHandle, SessionId, Settings, Timestamp, clock,
+    Action, Application, Durability, Engine, Role, SessionHandle, SessionId, Settings, Timestamp,
+    clock,
 };
 use transfix_testkit::scenario::{Answer, Operation, Scenario, Version, World};
 use transfix_testkit::temp::TempDir;
@@ -138,7 +139,7 @@ impl World for Loopback {
         self.ended = None;
         let stream = match &self.listener {
             Some(listener) => {
-                self.session().log_on().unwrap();
+                self.session().operate(&Action::LogOn {}).unwrap();
                 listener.accept().map(|(stream, _)| stream)
             }
             None => TcpStream::connect(self.engine.as_ref().unwrap().listening()[0]),
@@ -188,25 +189,34 @@ impl World for Loopback {
     fn operate(&mut self, operation: &Operation) -> Result<(), String> {
         self.settle();
         let session = self.session();
-        let done = match operation {
-            Operation::Logout(text) => session.log_out(text).and_then(|()| session.log_on()),
-            Operation::Disconnect => session.disconnect(),
-            Operation::TestRequest(id) => session.test_request(id),
-            Operation::ResendRequest(begin, end) => session.request_resend(*begin, *end),
-            Operation::SequenceReset(new) => session.sequence_reset(*new),
-            Operation::ResetAtLogon => session.reset_at_next_logon(),
-            Operation::ResetInSession => session.reset_in_session(),
-            Operation::NextIn(next) => session.set_next_numbers(Some(*next), None),
-            Operation::NextOut(next) => session.set_next_numbers(None, Some(*next)),
+        let actions = match operation {
+            Operation::Logout(text) => {
+                vec![Action::LogOut { text: text.clone() }, Action::LogOn {}]
+            }
+            Operation::Disconnect => vec![Action::Disconnect {}],
+            Operation::TestRequest(id) => vec![Action::TestRequest { id: id.clone() }],
+            Operation::ResendRequest(begin, end) => {
+                vec![Action::ResendRequest { begin: *begin, end: *end }]
+            }
+            Operation::SequenceReset(new) => vec![Action::SequenceReset { new_seq_no: *new }],
+            Operation::ResetAtLogon => vec![Action::ResetAtNextLogon {}],
+            Operation::ResetInSession => vec![Action::ResetInSession {}],
+            Operation::NextIn(next) => {
+                vec![Action::SetNumbers { next_in: Some(*next), next_out: None }]
+            }
+            Operation::NextOut(next) => {
+                vec![Action::SetNumbers { next_in: None, next_out: Some(*next) }]
+            }
             Operation::Restart => {
                 drop(session);
                 self.wire = Wire::default();
                 self.engine = None;
                 let (engine, events) = start(&self.settings);
                 (self.engine, self.events, self.sent) = (Some(engine), events, 0);
-                Ok(())
+                return Ok(());
             }
         };
+        let done = actions.iter().try_for_each(|action| session.operate(action));
         done.map_err(|error| error.to_string())
     }
 

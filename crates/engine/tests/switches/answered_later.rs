@@ -9,8 +9,8 @@ use std::thread;
 
 use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored, Wake};
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Engine, Message, MessageAnswer, Offline,
-    SendError, SendOptions, Sent, SessionEvent, SessionHandle, SessionId, SessionRef,
+    Action, Application, BeginString, Body, BusinessReject, Engine, Message, MessageAnswer,
+    Offline, SendError, SendOptions, Sent, SessionEvent, SessionHandle, SessionId, SessionRef,
     SessionSettings, Settings, tag,
 };
 
@@ -154,7 +154,7 @@ fn a_panic_is_a_panic_whoever_has_the_answer() {
     let answer = next(&asked, "a panic");
     assert_eq!(wire.next(), "");
     answer.give(Ok(()));
-    session(&engine, "CLIENT").revive().unwrap();
+    session(&engine, "CLIENT").operate(&Action::Revive {}).unwrap();
 }
 
 /// Nobody waits for the answer of an application that is called by the thread of its session.

@@ -4,8 +4,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Resend,
-    SessionEvent, SessionNotice, SessionRef, SessionSettings, SessionView, Settings, State,
+    Action, Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message,
+    Resend, SessionEvent, SessionNotice, SessionRef, SessionSettings, SessionView, Settings, State,
     WhenFull, tag,
 };
 use transfix_testkit::temp::TempDir;
@@ -311,7 +311,7 @@ fn a_panic_costs_its_own_session_alone() {
     rig.expect("panic");
     assert_eq!(wire.next(), "");
     rig.expect("end: the application or the engine panicked");
-    rig.engine.sessions().next().unwrap().revive().unwrap();
+    rig.engine.sessions().next().unwrap().operate(&Action::Revive {}).unwrap();
     rig.expect("undone 3..3 2..2");
     let mut wire = loop {
         let mut wire = Wire::connect(rig.engine.listening()[0], BeginString::Fix44);

@@ -11,8 +11,8 @@ use transfix::store::{
     Committed, FileStore, MemoryStore, Numbers, Options, Record, Store, StoreError, Stored,
 };
 use transfix::{
-    Application, BusinessReject, Disconnect, Engine, Message, Offline, OperateError, Outcome,
-    SendError, SendMode, Sent, SessionHandle, SessionNotice, SessionRef, SessionSettings,
+    Action, Application, BusinessReject, Disconnect, Engine, Message, Offline, OperateError,
+    Outcome, SendError, SendMode, Sent, SessionHandle, SessionNotice, SessionRef, SessionSettings,
     SessionView, Settings, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
@@ -201,7 +201,10 @@ fn a_failure_under_an_operators_hand_is_seen_at_once() {
     let venue = Venue::start(venue(|_| ()), None, LOST);
     let _wire = logged_on(venue.engine.listening()[0]);
     venue.fail(LOST);
-    assert_eq!(venue.session.test_request("x"), Err(OperateError::Failed));
+    assert_eq!(
+        venue.session.operate(&Action::TestRequest { id: "x".to_owned() }),
+        Err(OperateError::Failed)
+    );
     assert_eq!(venue.next_event(), Event::Ended(Disconnect::StoreFailed));
     assert!(!venue.session.is_logged_on());
 }
@@ -279,7 +282,7 @@ fn what_a_stop_finds_in_no_store_comes_back() {
     let settings = venue(|s| s.queue.offline = Offline::Queue);
     let venue = Venue::start(settings, None, SOUND);
     let mut wire = logged_on(venue.engine.listening()[0]);
-    venue.session.hold_sending().unwrap();
+    venue.session.operate(&Action::HoldSending {}).unwrap();
     assert!(matches!(send(&venue.session, "a"), Ok(Sent::Queued { .. })));
     venue.fail(LOST);
     wire.send("35=1|34=2|112=x");
@@ -318,7 +321,7 @@ fn what_the_store_never_had_comes_back_although_it_fails() {
     let settings = venue(|s| s.queue.unsent = Unsent::Return);
     let venue = Venue::start(settings, None, SOUND);
     let mut wire = logged_on(venue.engine.listening()[0]);
-    venue.session.hold_sending().unwrap();
+    venue.session.operate(&Action::HoldSending {}).unwrap();
     assert!(matches!(send(&venue.session, "a"), Ok(Sent::Queued { .. })));
     venue.fail(LOST);
     wire.send("35=1|34=2|112=x");

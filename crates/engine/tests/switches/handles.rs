@@ -5,9 +5,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Direction, MSG_SEQ_NUM_MAX, Message, Misuse,
-    OperateError, Resend, SendError, SendMode, Sent, SessionEvent, SessionId, SessionNotice,
-    SessionRef, SessionSettings, SessionView, State, Unsent, msg_type, tag,
+    Action, Application, BeginString, Body, BusinessReject, Direction, MSG_SEQ_NUM_MAX, Message,
+    Misuse, OperateError, Resend, SendError, SendMode, Sent, SessionEvent, SessionId,
+    SessionNotice, SessionRef, SessionSettings, SessionView, State, Unsent, msg_type, tag,
 };
 
 use crate::switches::wire::Wire;
@@ -173,28 +173,46 @@ fn a_copy_has_all_fields_but_those_of_its_session() {
 fn an_operator_is_told_why_nothing_was_done() {
     let (engine, address) = start(vec![venue(|_| ())], || crate::switches::Echo);
     let handle = engine.sessions().next().unwrap();
-    assert_eq!(handle.test_request("x"), Err(OperateError::NotLoggedOn));
-    assert_eq!(handle.reset_in_session(), Err(OperateError::NotLoggedOn));
-    assert_eq!(handle.disconnect(), Err(OperateError::NotConnected));
+    assert_eq!(
+        handle.operate(&Action::TestRequest { id: "x".to_owned() }),
+        Err(OperateError::NotLoggedOn)
+    );
+    assert_eq!(handle.operate(&Action::ResetInSession {}), Err(OperateError::NotLoggedOn));
+    assert_eq!(handle.operate(&Action::Disconnect {}), Err(OperateError::NotConnected));
     let mut wire = logged_on(address);
-    assert_eq!(handle.sequence_reset(2), Err(OperateError::NotAbove { next: 2 }));
+    assert_eq!(
+        handle.operate(&Action::SequenceReset { new_seq_no: 2 }),
+        Err(OperateError::NotAbove { next: 2 })
+    );
     let beyond = MSG_SEQ_NUM_MAX + 1;
-    assert_eq!(handle.sequence_reset(beyond), Err(OperateError::MsgSeqNum(beyond)));
-    assert_eq!(handle.set_next_numbers(Some(9), Some(0)), Err(OperateError::MsgSeqNum(0)));
+    assert_eq!(
+        handle.operate(&Action::SequenceReset { new_seq_no: beyond }),
+        Err(OperateError::MsgSeqNum(beyond))
+    );
+    assert_eq!(
+        handle.operate(&Action::SetNumbers { next_in: Some(9), next_out: Some(0) }),
+        Err(OperateError::MsgSeqNum(0))
+    );
     assert_eq!(handle.next_numbers(), (2, 2));
-    assert_eq!(handle.request_resend(0, 0), Err(OperateError::MsgSeqNum(0)));
-    assert_eq!(handle.request_resend(3, 2), Err(OperateError::EmptyRange));
-    assert_eq!(handle.reset_in_session(), Ok(()));
-    assert_eq!(handle.reset_in_session(), Err(OperateError::ResetUnderWay));
+    assert_eq!(
+        handle.operate(&Action::ResendRequest { begin: 0, end: 0 }),
+        Err(OperateError::MsgSeqNum(0))
+    );
+    assert_eq!(
+        handle.operate(&Action::ResendRequest { begin: 3, end: 2 }),
+        Err(OperateError::EmptyRange)
+    );
+    assert_eq!(handle.operate(&Action::ResetInSession {}), Ok(()));
+    assert_eq!(handle.operate(&Action::ResetInSession {}), Err(OperateError::ResetUnderWay));
     assert!(wire.next().starts_with("35=A|34=1|"), "the first message after the logon");
     engine.stop(0);
-    assert_eq!(handle.log_on(), Err(OperateError::Closed));
-    assert_eq!(handle.revive(), Err(OperateError::Closed));
+    assert_eq!(handle.operate(&Action::LogOn {}), Err(OperateError::Closed));
+    assert_eq!(handle.operate(&Action::Revive {}), Err(OperateError::Closed));
 
     let old = |settings: &mut SessionSettings| settings.begin_string = BeginString::Fix40;
     let (engine, _) = start(vec![venue(old)], || crate::switches::Echo);
     let handle = engine.sessions().next().unwrap();
-    assert_eq!(handle.reset_at_next_logon(), Err(OperateError::NoResetFlag));
+    assert_eq!(handle.operate(&Action::ResetAtNextLogon {}), Err(OperateError::NoResetFlag));
 }
 
 /// Tells what it sees of its session where nothing can be sent.
@@ -275,7 +293,7 @@ fn a_callback_sees_its_session_where_nothing_can_be_sent() {
     assert!(wire.next().starts_with("35=B|34=2|43=Y|"));
     wire.send("35=1|34=4|112=x");
     assert_eq!((next().0, wire.next()), ("on_wire", "35=0|34=3|112=x".to_owned()));
-    handle.hold_sending().unwrap();
+    handle.operate(&Action::HoldSending {}).unwrap();
     handle.send(msg_type::NEWS, |news| _ = news.str(tag::TEXT, "held")).unwrap();
     drop(wire);
     assert_eq!(next().0, "Unsent");

@@ -12,9 +12,9 @@ use std::{fs, thread};
 use transfix::schedule::ScheduleSettings;
 use transfix::store::MemoryStore;
 use transfix::{
-    Application, BeginString, BusinessReject, Engine, LogonAnswer, LogonAttempt, LogonRefusal,
-    Message, Offline, Role, SendError, SendOptions, Sent, SessionHandle, SessionId, SessionRef,
-    SessionSettings, Settings, State, tag,
+    Action, Application, BeginString, BusinessReject, Engine, LogonAnswer, LogonAttempt,
+    LogonRefusal, Message, Offline, Role, SendError, SendOptions, Sent, SessionHandle, SessionId,
+    SessionRef, SessionSettings, Settings, State, tag,
 };
 
 use crate::switches::pool::{Bad, Behaviour};
@@ -242,18 +242,18 @@ impl Case {
 
     fn reset(&mut self) {
         self.log_on();
-        self.handle().reset_in_session().unwrap();
+        self.handle().operate(&Action::ResetInSession {}).unwrap();
         assert!(self.wires[0].next().starts_with("35=A|34=1|"));
     }
 
     fn hold(&mut self) {
         self.log_on();
-        self.handle().hold_sending().unwrap();
+        self.handle().operate(&Action::HoldSending {}).unwrap();
     }
 
     fn log_out(&mut self) {
         self.log_on();
-        self.handle().log_out("the day is over").unwrap();
+        self.handle().operate(&Action::LogOut { text: "the day is over".to_owned() }).unwrap();
         self.until(State::LogoutSent);
     }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Message, Offline, Resend, SendError,
-    Sent, SessionEvent, SessionHandle, SessionNotice, SessionRef, SessionView, Unsent, tag,
+    Action, Application, BeginString, BusinessReject, Durability, Message, Offline, Resend,
+    SendError, Sent, SessionEvent, SessionHandle, SessionNotice, SessionRef, SessionView, Unsent,
+    tag,
 };
 
 use transfix_testkit::temp::TempDir;
@@ -139,7 +140,7 @@ fn what_waits_in_memory_alone_comes_back_at_the_end() {
         let (engine, address) = start(vec![settings], || Returned(sender.clone()));
         let handle = engine.sessions().next().unwrap();
         let _wire = crate::switches::logged_on(address);
-        handle.hold_sending().unwrap();
+        handle.operate(&Action::HoldSending {}).unwrap();
         for id in ["a", "b"] {
             assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
         }
@@ -186,7 +187,7 @@ fn a_panic_at_a_message_that_comes_back_hides_none_of_the_others() {
         let handle = engine.sessions().next().unwrap();
         let wire = (offline == Offline::Refuse).then(|| crate::switches::logged_on(address));
         if wire.is_some() {
-            handle.hold_sending().unwrap();
+            handle.operate(&Action::HoldSending {}).unwrap();
         }
         for id in ["a", "b", "c"] {
             send(&handle, id).unwrap();
@@ -203,14 +204,14 @@ fn what_is_held_back_keeps_its_order_without_a_connection() {
     let (engine, address) = start(vec![settings], || Echo);
     let handle = engine.sessions().next().unwrap();
     let wire = crate::switches::logged_on(address);
-    handle.hold_sending().unwrap();
+    handle.operate(&Action::HoldSending {}).unwrap();
     send(&handle, "a").unwrap();
     drop(wire);
     while handle.is_logged_on() {
         std::thread::yield_now();
     }
     assert!(matches!(send(&handle, "b"), Ok(Sent::Queued { .. })));
-    handle.release_sending().unwrap();
+    handle.operate(&Action::ReleaseSending {}).unwrap();
     // If the worker has not stored a and b yet, sending c does.
     send(&handle, "c").unwrap();
     let mut wire = Wire::connect(address, BeginString::Fix44);
@@ -242,7 +243,7 @@ fn sending_is_held_back_and_goes_on() {
     let (engine, address) = start(vec![venue(|_| ())], || Echo);
     let handle = engine.sessions().next().unwrap();
     let mut wire = crate::switches::logged_on(address);
-    handle.hold_sending().unwrap();
+    handle.operate(&Action::HoldSending {}).unwrap();
     for id in ["a", "b"] {
         assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
     }
@@ -251,12 +252,13 @@ fn sending_is_held_back_and_goes_on() {
     assert_eq!(waiting.len(), 2);
     wire.send("35=D|34=2|11=echo");
     assert_eq!(wire.next(), "35=D|34=2|11=echo", "out of turn");
-    handle.release_sending().unwrap();
+    handle.operate(&Action::ReleaseSending {}).unwrap();
     assert_eq!((wire.next(), wire.next()), ("35=D|34=3|11=a".into(), "35=D|34=4|11=b".into()));
-    handle.hold_sending().unwrap();
+    handle.operate(&Action::HoldSending {}).unwrap();
     send(&handle, "c").unwrap();
-    assert_eq!((handle.clear_queued(), handle.queued().len()), (Ok(1), 0));
-    handle.release_sending().unwrap();
+    assert_eq!(handle.queued().len(), 1);
+    assert_eq!((handle.operate(&Action::ClearQueued {}), handle.queued().len()), (Ok(()), 0));
+    handle.operate(&Action::ReleaseSending {}).unwrap();
     send(&handle, "d").unwrap();
     assert_eq!(wire.next(), "35=D|34=5|11=d");
 }

@@ -9,8 +9,8 @@ use std::thread;
 
 use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, SendError,
-    SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings,
+    Action, Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message,
+    SendError, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings,
     SessionView, Settings, State, clock, tag,
 };
 use transfix_testkit::temp::TempDir;
@@ -491,7 +491,7 @@ fn a_message_does_not_count_whose_answer_the_store_has_lost() {
     assert_eq!(wire.next(), "", "nothing is sent that is not stored");
     does.fails.store(false, Ordering::SeqCst);
     let session = stage.session("CLIENT");
-    session.revive().unwrap();
+    session.operate(&Action::Revive {}).unwrap();
     while session.store_failure().is_some() {
         thread::yield_now();
     }
@@ -518,7 +518,7 @@ fn a_store_that_panics_in_a_thread_of_the_applications_costs_its_session_alone()
     stage.expect("sent 3, next 4");
     assert_eq!(wire.next(), "");
     stage.expect("end: the application or the engine panicked");
-    stage.session("CLIENT").revive().unwrap();
+    stage.session("CLIENT").operate(&Action::Revive {}).unwrap();
     // The end of the connection has made safe what the panic has left.
     stage.expect("undone 3..3 4..4");
     let (mut wire, logon) = insist(stage.engine.listening()[0], "35=A|34=3|98=0|108=30");

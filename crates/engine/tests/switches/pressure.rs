@@ -4,8 +4,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Engine, Message, QueueWhenFull, Role, SendError,
-    SendMode, Sent, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef,
+    Action, Application, BeginString, BusinessReject, Engine, Message, QueueWhenFull, Role,
+    SendError, SendMode, Sent, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef,
     SessionSettings, SessionView, Settings, SlowConsumer, tag,
 };
 
@@ -268,7 +268,7 @@ fn each_change_of_the_state_is_told_in_its_order() {
         let stranger = Wire::connect(hall.engine.listening()[0], BeginString::Fix44);
         stranger.end();
         let mut wire = logged_on_at(&hall, 3);
-        hall.handle().log_out("enough").unwrap();
+        hall.handle().operate(&Action::LogOut { text: "enough".to_owned() }).unwrap();
         assert_eq!(wire.next(), "35=5|34=4|58=enough");
         hall.expect("Active to LogoutSent");
         wire.send("35=5|34=4");

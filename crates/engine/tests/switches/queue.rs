@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use transfix::simulated::Simulation;
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Now, Offline, Role,
-    SendError, SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView,
-    Settings, Timestamp, Unsent, tag,
+    Action, Application, BeginString, BusinessReject, Durability, Engine, Message, Now, Offline,
+    Role, SendError, SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings,
+    SessionView, Settings, Timestamp, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -133,7 +133,7 @@ fn what_a_lost_connection_leaves_unsent_waits_too() {
     let dir = TempDir::new();
     let process = Process::start(queueing(dir.path()));
     let wire = log_on(process.address(), 1, &[]);
-    process.session().hold_sending().unwrap();
+    process.session().operate(&Action::HoldSending {}).unwrap();
     process.send("a").unwrap();
     drop(wire);
     process.wait_for_the_end();
@@ -154,7 +154,8 @@ fn a_queue_that_is_cleared_or_given_back_is_so_for_good() {
         let process = Process::start(settings());
         process.send("a").unwrap();
         if unsent == Unsent::Keep {
-            assert_eq!(process.session().clear_queued(), Ok(1));
+            assert_eq!(process.session().queued().len(), 1);
+            assert_eq!(process.session().operate(&Action::ClearQueued {}), Ok(()));
         }
         let back = process.stop();
         match unsent {
@@ -182,7 +183,7 @@ fn all_that_waits_counts_to_the_limit() {
     process.stop();
     let process = Process::start(settings());
     assert_eq!(accepted(&process), 0);
-    process.session().clear_queued().unwrap();
+    process.session().operate(&Action::ClearQueued {}).unwrap();
     assert_eq!(accepted(&process), 4);
 }
 
