@@ -8,13 +8,13 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{
     Action, ApplVerId, Application, BeginString, Body, BusinessReject, Decimal, Direction,
     Durability, Engine, Message, Mode, Offline, OperateError, Role, SendError, Sent, SessionEvent,
     SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView, Settings,
     msg_type, tag,
 };
+use transfix_codec::{CheckSumPolicy, FieldIndex};
 
 /// A counterparty for tests; see bench/peers/README.md.
 #[derive(Debug, clap::Args)]

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::print;
 use transfix::{Direction, Mask, Message, SessionDictionaries, SessionSettings, Timestamp};
+use transfix_codec::{CheckSumPolicy, FieldIndex};
 
 use crate::foreign;
 

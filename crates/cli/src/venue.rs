@@ -6,12 +6,12 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use transfix::codec::{CheckSumPolicy, FieldIndex};
-use transfix::store::journal;
 use transfix::{
     Application, BeginString, Body, BusinessReject, Decimal, Disconnect, Message, SessionEvent,
     SessionId, SessionNotice, SessionRef, SessionView, Timestamp, tag,
 };
+use transfix_codec::{CheckSumPolicy, FieldIndex};
+use transfix_store::journal;
 
 use book::{Answer, Book, Event, Ids, Order};
 
@@ -270,7 +270,7 @@ fn cancel_reject(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transfix::codec::FrameWriter;
+    use transfix_codec::FrameWriter;
 
     struct Nobody;
 

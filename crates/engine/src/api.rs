@@ -13,7 +13,7 @@ pub(crate) mod builder;
 pub(crate) mod certificates;
 pub(crate) mod handle;
 pub(crate) mod logon;
-mod operate;
+pub(crate) mod operate;
 pub(crate) mod options;
 pub(crate) mod owner;
 pub(crate) mod reload;

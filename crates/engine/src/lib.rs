@@ -55,6 +55,10 @@ pub mod clock;
 mod drive;
 mod engine;
 mod error;
+#[cfg_attr(
+    not(feature = "rig"),
+    expect(unreachable_pub, reason = "simulated worlds alone have another one")
+)]
 mod io;
 pub mod json;
 mod link;
@@ -116,7 +120,7 @@ pub use settings::{
     ValidationSettings, WhenFull, hash_password, is_password_of,
 };
 
-pub use transfix_codec as codec;
+pub mod codec;
 #[cfg(feature = "fix40")]
 pub use transfix_codec::fix40;
 #[cfg(feature = "fix41")]
@@ -141,14 +145,14 @@ pub use transfix_codec::{
     Body, Decimal, Field, Message, Misuse, MsgType, OwnedMessage, Precision, Reject, RejectReason,
     Tag, Template, Timestamp, msg_type, tag,
 };
-pub use transfix_dictionary as dictionary;
+pub use transfix_dictionary::Dictionary;
 pub use transfix_session::{
     ApplVerId, BeginString, Disconnect, HeaderChange, Key, LogonConfig, LogonFault,
     MSG_SEQ_NUM_MAX, Now, NumbersConfig, OperateError, OutOfRange, ProtocolConfig, Remark,
     ResendConfig, ResetPolicy, Role, Secret, SendError, SessionId, State, SubIds, Throttle,
     ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
 };
-pub use transfix_store as store;
+pub use transfix_store::{Store, StoreError};
 
 /// Pages of the book, so that their snippets are compiled, and run where they can be.
 #[cfg(doctest)]
@@ -173,6 +177,8 @@ mod book {
     pub struct Administration;
     #[doc = include_str!("../../../book/src/own_store.md")]
     pub struct AStoreOfYourOwn;
+    #[doc = include_str!("../../../book/src/crates.md")]
+    pub struct TheCratesBelow;
     #[doc = include_str!("../../../book/src/changes.md")]
     pub struct Changes;
     #[doc = include_str!("../../../book/src/latency.md")]

@@ -23,10 +23,10 @@ use referred::write_referred;
 /// [`Rules::new`](transfix_codec::Rules::new).
 ///
 /// ```
-/// use transfix::codec::{CheckSumPolicy, FieldIndex, Message};
-/// use transfix::{dictionary, print};
+/// use transfix::codec::{CheckSumPolicy, FieldIndex};
+/// use transfix::{Message, print};
 ///
-/// let fix44 = dictionary::standard("FIX44").expect("a standard dictionary");
+/// let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
 /// let bytes = b"8=FIX.4.4\x019=17\x0135=D\x0154=1\x019999=x\x0110=205\x01";
 /// let mut index = FieldIndex::default();
 /// let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore)?;
@@ -85,10 +85,10 @@ pub fn readable_in(
 /// Writes a message as one line: type, MsgSeqNum(34), direction and the fields of the body.
 ///
 /// ```
-/// use transfix::codec::{CheckSumPolicy, FieldIndex, Message};
-/// use transfix::{dictionary, print};
+/// use transfix::codec::{CheckSumPolicy, FieldIndex};
+/// use transfix::{Message, print};
 ///
-/// let fix44 = dictionary::standard("FIX44").expect("a standard dictionary");
+/// let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
 /// let bytes = b"8=FIX.4.4\x019=46\x0135=D\x0134=5\x0149=CLIENT\x0156=VENUE\x01\
 ///     11=1\x0154=1\x0138=100\x0110=000\x01";
 /// let mut index = FieldIndex::default();

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, Message};
-use transfix::dictionary::{Dictionary, Flat, Member, standard};
 use transfix::json::{self, Writer};
 use transfix::print;
+use transfix_codec::{CheckSumPolicy, FieldIndex, Message};
+use transfix_dictionary::{Dictionary, Flat, Member, standard};
 use transfix_testkit::random::Random;
 use transfix_testkit::sample::{Extent, Sample};
 

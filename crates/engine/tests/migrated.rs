@@ -7,12 +7,12 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use transfix::dictionary::Draft;
 use transfix::quickfix::{Dialect, Fate, Migration};
 use transfix::{
     Action, Application, BeginString, BusinessReject, Engine, Message, SessionNotice, SessionRef,
     SessionView, Tag, msg_type, tag,
 };
+use transfix_dictionary::Draft;
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use transfix::simulated::Pair;
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Disconnect, Durability, Message, Role,
+    Action, Application, BeginString, Body, BusinessReject, Disconnect, Durability, Message, Role,
     SendError, SessionEvent, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView,
     msg_type, tag,
 };
@@ -98,7 +98,8 @@ fn messages_flow_until_it_is_quiet() {
     assert!(!linked.pair.step(), "nothing is under way");
     assert_eq!(linked.pair.initiator.next_numbers(), (4, 4));
     assert_eq!(linked.pair.acceptor.next_numbers(), (4, 4));
-    linked.pair.initiator.log_out(linked.pair.now(), "done");
+    let log_out = Action::LogOut { text: "done".to_owned() };
+    linked.pair.initiator.operate(linked.pair.now(), &log_out).unwrap();
     linked.pair.run();
     assert!(!linked.pair.is_logged_on());
     assert_eq!(linked.told(), ["client: LoggedOut", "venue: LoggedOut"]);

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use transfix::simulated::rig::{Rig, Rules};
-use transfix::store::{FileStore, Options};
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Message, Now, Offline, Role, SessionId,
     SessionNotice, SessionRef, SessionSettings, SessionView, Unsent, tag,
 };
+use transfix_store::{FileStore, Options};
 use transfix_testkit::delayed::{Delayed, Pace};
 use transfix_testkit::temp::TempDir;
 use transfix_transport::Stream;

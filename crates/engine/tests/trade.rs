@@ -4,12 +4,12 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use transfix::store::journal::{self, Event};
 use transfix::{
     Action, ApplVerId, Application, BeginString, BusinessReject, Disconnect, Durability, Engine,
     Message, Mode, Outcome, Role, SendMode, Sent, SessionEvent, SessionId, SessionNotice,
     SessionRef, SessionSettings, SessionView, Settings, tag,
 };
+use transfix_store::journal::{self, Event};
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
 const LONG: Duration = Duration::from_secs(300);

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use transfix::codec::raw;
 use transfix::{
     AnswerOptions, Application, Body, BusinessReject, Direction, HeaderChange, LogonAttempt,
     LogonRefusal, Message, Resend, SessionEvent, SessionNotice, SessionRef, SessionView, Timestamp,
     tag,
 };
+use transfix_codec::raw;
 
 /// What the application does next: bytes of the input.
 pub(crate) type Wishes = Arc<Mutex<VecDeque<u8>>>;

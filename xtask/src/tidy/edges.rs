@@ -26,9 +26,12 @@ const EDGES: &[(&str, &[&str])] = &[
             "transfix-transport",
         ],
     ),
-    ("transfix-admin", &["transfix"]),
-    ("transfix-cli", &["transfix", "transfix-admin"]),
-    ("transfix-bench", &["transfix"]),
+    ("transfix-admin", &["transfix", "transfix-codec", "transfix-store"]),
+    (
+        "transfix-cli",
+        &["transfix", "transfix-admin", "transfix-codec", "transfix-dictionary", "transfix-store"],
+    ),
+    ("transfix-bench", &["transfix", "transfix-codec", "transfix-dictionary"]),
     (
         "transfix-testkit",
         &[

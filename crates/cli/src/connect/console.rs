@@ -9,8 +9,8 @@ use std::time::Duration;
 use rustyline::Editor;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
-use transfix::codec::Precision;
 use transfix::{Action, BeginString, SessionHandle, clock};
+use transfix_codec::Precision;
 
 use super::commands::{COMMANDS, Command, VALUES};
 use super::completion::{Help, Situation};

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use comfy_table::{CellAlignment, Table, presets};
 use transfix::clock::monotonic_ns;
-use transfix::codec::FrameWriter;
 use transfix::{
     Application, Body, BusinessReject, Decimal, Engine, Message, Mode, Precision, Role, SessionId,
     SessionRef, Settings, tag,
 };
+use transfix_codec::FrameWriter;
 
 use super::floor::{self, INTERVAL_NS, Wait};
 use super::picture::{self, Series, quantile, sorted};

@@ -10,8 +10,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
-use transfix::store::{compress, lines};
 use transfix::{EventForm, EventSettings, Timestamp, clock};
+use transfix_store::{compress, lines};
 
 use super::encoded::missing_in_file;
 use super::queue::Destination;

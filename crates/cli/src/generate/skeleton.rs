@@ -6,8 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use transfix::dictionary::generate::MessageNames;
-use transfix::dictionary::{Category, Message};
+use transfix_dictionary::generate::MessageNames;
+use transfix_dictionary::{Category, Message};
 
 use super::dependency::{Dependency, is_in_workspace};
 use super::{Args, Role};
@@ -193,7 +193,7 @@ impl Plan<'_> {
 }
 
 fn is_standard(name: &str) -> bool {
-    transfix::dictionary::standard_text(name).is_ok()
+    transfix_dictionary::standard_text(name).is_ok()
 }
 
 const MAIN: &str = r#"//! ARTICLE for VERSION. It prints what it takes and refuses the rest.

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use transfix::store::lines;
 use transfix::{Durability, Sent, SessionHandle, SessionId, SessionSettings, Settings, clock};
+use transfix_store::lines;
 
 use super::mark::mark;
 use super::stored::{self, StoredCopies};

@@ -1,8 +1,8 @@
 //! Sends what a program, or a line of a file, wants to be sent.
 
 use serde_json::{Value, json};
-use transfix::codec::data::length_of;
 use transfix::{Admin, Body, SendError, SendOptions, Sent, SessionHandle, Tag, tag};
+use transfix_codec::data::length_of;
 
 use super::line::Sending;
 use super::origins::{Origin, Origins};

@@ -165,6 +165,7 @@ impl<'a> EngineBuilder<'a> {
     /// Runs the engine in another world than that of the machine: time, threads and connections
     /// come from there. For tests; see
     /// [`simulated::io`](crate::simulated::io).
+    #[cfg(feature = "rig")]
     pub fn io(mut self, io: Arc<dyn Io>) -> Self {
         self.io = Some(io);
         self

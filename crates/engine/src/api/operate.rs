@@ -5,9 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use transfix_session::{
-    BeginString, Disconnect, MSG_SEQ_NUM_MAX, Now, OperateError, Outbox, Session,
-};
+use transfix_session::{BeginString, Disconnect, MSG_SEQ_NUM_MAX, Now, OperateError};
 
 use crate::admin::action::{Action, body};
 use crate::api::handle::SessionHandle;
@@ -36,20 +34,18 @@ impl SessionHandle {
             Action::Disconnect {} => self.disconnect(),
             Action::ConnectTo { destination } => self.connect_to(*destination),
             Action::Revive {} => self.revive(),
-            Action::SetNumbers { next_in, next_out } => self.set_next_numbers(*next_in, *next_out),
-            Action::ResetAtNextLogon {} => self.reset_at_next_logon(),
-            Action::ResetInSession {} => self.with_session(Session::reset_in_session),
-            Action::SequenceReset { new_seq_no } => {
-                self.with_session(|session, now, out| session.sequence_reset(now, *new_seq_no, out))
+            Action::SetNumbers { next_in, next_out } => {
+                check_numbers(*next_in, *next_out)?;
+                self.check_open()?;
+                self.note(&set_by_hand(*next_in, *next_out));
+                self.act_on_session(action)
             }
-            Action::Heartbeat {} => self.with_session(Session::heartbeat),
-            Action::TestRequest { id } => {
-                self.with_session(|session, now, out| session.test_request(now, id, out))
-            }
-            Action::ResendRequest { begin, end } => {
-                let (begin, end) = (*begin, *end);
-                self.with_session(|session, now, out| session.request_resend(now, begin, end, out))
-            }
+            Action::ResetAtNextLogon {}
+            | Action::ResetInSession {}
+            | Action::SequenceReset { .. }
+            | Action::Heartbeat {}
+            | Action::TestRequest { .. }
+            | Action::ResendRequest { .. } => self.act_on_session(action),
             Action::Send { msg_type, fields } => {
                 let fields = body(fields);
                 let sent = self.send(msg_type, |message| _ = message.fields(&fields));
@@ -122,39 +118,6 @@ impl SessionHandle {
         Ok(())
     }
 
-    fn reset_at_next_logon(&self) -> Result<(), OperateError> {
-        if self.id().begin_string == BeginString::Fix40 {
-            return Err(OperateError::NoResetFlag);
-        }
-        self.with_session(|session, _, _| {
-            session.reset_at_next_logon();
-            Ok(())
-        })
-    }
-
-    fn set_next_numbers(
-        &self,
-        next_in: Option<u64>,
-        next_out: Option<u64>,
-    ) -> Result<(), OperateError> {
-        for next in [next_in, next_out].into_iter().flatten() {
-            if !(1..=MSG_SEQ_NUM_MAX).contains(&next) {
-                return Err(OperateError::MsgSeqNum(next));
-            }
-        }
-        self.check_open()?;
-        self.note(&set_by_hand(next_in, next_out));
-        self.with_session(|session, _, _| {
-            if let Some(next) = next_in {
-                session.set_next_num_in(next);
-            }
-            if let Some(next) = next_out {
-                session.set_next_num_out(next);
-            }
-            Ok(())
-        })
-    }
-
     fn hold_sending(&self) -> Result<(), OperateError> {
         self.check_open()?;
         self.with_link(|link| link.core.outgoing.is_held_back = true);
@@ -188,26 +151,12 @@ impl SessionHandle {
         }
     }
 
-    fn with_session(
-        &self,
-        act: impl FnOnce(&mut Session, Now, &mut Outbox) -> Result<(), OperateError>,
-    ) -> Result<(), OperateError> {
+    fn act_on_session(&self, action: &Action) -> Result<(), OperateError> {
         self.check_open()?;
         if self.shared.link.is_poisoned() {
             return Err(OperateError::Failed);
         }
-        self.with_link(|link: &mut Link| {
-            if link.core.journal.has_failed() {
-                return Err(OperateError::Failed);
-            }
-            let now = self.shared.io.now();
-            act(&mut link.core.session, now, &mut link.core.out)?;
-            // As in log_out: the worker closes a link that fails.
-            match link.flush(now) {
-                Err(Down::Store(_)) => Err(OperateError::Failed),
-                _ => Ok(()),
-            }
-        })
+        self.with_link(|link| act_on_session(link, self.shared.io.now(), action))
     }
 
     fn note(&self, text: &str) {
@@ -215,6 +164,50 @@ impl SessionHandle {
             // A store that fails here fails again when the numbers are put.
             self.with_link(|link| drop(link.core.journal.note(self.shared.io.now(), text)));
         }
+    }
+}
+
+/// Does what concerns nothing but the session itself; other actions are without effect.
+pub(crate) fn act_on_session(
+    link: &mut Link,
+    now: Now,
+    action: &Action,
+) -> Result<(), OperateError> {
+    if link.core.journal.has_failed() {
+        return Err(OperateError::Failed);
+    }
+    let (session, out) = (&mut link.core.session, &mut link.core.out);
+    match action {
+        Action::SetNumbers { next_in, next_out } => {
+            check_numbers(*next_in, *next_out)?;
+            next_in.iter().for_each(|next| session.set_next_num_in(*next));
+            next_out.iter().for_each(|next| session.set_next_num_out(*next));
+        }
+        Action::ResetAtNextLogon {} => {
+            if session.config().id.begin_string == BeginString::Fix40 {
+                return Err(OperateError::NoResetFlag);
+            }
+            session.reset_at_next_logon();
+        }
+        Action::ResetInSession {} => session.reset_in_session(now, out)?,
+        Action::SequenceReset { new_seq_no } => session.sequence_reset(now, *new_seq_no, out)?,
+        Action::Heartbeat {} => session.heartbeat(now, out)?,
+        Action::TestRequest { id } => session.test_request(now, id, out)?,
+        Action::ResendRequest { begin, end } => session.request_resend(now, *begin, *end, out)?,
+        _ => {}
+    }
+    // As in log_out: the worker closes a link that fails.
+    match link.flush(now) {
+        Err(Down::Store(_)) => Err(OperateError::Failed),
+        _ => Ok(()),
+    }
+}
+
+fn check_numbers(next_in: Option<u64>, next_out: Option<u64>) -> Result<(), OperateError> {
+    let mut all = [next_in, next_out].into_iter().flatten();
+    match all.find(|next| !(1..=MSG_SEQ_NUM_MAX).contains(next)) {
+        Some(wrong) => Err(OperateError::MsgSeqNum(wrong)),
+        None => Ok(()),
     }
 }
 

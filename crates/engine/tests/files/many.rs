@@ -1,10 +1,10 @@
 //! As many stores as are opened by several threads: each session gets its own.
 
-use transfix::store::{FileStore, Options};
 use transfix::{
     Application, BeginString, BusinessReject, Engine, Message, Offline, Role, SessionId,
     SessionRef, SessionSettings, Settings, tag,
 };
+use transfix_store::{FileStore, Options};
 use transfix_testkit::temp::TempDir;
 
 const SESSIONS: u64 = 200;

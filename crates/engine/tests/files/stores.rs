@@ -6,11 +6,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::{env, fs};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use transfix::store::{FileStore, survey};
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineError, Message, Offline,
     Role, SendOptions, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
+use transfix_store::{FileStore, survey};
 use transfix_testkit::temp::TempDir;
 
 use crate::LONG;

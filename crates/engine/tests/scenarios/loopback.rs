@@ -6,15 +6,15 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use transfix::codec::{Frame, Limits, frame};
 use transfix::{
     Action, Application, Durability, Engine, Role, SessionHandle, SessionId, Settings, Timestamp,
     clock,
 };
+use transfix_codec::{Frame, Limits, frame};
 use transfix_testkit::scenario::{Answer, Operation, Scenario, Version, World};
 use transfix_testkit::temp::TempDir;
 
-use crate::application::{Event, Recorder, fill, split};
+use crate::application::{Event, Recorder, action, fill, split};
 
 /// How long something expected may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -189,34 +189,18 @@ impl World for Loopback {
     fn operate(&mut self, operation: &Operation) -> Result<(), String> {
         self.settle();
         let session = self.session();
-        let actions = match operation {
-            Operation::Logout(text) => {
-                vec![Action::LogOut { text: text.clone() }, Action::LogOn {}]
-            }
-            Operation::Disconnect => vec![Action::Disconnect {}],
-            Operation::TestRequest(id) => vec![Action::TestRequest { id: id.clone() }],
-            Operation::ResendRequest(begin, end) => {
-                vec![Action::ResendRequest { begin: *begin, end: *end }]
-            }
-            Operation::SequenceReset(new) => vec![Action::SequenceReset { new_seq_no: *new }],
-            Operation::ResetAtLogon => vec![Action::ResetAtNextLogon {}],
-            Operation::ResetInSession => vec![Action::ResetInSession {}],
-            Operation::NextIn(next) => {
-                vec![Action::SetNumbers { next_in: Some(*next), next_out: None }]
-            }
-            Operation::NextOut(next) => {
-                vec![Action::SetNumbers { next_in: None, next_out: Some(*next) }]
-            }
-            Operation::Restart => {
-                drop(session);
-                self.wire = Wire::default();
-                self.engine = None;
-                let (engine, events) = start(&self.settings);
-                (self.engine, self.events, self.sent) = (Some(engine), events, 0);
-                return Ok(());
-            }
+        let Some(action) = action(operation) else {
+            drop(session);
+            self.wire = Wire::default();
+            self.engine = None;
+            let (engine, events) = start(&self.settings);
+            (self.engine, self.events, self.sent) = (Some(engine), events, 0);
+            return Ok(());
         };
-        let done = actions.iter().try_for_each(|action| session.operate(action));
+        let mut done = session.operate(&action);
+        if matches!(action, Action::LogOut { .. }) {
+            done = done.and_then(|()| session.operate(&Action::LogOn {}));
+        }
         done.map_err(|error| error.to_string())
     }
 

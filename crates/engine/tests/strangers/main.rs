@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use transfix::codec::shown::is_hidden;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, LogSettings,
     LogonAttempt, LogonRefusal, Message, Offline, Role, Secret, SendOptions, SessionId,
     SessionNotice, SessionRef, SessionSettings, SessionView, Settings, ThreadLost, Unsent, tag,
 };
+use transfix_codec::shown::is_hidden;
 use transfix_testkit::program::Haproxy;
 use transfix_testkit::proxy::{self, Header, Proxy};
 use transfix_testkit::temp::TempDir;

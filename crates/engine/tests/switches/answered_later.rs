@@ -7,12 +7,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored, Wake};
 use transfix::{
     Action, Application, BeginString, Body, BusinessReject, Engine, Message, MessageAnswer,
     Offline, SendError, SendOptions, Sent, SessionEvent, SessionHandle, SessionId, SessionRef,
     SessionSettings, Settings, tag,
 };
+use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored, Wake};
 
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, venue};

@@ -3,11 +3,11 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use transfix::store::journal::{self, Event};
 use transfix::{
     Action, Application, BeginString, BusinessReject, Durability, Engine, Message, Mode,
     SessionRef, SessionSettings, Settings, clock, tag,
 };
+use transfix_store::journal::{self, Event};
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;

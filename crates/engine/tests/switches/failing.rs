@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 
-use transfix::store::{
-    Committed, FileStore, MemoryStore, Numbers, Options, Record, Store, StoreError, Stored,
-};
 use transfix::{
     Action, Application, BusinessReject, Disconnect, Engine, Message, Offline, OperateError,
     Outcome, SendError, SendMode, Sent, SessionHandle, SessionNotice, SessionRef, SessionSettings,
     SessionView, Settings, Unsent, tag,
+};
+use transfix_store::{
+    Committed, FileStore, MemoryStore, Numbers, Options, Record, Store, StoreError, Stored,
 };
 use transfix_testkit::temp::TempDir;
 

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex};
 use std::{fs, thread};
 
 use transfix::schedule::ScheduleSettings;
-use transfix::store::MemoryStore;
 use transfix::{
     Action, Application, BeginString, BusinessReject, Engine, LogonAnswer, LogonAttempt,
     LogonRefusal, Message, Offline, Role, SendError, SendOptions, Sent, SessionHandle, SessionId,
     SessionRef, SessionSettings, Settings, State, tag,
 };
+use transfix_store::MemoryStore;
 
 use crate::switches::pool::{Bad, Behaviour};
 use crate::switches::wire::Wire;

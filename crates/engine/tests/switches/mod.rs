@@ -36,12 +36,12 @@ pub(crate) mod wire;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use transfix::store::journal;
 use transfix::{
     Application, BeginString, Body, BusinessReject, Durability, Engine, GarbledPolicy,
     LogonAttempt, LogonRefusal, Message, Role, SessionId, SessionRef, SessionSettings, SessionView,
     Settings, tag,
 };
+use transfix_store::journal;
 use transfix_testkit::temp::TempDir;
 use wire::Wire;
 

@@ -7,12 +7,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
     Action, Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message,
     SendError, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings,
     SessionView, Settings, State, clock, tag,
 };
+use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::reopening::insist;

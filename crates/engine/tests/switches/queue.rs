@@ -232,7 +232,7 @@ fn what_has_waited_too_long_comes_back_also_to_a_later_process() {
 
 fn logon(now: Now) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut frame = transfix::codec::FrameWriter::new(&mut out, b"FIX.4.4", b"A");
+    let mut frame = transfix_codec::FrameWriter::new(&mut out, b"FIX.4.4", b"A");
     frame.raw(b"49=VENUE\x0156=CLIENT\x0134=1\x01");
     frame.header_timestamp(tag::SENDING_TIME, now.utc, transfix::Precision::Millis);
     frame.raw(b"98=0\x01108=30\x01");

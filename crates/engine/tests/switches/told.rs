@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
     Action, AfterPanic, Application, BeginString, BusinessReject, Direction, Disconnect, Engine,
     LogonFault, Message, RejectedBy, Role, SessionEvent, SessionHandle, SessionNotice, SessionRef,
     SessionSettings, SessionView, Settings, Undone, tag,
 };
+use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 
 use crate::switches::wire::Wire;
 use crate::switches::{Echo, LONG, logged_on, venue};

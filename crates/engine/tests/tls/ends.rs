@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 use socket2::SockRef;
-use transfix::codec::{Frame, FrameWriter, Limits, frame};
 use transfix::{Precision, clock};
+use transfix_codec::{Frame, FrameWriter, Limits, frame};
 use transfix_transport::Stream as _;
 use transfix_transport::memory::{MemoryStream, pipe};
 use transfix_transport::tls::{

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use transfix::simulated::io::{Connecting, Io, Listener, Poll, Ready, System, Thread, Waker};
-use transfix::simulated::transport::{Registry, SocketOptions, Token};
 use transfix::{CertificateStatus, Now, Timestamp};
+use transfix_transport::{Registry, SocketOptions, Token};
 
 use super::*;
 
