@@ -109,7 +109,7 @@ mod tests {
             ("transfix-session", "itoa", None, 0),
             ("transfix", "transfix-testkit", None, 1),
             ("transfix", "transfix-testkit", Some("dev"), 0),
-            ("transfix-cli", "transfix-dictionary", None, 1),
+            ("transfix-cli", "transfix-session", None, 1),
             ("transfix-macros", "itoa", None, 1),
         ];
         for (name, dependency, kind, expected) in cases {

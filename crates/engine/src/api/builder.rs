@@ -41,8 +41,9 @@ impl Engine {
     /// ```
     /// # use transfix::{
     /// #     Application, BeginString, BusinessReject, Engine, Message, Role, SessionId,
-    /// #     SessionRef, SessionSettings, Settings, store::MemoryStore,
+    /// #     SessionRef, SessionSettings, Settings,
     /// # };
+    /// # use transfix_store::MemoryStore;
     /// # struct Deaf;
     /// # impl Application for Deaf {
     /// #     fn on_message(
