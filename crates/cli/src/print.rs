@@ -311,9 +311,9 @@ impl<W: Write> Sink for Printer<W> {
         let dictionaries = [&*pair.session, &*pair.application];
         // Writing to a String never fails.
         let _ = if self.one_line {
-            print::one_line_in(&message, dictionaries, self.palette, &mut self.text)
+            print::one_line(&message, dictionaries, self.palette, &mut self.text)
         } else {
-            print::readable_in(&message, dictionaries, self.palette, &mut self.text)
+            print::readable(&message, dictionaries, self.palette, &mut self.text)
         };
         self.text.push('\n');
         self.messages += 1;

@@ -120,7 +120,15 @@ pub use settings::{
     ValidationSettings, WhenFull, hash_password, is_password_of,
 };
 
-pub mod codec;
+/// What signatures and generated messages name beside the types at the root. All else of messages,
+/// such as drafts, frames and validation, is in the crate `transfix-codec`.
+pub mod codec {
+    pub use transfix_codec::draft::DraftEntry;
+    pub use transfix_codec::group::Groups;
+    pub use transfix_codec::{
+        CheckSumPolicy, FieldIndex, Fields, FrameWriter, Garbled, Members, MessageLayout, typed,
+    };
+}
 #[cfg(feature = "fix40")]
 pub use transfix_codec::fix40;
 #[cfg(feature = "fix41")]

@@ -1,7 +1,7 @@
 //! All that the package `transfix` shows, a line each, and whether what it shows can be named.
 //!
-//! Invariants: each type that the package's own signatures name can be named by it; the list changes
-//! only by hand.
+//! Invariants: each type that the package's own signatures name can be named by it; the list
+//! changes only by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 

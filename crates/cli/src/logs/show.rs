@@ -225,9 +225,9 @@ impl<W: Write> Show<W> {
                 let dictionaries = [&*pair.session, &*pair.application];
                 // Writing to a String never fails.
                 let _ = if one_line {
-                    print::one_line_in(&message, dictionaries, palette, &mut self.text)
+                    print::one_line(&message, dictionaries, palette, &mut self.text)
                 } else {
-                    print::readable_in(&message, dictionaries, palette, &mut self.text)
+                    print::readable(&message, dictionaries, palette, &mut self.text)
                 };
             }
             Err(_) => {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
-use transfix_codec::{Body, Timestamp};
+use transfix_codec::Body;
 use transfix_session::{SendError, SessionId, State};
 use transfix_store::StoreError;
 
@@ -397,18 +397,6 @@ impl SessionHandle {
     #[must_use]
     pub fn state(&self) -> State {
         self.shared.published.state()
-    }
-
-    /// When the last whole message came; `None` before the first one since the engine was started.
-    #[must_use]
-    pub fn last_received(&self) -> Option<Timestamp> {
-        self.shared.published.last_received()
-    }
-
-    /// When the last new message was written; `None` as with [`SessionHandle::last_received`].
-    #[must_use]
-    pub fn last_sent(&self) -> Option<Timestamp> {
-        self.shared.published.last_sent()
     }
 
     /// Bytes of messages that were handed over and have no number yet.
