@@ -17,12 +17,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use transfix::codec::FrameWriter;
-use transfix::store::{FileStore, Options, Store};
 use transfix::{
     Application, BeginString, BusinessReject, Engine, EngineError, Message, Offline, Precision,
     Role, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, clock, tag,
 };
+use transfix_codec::FrameWriter;
+use transfix_store::{FileStore, Options, Store};
 use transfix_testkit::temp::TempDir;
 
 const MESSAGES: u64 = 1_000_000;

@@ -17,9 +17,7 @@ use std::sync::Arc;
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use transfix::store::{
-    Committed, Disk, Durability, FileStore, Files, Kind, Options, Record, Store,
-};
+use transfix_store::{Committed, Disk, Durability, FileStore, Files, Kind, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
 const MESSAGE: [u8; 200] = [b'x'; 200];

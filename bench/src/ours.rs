@@ -3,11 +3,12 @@
 use std::hint::black_box;
 
 use transfix::clock::monotonic_ns;
-use transfix::codec::scan::Simd;
-use transfix::codec::{CheckSumPolicy, Field, FieldIndex, Frame, Limits, Prepared, Rules, Scratch};
-use transfix::codec::{Members, MessageLayout, Switches, TimeOfDay, encode::Header, frame, value};
+use transfix::tag;
 use transfix::{Body, Decimal, Message, Misuse, Precision, Tag, Timestamp};
-use transfix::{dictionary, tag};
+use transfix_codec::scan::Simd;
+use transfix_codec::{CheckSumPolicy, Field, FieldIndex, Frame, Limits, Prepared, Rules, Scratch};
+use transfix_codec::{Members, MessageLayout, Switches, TimeOfDay, encode::Header, frame, value};
+use transfix_dictionary as dictionary;
 
 use crate::operation::{Operation, Set};
 use crate::scenarios::hftest::sample::Samples;

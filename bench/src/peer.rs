@@ -163,7 +163,7 @@ fn write_workload(folder: &Path, ours: &Ours) -> Result<(), Box<dyn std::error::
     }
     std::fs::write(folder.join("s4b"), [S4B, b"\n"].concat())?;
     for name in ["FIX42", "FIX44"] {
-        let (_, text) = transfix::dictionary::standard_text(name)?;
+        let (_, text) = transfix_dictionary::standard_text(name)?;
         std::fs::write(folder.join(format!("{name}.xml")), text)?;
     }
     Ok(())

@@ -4,8 +4,8 @@
 //! the same size, so that no branch predictor learns the one by heart. Invariant: the same
 //! messages in every run and on every machine.
 
-use transfix::codec::FrameWriter;
 use transfix::{Body, Decimal, Precision, Tag, Timestamp, tag};
+use transfix_codec::FrameWriter;
 
 /// Messages in the varied set.
 pub const VARIED: usize = 64;
@@ -250,8 +250,9 @@ impl Draw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transfix::codec::{CheckSumPolicy, FieldIndex};
-    use transfix::{Message, codec};
+    use transfix::Message;
+    use transfix_codec as codec;
+    use transfix_codec::{CheckSumPolicy, FieldIndex};
 
     #[test]
     fn the_order_of_the_page() {

@@ -13,7 +13,7 @@ use server::{Postgres, Redis, Server};
 use transfix::codec::FrameWriter;
 use transfix::{
     Application, BeginString, BusinessReject, Engine, Message, Precision, Role, SessionEvent,
-    SessionId, SessionRef, SessionSettings, Settings, clock, tag,
+    SessionId, SessionNotice, SessionRef, SessionSettings, SessionView, Settings, clock, tag,
 };
 use transfix_store::{Committed, Kind, Record, Store, StoreError};
 use transfix_testkit::laws::{Patient, lasting_store_laws, store_laws};
@@ -129,10 +129,14 @@ impl Application for Echo {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => self.0.send("logon".to_owned()).unwrap(),
-            SessionEvent::Disconnected(end) => _ = self.0.send(end.reason.to_string()),
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            self.0.send("logon".to_owned()).unwrap();
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            let _ = self.0.send(end.reason.to_string());
         }
     }
 }

@@ -2,11 +2,11 @@
 //! settings, the frames of a client that is a plain socket, and medians.
 #![allow(dead_code, reason = "each benchmark uses a part of it")]
 
-use transfix::codec::FrameWriter;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Message, Precision, Role, SessionId,
     SessionRef, SessionSettings, clock, tag,
 };
+use transfix_codec::FrameWriter;
 
 /// The CPU of the client, where each side has one.
 pub(crate) const CLIENT_CPU: usize = 0;

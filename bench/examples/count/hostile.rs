@@ -6,14 +6,16 @@
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Rules, Scratch, Switches};
-use transfix::codec::{frame, raw, shown};
 use transfix::simulated::{SimulatedSession, Simulation};
-use transfix::store::{FileStore, Options, Record, Store};
 use transfix::{
     Application, BeginString, BusinessReject, Durability, LogSettings, Message, Now, Role,
-    SessionId, SessionRef, SessionSettings, Settings, Timestamp, dictionary, masked, store,
+    SessionId, SessionRef, SessionSettings, Settings, Timestamp, masked,
 };
+use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Rules, Scratch, Switches};
+use transfix_codec::{frame, raw, shown};
+use transfix_dictionary as dictionary;
+use transfix_store as store;
+use transfix_store::{FileStore, Options, Record, Store};
 
 /// Header of the client's messages without MsgSeqNum(34).
 const HEADER: &str = "49=CLIENT|56=VENUE|52=20261121-12:00:00.123|";

@@ -15,14 +15,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use transfix::clock::monotonic_ns;
-use transfix::codec::FrameWriter;
-use transfix::store::{FileStore, Kind, Options, Record, Store, StoreError};
 use transfix::{
     Application, BeginString, BusinessReject, Message, Now, Precision, Role, SessionId, SessionRef,
     SessionSettings, Timestamp, tag,
 };
 use transfix_bench::operation::{Operation, Set};
 use transfix_bench::ours::Ours;
+use transfix_codec::FrameWriter;
+use transfix_store::{FileStore, Kind, Options, Record, Store, StoreError};
 
 use probe::Probe;
 

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use transfix::simulated::rig::{Rig, Rules};
-use transfix::simulated::transport::Stream;
-use transfix::simulated::transport::memory::{MemoryStream, pipe};
-use transfix::store::{FileStore, Options};
 use transfix::{Application, Latency, Now, SessionSettings};
+use transfix_store::{FileStore, Options};
+use transfix_transport::Stream;
+use transfix_transport::memory::{MemoryStream, pipe};
 
 /// Bytes that the connection holds in each direction.
 const PIPE_BYTES: usize = 1 << 20;

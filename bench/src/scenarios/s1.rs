@@ -226,7 +226,7 @@ pub(crate) fn sample_frames(form: ReportForm, client: bool) -> (Vec<u8>, Vec<u8>
     let now = Timestamp::parse(b"20261121-12:00:00.123").unwrap_or_default();
     let frame = |msg_type: &[u8], ids: &[u8], fill: &dyn Fn(&mut Body<'_>)| {
         let mut out = Vec::new();
-        let mut frame = transfix::codec::FrameWriter::new(&mut out, b"FIX.4.2", msg_type);
+        let mut frame = transfix_codec::FrameWriter::new(&mut out, b"FIX.4.2", msg_type);
         frame.raw(ids);
         frame.raw(b"34=5000\x0152=20261121-12:00:00.123\x01");
         fill(frame.body(Precision::Millis));

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, Message, ResetPolicy, Role,
-    Secret, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, Tag, tag,
+    Secret, SessionEvent, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView,
+    Settings, Tag, tag,
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,14 +38,14 @@ impl Application for Client {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                let _ = self.0.send(Ok(format!("{} is logged on", session.id())));
-            }
-            SessionEvent::Disconnected(end) => {
-                let _ = self.0.send(Err(end.to_string()));
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            let _ = self.0.send(Ok(format!("{} is logged on", session.id())));
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            let _ = self.0.send(Err(end.to_string()));
         }
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, Message, Role, Secret,
-    SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, Tag,
-    TlsSettings, clock, tag,
+    SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings,
+    SessionView, Settings, Tag, TlsSettings, clock, tag,
 };
 
 use crate::users::random_hex;
@@ -92,14 +92,14 @@ impl Application for Told {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                self.tell(News::LoggedOn);
-            }
-            SessionEvent::Disconnected(end) => {
-                self.tell(News::Ended(end.to_string()));
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            self.tell(News::LoggedOn);
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            self.tell(News::Ended(end.to_string()));
         }
     }
 }

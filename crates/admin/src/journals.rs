@@ -11,10 +11,10 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use transfix::codec::{CheckSumPolicy, FieldIndex};
-use transfix::store::StoreError;
-use transfix::store::journal::{self, Direction, Entry, Event};
 use transfix::{Durability, Message, SessionDictionaries, SessionSettings, Tag, Timestamp, clock};
+use transfix_codec::{CheckSumPolicy, FieldIndex};
+use transfix_store::StoreError;
+use transfix_store::journal::{self, Direction, Entry, Event};
 
 use crate::access::Access;
 use crate::answer::{Named, Refusal, Wanted};

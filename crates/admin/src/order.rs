@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex};
-use transfix::store::StoreError;
-use transfix::store::journal::Event;
 use transfix::{Message, Tag, clock};
+use transfix_codec::{CheckSumPolicy, FieldIndex};
+use transfix_store::StoreError;
+use transfix_store::journal::Event;
 
 use crate::journals::each_entry;
 

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use serde_json::Value;
-use transfix::EngineAction;
+use transfix::{Action, EngineAction};
 use transfix_admin::users::{Role, Users};
 
 use crate::http::{LONG, answer};
@@ -24,7 +24,7 @@ fn an_operator_logs_a_session_out_and_on_again() {
     until(|| !client.is_logged_on());
     assert_eq!(client.status().last_end.unwrap().text, "lunch", "the counterparty has read it");
     operator.post(&action, "{\"action\":\"log_on\"}").good();
-    client.log_on().unwrap();
+    client.operate(&Action::LogOn {}).unwrap();
     until(|| state() == "Active");
 }
 

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use transfix::{
-    BeginString, Engine, FixAdminSettings, Role, Secret, SessionId, SessionSettings, Settings,
+    Action, BeginString, Engine, FixAdminSettings, Role, Secret, SessionId, SessionSettings,
+    Settings,
 };
 use transfix_admin::client::{FixClient, FixLogin};
 use transfix_admin::{AdminServer, Extras, OwnCommands};
@@ -134,7 +135,7 @@ fn each_command_does_what_it_says_and_is_written_down() {
     assert_eq!(session.next_numbers(), (100, 200));
     one.of_session("ResetSeqNum", "", 0, "completed");
     one.of_session("StartSession", "", 0, "StartSession completed");
-    client.log_on().unwrap();
+    client.operate(&Action::LogOn {}).unwrap();
     until(|| session.is_logged_on());
     one.of_session("StopSession", "", 0, "StopSession completed");
     until(|| !session.is_logged_on());

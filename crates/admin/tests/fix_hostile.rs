@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use transfix::codec::FrameWriter;
 use transfix::{BeginString, Timestamp, TlsSettings, clock, tag};
 use transfix_admin::client::FixClient;
+use transfix_codec::FrameWriter;
 use transfix_testkit::certificates::{Authority, Valid};
 
 use crate::fix::{Who, address, login, market};

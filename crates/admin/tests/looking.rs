@@ -218,7 +218,7 @@ fn an_order_is_followed_through_its_replacements() {
         ("F", "11=c\x0141=b\x01"),
         ("F", "11=x\x0137=NONE\x01"),
     ] {
-        session.send_encoded(msg_type, fields.as_bytes()).unwrap();
+        session.send(msg_type, |body| _ = body.fields(fields.as_bytes())).unwrap();
     }
     let received = || market.viewer().get(PATH).good()["next_num_in"].as_u64();
     until(|| received() == Some(before + 5));

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use transfix::codec::FrameWriter;
+use transfix_codec::FrameWriter;
 use transfix_testkit::temp::TempDir;
 
 const MESSAGES: u32 = 2_000_000;

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
-use transfix::codec::validate::Finding;
-use transfix::codec::{CheckSumPolicy, FieldIndex, MessageLayout, Rules, Scratch, Switches};
 use transfix::{Mask, Message, tag};
+use transfix_codec::validate::Finding;
+use transfix_codec::{CheckSumPolicy, FieldIndex, MessageLayout, Rules, Scratch, Switches};
 
 use crate::input::{
     self, Choice, Delimiter, Dictionaries, Failure, Found, Masking, Pair, Place, Sink, Wrong,

@@ -10,7 +10,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use transfix::EventCode;
-use transfix::dictionary::nearest;
+use transfix_dictionary::nearest;
 
 use crate::input::answered;
 

@@ -27,7 +27,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::{CompletionType, ExternalPrinter};
 use transfix::{
     Application, BusinessReject, Direction, Disconnect, Engine, Message, Outcome, SessionEvent,
-    SessionHandle, SessionRef, SessionSettings, Settings, clock,
+    SessionHandle, SessionNotice, SessionRef, SessionSettings, SessionView, Settings, clock,
 };
 
 use crate::events::{connection_failure, forget_connection_failure, take_connection_break};
@@ -152,36 +152,37 @@ impl Application for Client {
             SessionEvent::Rejected(rejected) if self.quiet => {
                 self.show.line(&format!("not taken: {rejected}"));
             }
-            SessionEvent::Disconnected(end) => {
-                self.show.line(&format!("{} ended: {end}", session.id()));
-                let words = end.to_string();
-                // A counterparty that says nothing may not be ready yet.
-                let is_silent =
-                    matches!(end.reason, Disconnect::LogonUnanswered | Disconnect::LogonTimeout);
-                self.heard.ended(&words, !is_silent);
-                let broke = take_connection_break();
-                let words = match (end.reason, broke) {
-                    // A certificate of ours is refused behind the handshake, and TLS says why.
-                    (Disconnect::LogonUnanswered, Some(error)) => format!("{error}; {words}"),
-                    _ => words,
-                };
-                let own = session.other(session.id());
-                let destination =
-                    own.as_ref().and_then(SessionHandle::destination).unwrap_or_default();
-                if let Some(address) =
-                    own.as_ref().and_then(|own| own.destinations().get(destination))
-                {
-                    forget_connection_failure(address);
-                }
-                self.note(|seen| {
-                    if std::mem::take(&mut seen.is_logged_on) {
-                        seen.last_session = Some(end.reason);
-                    }
-                    seen.last_end = Some((end.reason, words));
-                    seen.last_destination = destination;
-                });
-            }
             _ => {}
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            self.show.line(&format!("{} ended: {end}", session.id()));
+            let words = end.to_string();
+            // A counterparty that says nothing may not be ready yet.
+            let is_silent =
+                matches!(end.reason, Disconnect::LogonUnanswered | Disconnect::LogonTimeout);
+            self.heard.ended(&words, !is_silent);
+            let broke = take_connection_break();
+            let words = match (end.reason, broke) {
+                // A certificate of ours is refused behind the handshake, and TLS says why.
+                (Disconnect::LogonUnanswered, Some(error)) => format!("{error}; {words}"),
+                _ => words,
+            };
+            let own = session.other(session.id());
+            let destination = own.as_ref().and_then(SessionHandle::destination).unwrap_or_default();
+            if let Some(address) = own.as_ref().and_then(|own| own.destinations().get(destination))
+            {
+                forget_connection_failure(address);
+            }
+            self.note(|seen| {
+                if std::mem::take(&mut seen.is_logged_on) {
+                    seen.last_session = Some(end.reason);
+                }
+                seen.last_end = Some((end.reason, words));
+                seen.last_destination = destination;
+            });
         }
     }
 
@@ -189,7 +190,7 @@ impl Application for Client {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], session: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], session: &SessionView<'_>) {
         match direction {
             Direction::Inbound => {
                 self.heard.add(frame);

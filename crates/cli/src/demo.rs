@@ -14,8 +14,8 @@ use clap::value_parser;
 use transfix::clock::monotonic_ns;
 use transfix::{
     Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Engine, Mask,
-    Message, Role, SendError, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings,
-    Settings, tag,
+    Message, Role, SendError, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef,
+    SessionSettings, SessionView, Settings, tag,
 };
 
 use crate::audit::journals::Audit;
@@ -85,14 +85,14 @@ impl Application for Client {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                let _ = self.events.send(Happened::Logon);
-            }
-            SessionEvent::Disconnected(end) => {
-                let _ = self.events.send(Happened::Disconnect(end.reason));
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            let _ = self.events.send(Happened::Logon);
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            let _ = self.events.send(Happened::Disconnect(end.reason));
         }
     }
 
@@ -100,7 +100,7 @@ impl Application for Client {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &SessionView<'_>) {
         self.talking = self.talks.try_iter().last().unwrap_or(self.talking);
         if self.talking {
             self.show.frame(transfix::clock::now().utc, direction, frame);

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
 use transfix::DictionarySource;
-use transfix::dictionary::{Dictionary, STANDARD, describe, standard};
+use transfix_dictionary::{Dictionary, STANDARD, describe, standard};
 
 use crate::input::{answered, failed};
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
 
 use serde_json::Value;
-use transfix::codec::shown::{Shown, is_hidden};
+use transfix_codec::shown::{Shown, is_hidden};
 
 /// A value of somebody else, in one line: `\n`, `\x1B`, `\u{202E}` for what is hidden.
 pub(crate) struct Foreign<'a>(pub(crate) &'a str);

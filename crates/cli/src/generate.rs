@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use transfix::DictionarySource;
-use transfix::dictionary::Dictionary;
-use transfix::dictionary::generate::{Form, Options, generate, message_names, unused_fields};
+use transfix_dictionary::Dictionary;
+use transfix_dictionary::generate::{Form, Options, generate, message_names, unused_fields};
 
 use crate::input::{answered, failed};
 use dependency::Dependency;
@@ -192,7 +192,7 @@ fn module(args: &Args) -> String {
     if let Some(module) = &args.module {
         return module.clone();
     }
-    match transfix::dictionary::standard_text(&args.dictionary) {
+    match transfix_dictionary::standard_text(&args.dictionary) {
         Ok((known, _)) => known.to_lowercase(),
         Err(_) => {
             let stem = Path::new(&args.dictionary).file_stem().unwrap_or_default();

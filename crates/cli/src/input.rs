@@ -16,11 +16,11 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use transfix::codec::shown::Shown;
-use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, SOH, frame};
-use transfix::store::StoreError;
-use transfix::store::journal::{self, Entry, Event};
 use transfix::{Mask, Message, Timestamp};
+use transfix_codec::shown::Shown;
+use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, SOH, frame};
+use transfix_store::StoreError;
+use transfix_store::journal::{self, Entry, Event};
 
 use crate::foreign;
 

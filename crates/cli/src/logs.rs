@@ -25,9 +25,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use transfix::codec::shown::Shown;
-use transfix::store::StoreError;
-use transfix::store::journal;
+use transfix_codec::shown::Shown;
+use transfix_store::StoreError;
+use transfix_store::journal;
 
 use crate::convert::ToJson;
 use crate::input::{self, Choice, Delimiter, Dictionaries, Failure, Masking, Sink, failed};

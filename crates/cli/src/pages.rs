@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Command;
 use clap_complete::Shell;
-use transfix::dictionary::STANDARD;
+use transfix_dictionary::STANDARD;
 
 use crate::input::answered;
 

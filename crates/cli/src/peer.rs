@@ -8,12 +8,13 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{
-    ApplVerId, Application, BeginString, Body, BusinessReject, Decimal, Direction, Durability,
-    Engine, Message, Mode, Offline, Role, SendError, Sent, SessionEvent, SessionHandle, SessionId,
-    SessionRef, SessionSettings, Settings, msg_type, tag,
+    Action, ApplVerId, Application, BeginString, Body, BusinessReject, Decimal, Direction,
+    Durability, Engine, Message, Mode, Offline, OperateError, Role, SendError, Sent, SessionEvent,
+    SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView, Settings,
+    msg_type, tag,
 };
+use transfix_codec::{CheckSumPolicy, FieldIndex};
 
 /// A counterparty for tests; see bench/peers/README.md.
 #[derive(Debug, clap::Args)]
@@ -102,19 +103,19 @@ impl Application for Peer {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                self.logged_on = true;
-                emit(serde_json::json!({ "event": "logon" }));
-                let _ = self.events.send(());
+        if let SessionEvent::LoggedOn = event {
+            self.logged_on = true;
+            emit(serde_json::json!({ "event": "logon" }));
+            let _ = self.events.send(());
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(_) = notice {
+            if std::mem::take(&mut self.logged_on) {
+                emit(serde_json::json!({ "event": "logout" }));
             }
-            SessionEvent::Disconnected(_) => {
-                if std::mem::take(&mut self.logged_on) {
-                    emit(serde_json::json!({ "event": "logout" }));
-                }
-                let _ = self.events.send(());
-            }
-            _ => {}
+            let _ = self.events.send(());
         }
     }
 
@@ -122,7 +123,7 @@ impl Application for Peer {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &SessionView<'_>) {
         if direction == Direction::Inbound {
             return emit_message("in", frame);
         }
@@ -235,7 +236,7 @@ fn play(args: &Args) -> Result<(), String> {
         }
     }
     // It may have none.
-    let _ = commander.handle.disconnect();
+    let _ = commander.handle.operate(&Action::Disconnect {});
     Ok(())
 }
 
@@ -244,19 +245,31 @@ impl Commander {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text} is no number"));
         let handle = &self.handle;
-        // A connection that is gone already is no fault of the command.
-        let cut = || handle.disconnect().or(Ok(()));
-        let done = match words[..] {
-            ["send", n] => return self.send(number(n)?),
-            ["logout"] => handle.log_out(""),
-            ["logon"] => handle.log_on(),
-            ["cut"] => cut(),
-            ["resend", begin, end] => handle.request_resend(number(begin)?, number(end)?),
-            ["test-request", id] => handle.test_request(id),
-            ["sequence-reset", n] => handle.sequence_reset(number(n)?),
-            ["reset"] => handle.reset_at_next_logon().and_then(|()| cut()),
-            ["next-out", n] => handle.set_next_numbers(None, Some(number(n)?)),
-            ["next-in", n] => handle.set_next_numbers(Some(number(n)?), None),
+        let do_all = |actions: &[Action]| {
+            let done = actions.iter().try_for_each(|action| handle.operate(action));
+            // A connection that is gone already is no fault of the command.
+            match (done, actions.last()) {
+                (Err(OperateError::NotConnected), Some(Action::Disconnect {})) => Ok(()),
+                (done, _) => done.map_err(|error| error.to_string()),
+            }
+        };
+        match words[..] {
+            ["send", n] => self.send(number(n)?),
+            ["logout"] => do_all(&[Action::LogOut { text: String::new() }]),
+            ["logon"] => do_all(&[Action::LogOn {}]),
+            ["cut"] => do_all(&[Action::Disconnect {}]),
+            ["resend", begin, end] => {
+                do_all(&[Action::ResendRequest { begin: number(begin)?, end: number(end)? }])
+            }
+            ["test-request", id] => do_all(&[Action::TestRequest { id: id.to_owned() }]),
+            ["sequence-reset", n] => do_all(&[Action::SequenceReset { new_seq_no: number(n)? }]),
+            ["reset"] => do_all(&[Action::ResetAtNextLogon {}, Action::Disconnect {}]),
+            ["next-out", n] => {
+                do_all(&[Action::SetNumbers { next_in: None, next_out: Some(number(n)?) }])
+            }
+            ["next-in", n] => {
+                do_all(&[Action::SetNumbers { next_in: Some(number(n)?), next_out: None }])
+            }
             ["answer", yes] => {
                 let _ = self.answer.send(yes == "yes");
                 Ok(())
@@ -272,9 +285,8 @@ impl Commander {
                 }));
                 Ok(())
             }
-            _ => return Err("no such command".to_owned()),
-        };
-        done.map_err(|error| error.to_string())
+            _ => Err("no such command".to_owned()),
+        }
     }
 
     fn send(&mut self, n: u64) -> Result<(), String> {

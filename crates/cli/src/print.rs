@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use transfix::Mask;
-use transfix::codec::shown::Shown;
-use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::print::{self, Palette};
+use transfix_codec::shown::Shown;
+use transfix_codec::{CheckSumPolicy, FieldIndex};
 
 use crate::input::{
     self, Choice, Delimiter, Dictionaries, Failure, Found, Masking, Place, Sink, Wrong, failed,
@@ -311,9 +311,9 @@ impl<W: Write> Sink for Printer<W> {
         let dictionaries = [&*pair.session, &*pair.application];
         // Writing to a String never fails.
         let _ = if self.one_line {
-            print::one_line_in(&message, dictionaries, self.palette, &mut self.text)
+            print::one_line(&message, dictionaries, self.palette, &mut self.text)
         } else {
-            print::readable_in(&message, dictionaries, self.palette, &mut self.text)
+            print::readable(&message, dictionaries, self.palette, &mut self.text)
         };
         self.text.push('\n');
         self.messages += 1;
@@ -351,7 +351,7 @@ impl<W: Write> Sink for Printer<W> {
 mod tests {
     use super::*;
     use std::path::Path;
-    use transfix::store::journal;
+    use transfix_store::journal;
 
     fn printer() -> Printer<Vec<u8>> {
         let form = Form { one_line: true, summary: true };

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex};
-use transfix::print;
+use transfix::print::{self, Palette};
 use transfix::{Direction, Mask, Message, SessionDictionaries, SessionSettings, Timestamp};
+use transfix_codec::{CheckSumPolicy, FieldIndex};
 
 use crate::foreign;
 
@@ -91,7 +91,8 @@ impl Show {
             Ok(message) => {
                 let [session, application] = dictionaries.of_message(&message);
                 // A String takes everything.
-                let _ = print::one_line(&message, &session, &application, &mut line);
+                let _ =
+                    print::one_line(&message, [&session, &application], &Palette::PLAIN, &mut line);
             }
             Err(reason) => line = reason.to_string(),
         }

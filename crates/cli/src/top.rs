@@ -406,7 +406,7 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use serde_json::json;
-    use transfix::codec::shown::is_hidden;
+    use transfix_codec::shown::is_hidden;
 
     use super::*;
 

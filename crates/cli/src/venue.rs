@@ -6,12 +6,12 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use transfix::codec::{CheckSumPolicy, FieldIndex};
-use transfix::store::journal;
 use transfix::{
     Application, BeginString, Body, BusinessReject, Decimal, Disconnect, Message, SessionEvent,
-    SessionId, SessionRef, Timestamp, tag,
+    SessionId, SessionNotice, SessionRef, SessionView, Timestamp, tag,
 };
+use transfix_codec::{CheckSumPolicy, FieldIndex};
+use transfix_store::journal;
 
 use book::{Answer, Book, Event, Ids, Order};
 
@@ -163,16 +163,19 @@ impl<W: Watch> Application for Venue<W> {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                self.read_journal(session.id());
-                let peer = session.other(session.id()).and_then(|own| own.status().peer);
-                self.watch.logged_on(session.id(), peer);
-            }
-            SessionEvent::Undone(undone) => {
+        if let SessionEvent::LoggedOn = event {
+            self.read_journal(session.id());
+            let peer = session.other(session.id()).and_then(|own| own.status().peer);
+            self.watch.logged_on(session.id(), peer);
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Undone(undone) => {
                 self.undo(undone.received.start);
             }
-            SessionEvent::Disconnected(end) => {
+            SessionNotice::Disconnected(end) => {
                 self.watch.ended(session.id(), end.reason);
             }
             _ => {}
@@ -183,7 +186,7 @@ impl<W: Watch> Application for Venue<W> {
         true
     }
 
-    fn on_wire(&mut self, direction: transfix::Direction, frame: &[u8], _: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, direction: transfix::Direction, frame: &[u8], _: &SessionView<'_>) {
         self.watch.message(direction, frame);
     }
 }
@@ -267,7 +270,7 @@ fn cancel_reject(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transfix::codec::FrameWriter;
+    use transfix_codec::FrameWriter;
 
     struct Nobody;
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use std::{env, fs, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
-use transfix::store::journal::{self, Event};
+use transfix_store::journal::{self, Event};
 use transfix_testkit::random::Random;
 use transfix_testkit::temp::TempDir;
 

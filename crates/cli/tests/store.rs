@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use transfix::store::journal::{self, Event};
-use transfix::store::{FileStore, Kind, LOGGED_ON, Options, Record, Store};
+use transfix_store::journal::{self, Event};
+use transfix_store::{FileStore, Kind, LOGGED_ON, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
 /// What a call printed, and its exit code.
@@ -35,7 +35,7 @@ fn expect(code: i32, args: &[&str]) -> Run {
 
 /// Small segments, so that a store has several.
 const SMALL: Options = Options {
-    durability: transfix::store::Durability::Process,
+    durability: transfix_store::Durability::Process,
     segment_bytes_first: 4096,
     segment_bytes_max: 4096,
 };

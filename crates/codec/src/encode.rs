@@ -21,7 +21,7 @@ use core::ops::Range;
 
 use crate::raw::check_body;
 use crate::scan::sum;
-use crate::{Decimal, Misuse, MsgType, Precision, SOH, Tag, Timestamp, tag};
+use crate::{Decimal, Message, Misuse, MsgType, Precision, SOH, Tag, Timestamp, tag};
 pub(crate) use head::Head;
 pub use header::Header;
 use moment::Minute;
@@ -284,6 +284,28 @@ impl<'b> Body<'b> {
             self.blame(misuse);
         }
         self.fields_unchecked(encoded)
+    }
+
+    /// The fields of a received message, byte for byte and in their order, for one that is sent on.
+    /// Left out is what belongs to the session on which it came ([`tag::stays_with_session`]):
+    /// framing, CompIDs, sub and location ids, numbers, times of sending, PossDupFlag(43),
+    /// signature and encrypted data. To change fields, load the message into a
+    /// [`MessageDraft`](crate::MessageDraft). A field without a valid tag or with an empty value,
+    /// which comes in without validation alone, is a [`Misuse`].
+    pub fn copy(&mut self, message: &Message<'_>) -> &mut Self {
+        for (n, field) in message.fields().enumerate() {
+            if tag::stays_with_session(field.tag) {
+                continue;
+            }
+            // The index says where a field ends, also one whose data contain the delimiter. What
+            // nobody may send again is a mistake that names it.
+            if field.tag == Tag(0) || field.value.is_empty() {
+                self.fields(message.encoded(n));
+            } else {
+                self.fields_unchecked(message.encoded(n));
+            }
+        }
+        self
     }
 
     /// Fields that are known to be whole, such as those of [`Body::detached`]; copied as they are.

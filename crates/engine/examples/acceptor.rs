@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, Message, ResetPolicy, Role,
-    SessionEvent, SessionId, SessionRef, SessionSettings, Settings, msg_type, tag,
+    SessionEvent, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView, Settings,
+    msg_type, tag,
 };
 
 /// The application of one session: counts its orders.
@@ -58,14 +59,14 @@ impl Application for Venue {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                println!("{} is logged on", session.id());
-            }
-            SessionEvent::Disconnected(end) => {
-                println!("{}: {end}; {} orders so far", session.id(), self.orders);
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            println!("{} is logged on", session.id());
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            println!("{}: {end}; {} orders so far", session.id(), self.orders);
         }
     }
 }

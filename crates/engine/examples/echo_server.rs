@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineError, Message,
-    ResetPolicy, Role, Secret, SessionEvent, SessionId, SessionRef, SessionSettings, Settings,
+    ResetPolicy, Role, Secret, SessionEvent, SessionId, SessionNotice, SessionRef, SessionSettings,
+    SessionView, Settings,
 };
 
 /// The application of one session.
@@ -24,18 +25,18 @@ impl Application for Echo {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        Ok(session.send_copy(message).map(drop)?)
+        Ok(session.send(message.msg_type(), |copy| _ = copy.copy(message)).map(drop)?)
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                println!("{} is logged on", session.id());
-            }
-            SessionEvent::Disconnected(end) => {
-                println!("{}: {end}", session.id());
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            println!("{} is logged on", session.id());
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            println!("{}: {end}", session.id());
         }
     }
 }

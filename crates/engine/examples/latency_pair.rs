@@ -52,7 +52,9 @@ impl Application for Server {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         if message.msg_type() != "D" {
-            return Ok(session.send_copy(message).map(drop)?);
+            return Ok(session
+                .send(message.msg_type(), |copy| _ = copy.copy(message))
+                .map(drop)?);
         }
         self.reports += 1;
         let (id, client) = (message.required(tag::CL_ORD_ID)?, message.required(CLIENT_ID)?);

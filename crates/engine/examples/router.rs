@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, Message, ResetPolicy, Role,
-    SendError, SessionEvent, SessionId, SessionRef, SessionSettings, Settings,
+    SendError, SessionEvent, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView,
+    Settings,
 };
 
 /// The application of one side: passes everything on to the other.
@@ -30,7 +31,7 @@ impl Application for Passage {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         let other = session.other(&self.to).ok_or_else(BusinessReject::not_available)?;
-        match other.send_copy(message) {
+        match other.send(message.msg_type(), |copy| _ = copy.copy(message)) {
             Ok(_) => Ok(()),
             Err(SendError::Misuse(misuse)) => Err(BusinessReject::other(misuse.to_string())),
             Err(_) => Err(BusinessReject::not_available()),
@@ -38,14 +39,14 @@ impl Application for Passage {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                println!("{} is logged on", session.id());
-            }
-            SessionEvent::Disconnected(end) => {
-                println!("{}: {end}", session.id());
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            println!("{} is logged on", session.id());
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            println!("{}: {end}", session.id());
         }
     }
 }

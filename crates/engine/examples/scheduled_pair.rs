@@ -20,7 +20,7 @@ use std::time::Duration;
 use transfix::schedule::{ScheduleSettings, WindowSettings};
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineError, Message, Role,
-    SessionEvent, SessionId, SessionRef, SessionSettings, Settings,
+    SessionEvent, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView, Settings,
 };
 
 /// Opening, closing and time zone, if nothing is said.
@@ -41,17 +41,16 @@ impl Application for Watcher {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                let (next_in, next_out) = session.next_numbers();
-                // Nobody listens at the end of the program.
-                let _ =
-                    self.events.send(format!("logged on; next numbers {next_in} and {next_out}"));
-            }
-            SessionEvent::Disconnected(end) => {
-                let _ = self.events.send(format!("disconnected: {end}"));
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            let (next_in, next_out) = session.next_numbers();
+            // Nobody listens at the end of the program.
+            let _ = self.events.send(format!("logged on; next numbers {next_in} and {next_out}"));
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            let _ = self.events.send(format!("disconnected: {end}"));
         }
     }
 }

@@ -400,7 +400,7 @@ impl Engine {
     /// answered, at the latest after `deadline`. Everything sent is in the stores.
     ///
     /// What waits in memory alone goes back by
-    /// [`SessionEvent::Unsent`](crate::SessionEvent::Unsent). A store that has failed is opened
+    /// [`SessionNotice::Unsent`](crate::SessionNotice::Unsent). A store that has failed is opened
     /// once more for that, which may take longer than the deadline: only then is it known which of
     /// the last messages it has. A sync is waited for, 10 s at most beyond the deadline: a store
     /// whose device has not answered then is left to a thread (`store-close`), which keeps its

@@ -12,10 +12,10 @@
 //! - a field without a valid tag is the member `""`, with all that stands before its delimiter.
 //!
 //! ```
-//! use transfix::codec::{CheckSumPolicy, FieldIndex, Message};
-//! use transfix::{dictionary, json};
+//! use transfix::codec::{CheckSumPolicy, FieldIndex};
+//! use transfix::{Message, json};
 //!
-//! let fix44 = dictionary::standard("FIX44").expect("a standard dictionary");
+//! let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
 //! let bytes = b"8=FIX.4.4\x019=33\x0135=D\x0111=1\x01453=1\x01448=A\x01447=D\x0154=1\x01\
 //!     10=220\x01";
 //! let mut index = FieldIndex::default();

@@ -57,6 +57,10 @@ pub mod clock;
 mod drive;
 mod engine;
 mod error;
+#[cfg_attr(
+    not(feature = "rig"),
+    expect(unreachable_pub, reason = "simulated worlds alone have another one")
+)]
 mod io;
 pub mod json;
 mod link;
@@ -75,12 +79,13 @@ pub use admin::request::Request;
 pub use affinity::pin_to_cpu;
 pub use api::admin::{Admin, AdminError, Done};
 pub use api::answer::MessageAnswer;
-pub use api::application::{Application, SessionRef};
+pub use api::application::{Application, SessionRef, SessionView};
 pub use api::batch::{Batch, BatchSent};
 pub use api::builder::EngineBuilder;
 pub use api::certificates::{CertificateStatus, Certificates};
 pub use api::handle::SessionHandle;
 pub use api::logon::{LogonAnswer, LogonAttempt};
+pub use api::options::{AnswerOptions, SendOptions};
 pub use api::reload::{Changes, Reloaded};
 pub use api::status::{LastEnd, SessionStatus};
 pub use api::version::MessageVersion;
@@ -91,7 +96,9 @@ pub use link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 pub use link::before_send::{BeforeSend, OutgoingMessage, Veto};
 pub use link::sent::Sent;
 pub use link::session_dictionaries::SessionDictionaries;
-pub use link::told::{Disconnection, Rejected, RejectedBy, SessionEvent, Undone, Unsendable};
+pub use link::told::{
+    Disconnection, Rejected, RejectedBy, SessionEvent, SessionNotice, Undone, Unsendable,
+};
 pub use observe::counters::Counters;
 pub use observe::event_codes::EventCode;
 pub use observe::latency::{Latency, LatencyHistogram, LatencyStage};
@@ -115,7 +122,15 @@ pub use settings::{
     ValidationSettings, WhenFull, hash_password, is_password_of,
 };
 
-pub use transfix_codec as codec;
+/// What signatures and generated messages name beside the types at the root. All else of messages,
+/// such as drafts, frames and validation, is in the crate `transfix-codec`.
+pub mod codec {
+    pub use transfix_codec::draft::DraftEntry;
+    pub use transfix_codec::group::Groups;
+    pub use transfix_codec::{
+        CheckSumPolicy, FieldIndex, Fields, FrameWriter, Garbled, Members, MessageLayout, typed,
+    };
+}
 #[cfg(feature = "fix40")]
 pub use transfix_codec::fix40;
 #[cfg(feature = "fix41")]
@@ -140,14 +155,14 @@ pub use transfix_codec::{
     Body, Decimal, Field, Message, Misuse, MsgType, OwnedMessage, Precision, Reject, RejectReason,
     Tag, Template, Timestamp, msg_type, tag,
 };
-pub use transfix_dictionary as dictionary;
+pub use transfix_dictionary::Dictionary;
 pub use transfix_session::{
     ApplVerId, BeginString, Disconnect, HeaderChange, Key, LogonConfig, LogonFault,
     MSG_SEQ_NUM_MAX, Now, NumbersConfig, OperateError, OutOfRange, ProtocolConfig, Remark,
     ResendConfig, ResetPolicy, Role, Secret, SendError, SessionId, State, SubIds, Throttle,
     ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
 };
-pub use transfix_store as store;
+pub use transfix_store::{Store, StoreError};
 
 /// Pages of the book, so that their snippets are compiled, and run where they can be.
 #[cfg(doctest)]
@@ -172,6 +187,8 @@ mod book {
     pub struct Administration;
     #[doc = include_str!("../../../book/src/own_store.md")]
     pub struct AStoreOfYourOwn;
+    #[doc = include_str!("../../../book/src/crates.md")]
+    pub struct TheCratesBelow;
     #[doc = include_str!("../../../book/src/changes.md")]
     pub struct Changes;
     #[doc = include_str!("../../../book/src/latency.md")]

@@ -18,20 +18,21 @@ use referred::write_referred;
 
 /// Writes a message as header, body and trailer, one field a line, groups indented.
 ///
-/// Codes are shown by name, with the value behind. `session` gives the names of header, trailer
-/// and administrative messages, `application` those of the others; see
+/// Codes are shown by name, with the value behind. The first dictionary gives the names of header,
+/// trailer and administrative messages, the second those of the others; see
 /// [`Rules::new`](transfix_codec::Rules::new).
 ///
 /// ```
-/// use transfix::codec::{CheckSumPolicy, FieldIndex, Message};
-/// use transfix::{dictionary, print};
+/// use transfix::codec::{CheckSumPolicy, FieldIndex};
+/// use transfix::print::{self, Palette};
+/// use transfix::Message;
 ///
-/// let fix44 = dictionary::standard("FIX44").expect("a standard dictionary");
+/// let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
 /// let bytes = b"8=FIX.4.4\x019=17\x0135=D\x0154=1\x019999=x\x0110=205\x01";
 /// let mut index = FieldIndex::default();
 /// let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore)?;
 /// let mut text = String::new();
-/// print::readable(&message, &fix44, &fix44, &mut text).expect("a String takes everything");
+/// print::readable(&message, [&fix44; 2], &Palette::PLAIN, &mut text)?;
 /// let expected = r#"header ("header")
 ///     BeginString (8): FIX.4.4
 ///     BodyLength (9): 17
@@ -43,25 +44,12 @@ use referred::write_referred;
 ///     CheckSum (10): 205
 /// "#;
 /// assert_eq!(text, expected);
-/// # Ok::<(), transfix::codec::Garbled>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 /// Those of `out`.
 pub fn readable(
-    message: &Message<'_>,
-    session: &Dictionary,
-    application: &Dictionary,
-    out: &mut dyn Write,
-) -> fmt::Result {
-    readable_in(message, [session, application], &Palette::PLAIN, out)
-}
-
-/// The same with colours; the dictionaries are those of the session and of the application.
-///
-/// # Errors
-/// Those of `out`.
-pub fn readable_in(
     message: &Message<'_>,
     [session, application]: [&Dictionary; 2],
     palette: &Palette,
@@ -85,36 +73,24 @@ pub fn readable_in(
 /// Writes a message as one line: type, MsgSeqNum(34), direction and the fields of the body.
 ///
 /// ```
-/// use transfix::codec::{CheckSumPolicy, FieldIndex, Message};
-/// use transfix::{dictionary, print};
+/// use transfix::codec::{CheckSumPolicy, FieldIndex};
+/// use transfix::print::{self, Palette};
+/// use transfix::Message;
 ///
-/// let fix44 = dictionary::standard("FIX44").expect("a standard dictionary");
+/// let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
 /// let bytes = b"8=FIX.4.4\x019=46\x0135=D\x0134=5\x0149=CLIENT\x0156=VENUE\x01\
 ///     11=1\x0154=1\x0138=100\x0110=000\x01";
 /// let mut index = FieldIndex::default();
 /// let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore)?;
 /// let mut line = String::new();
-/// print::one_line(&message, &fix44, &fix44, &mut line).expect("a String takes everything");
+/// print::one_line(&message, [&fix44; 2], &Palette::PLAIN, &mut line)?;
 /// assert_eq!(line, "NewOrderSingle(D) seq 5 CLIENT->VENUE  ClOrdID=1 Side=BUY OrderQty=100");
-/// # Ok::<(), transfix::codec::Garbled>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 /// Those of `out`.
 pub fn one_line(
-    message: &Message<'_>,
-    session: &Dictionary,
-    application: &Dictionary,
-    out: &mut dyn Write,
-) -> fmt::Result {
-    one_line_in(message, [session, application], &Palette::PLAIN, out)
-}
-
-/// The same with colours; the dictionaries are those of the session and of the application.
-///
-/// # Errors
-/// Those of `out`.
-pub fn one_line_in(
     message: &Message<'_>,
     [session, application]: [&Dictionary; 2],
     palette: &Palette,

@@ -6,10 +6,6 @@
 //!
 //! A [`Pair`] links two of them, for tests of the applications on both sides.
 //!
-//! [`session`] and [`transport`] are the crates below, for those who drive a session or a stream by
-//! hand, and [`io`] is what an engine asks of the world around it. They are no part of what stays
-//! the same from version to version.
-//!
 //! ```
 //! use transfix::simulated::Simulation;
 //! use transfix::{
@@ -41,6 +37,7 @@
 
 /// What an engine asks of the world around it: whoever answers runs whole engines; see
 /// [`EngineBuilder::io`](crate::EngineBuilder::io).
+#[cfg(feature = "rig")]
 pub mod io {
     pub use crate::io::{Connecting, Io, Listener, Poll, Ready, System, Thread, Waker};
 }
@@ -50,17 +47,16 @@ pub mod rig;
 
 pub use pair::Pair;
 
-pub use transfix_session as session;
-pub use transfix_transport as transport;
-
 use std::sync::{Arc, MutexGuard};
 
 use transfix_codec::Body;
-use transfix_session::{Disconnect, Now, Outbox, SendError, Session};
+use transfix_session::{Disconnect, Now, OperateError, SendError};
 use transfix_transport::Stream;
 use transfix_transport::memory::{MemoryStream, pipe};
 
+use crate::admin::action::{Action, body};
 use crate::api::application::Application;
+use crate::api::operate::act_on_session;
 use crate::api::owner::Owner;
 use crate::assemble::open;
 use crate::drive::registry::Registry;
@@ -195,8 +191,30 @@ impl SimulatedSession {
         sent
     }
 
-    /// Logs out with this Text(58); a connection that is not logged on is closed.
-    pub fn log_out(&mut self, now: Now, text: &str) {
+    /// Does to the session what an operator asks for, and sends what it wrote. Actions that are for
+    /// an engine (`LogOn`, `ConnectTo`, `Revive`) or for its queue are without effect: the test
+    /// itself connects.
+    ///
+    /// # Errors
+    /// As [`crate::SessionHandle::operate`].
+    pub fn operate(&mut self, now: Now, action: &Action) -> Result<(), OperateError> {
+        match action {
+            Action::LogOut { text } => self.log_out(now, text),
+            Action::Disconnect {} => self.disconnect(now),
+            Action::Send { msg_type, fields } => {
+                let sent = self.send(now, msg_type, |message| _ = message.fields(&body(fields)));
+                sent.map_err(OperateError::Send)?;
+            }
+            session_action => {
+                let done = act_on_session(&mut self.link(), now, session_action);
+                self.settle(now, Ok(()));
+                done?;
+            }
+        }
+        Ok(())
+    }
+
+    fn log_out(&mut self, now: Now, text: &str) {
         let waits = self.link().logout(now, text);
         let outcome = match waits {
             Ok(false) => Err(Down::Session(Disconnect::Operator)),
@@ -205,24 +223,8 @@ impl SimulatedSession {
         self.settle(now, outcome);
     }
 
-    /// Drops the connection without a word.
-    pub fn disconnect(&mut self, now: Now) {
+    fn disconnect(&mut self, now: Now) {
         self.settle(now, Err(Down::Session(Disconnect::Operator)));
-    }
-
-    /// Does to the session what operators do, and sends what it wrote.
-    pub fn operate<T>(
-        &mut self,
-        now: Now,
-        act: impl FnOnce(&mut Session, Now, &mut Outbox) -> T,
-    ) -> T {
-        let mut link = self.link();
-        let core = &mut link.core;
-        let done = act(&mut core.session, now, &mut core.out);
-        let flushed = link.flush(now);
-        drop(link);
-        self.settle(now, flushed);
-        done
     }
 
     /// All bytes that the session has sent since the last call.

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use transfix::codec::FrameWriter;
 use transfix::{
     Application, BeforeSend, BeginString, BusinessReject, Durability, Engine, Message, Offline,
     OutgoingMessage, Precision, Role, SendError, SessionId, SessionRef, SessionSettings, Settings,
     Unsent, Veto, clock, tag,
 };
+use transfix_codec::FrameWriter;
 use transfix_testkit::alloc::{Counting, live_bytes};
 
 #[global_allocator]

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use transfix::clock;
-use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, Message, frame};
 use transfix::{Precision, Tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, Message, frame};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -4,11 +4,11 @@
 
 use std::sync::mpsc::{Sender, channel};
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter};
 use transfix::simulated::Simulation;
 use transfix::{
     Application, BusinessReject, Message, Now, SessionRef, Settings, Tag, Timestamp, msg_type, tag,
 };
+use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter};
 use transfix_testkit::temp::TempDir;
 
 /// Hands on Note(9002) of each message.

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, Message};
-use transfix::dictionary::{Dictionary, Flat, Member, standard};
 use transfix::json::{self, Writer};
-use transfix::print;
+use transfix::print::{self, Palette};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Message};
+use transfix_dictionary::{Dictionary, Flat, Member, standard};
 use transfix_testkit::random::Random;
 use transfix_testkit::sample::{Extent, Sample};
 
@@ -34,7 +34,7 @@ fn members(of: &[Member], tags: &mut BTreeSet<u32>) {
 /// Printed under its name: a line for each field, and the heads of three sections.
 fn print(message: &Message<'_>, session: &Dictionary, application: &Dictionary, name: &str) {
     let mut text = String::new();
-    print::readable(message, session, application, &mut text).unwrap();
+    print::readable(message, [session, application], &Palette::PLAIN, &mut text).unwrap();
     assert!(text.contains(&format!("\n{name} (\"")), "{text}");
     assert!(text.lines().count() >= message.len() + 3, "{text}");
 }

@@ -35,13 +35,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use transfix::codec::FrameWriter;
 use transfix::schedule::Schedule;
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Outcome,
     ResetPolicy, Role, Secret, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings,
     Settings, clock, tag,
 };
+use transfix_codec::FrameWriter;
 
 const LONG: Duration = Duration::from_secs(300);
 const ORDERS: u64 = 100;

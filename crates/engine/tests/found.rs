@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use transfix::codec::FrameWriter;
 use transfix::schedule::{NumbersAtOpening, Outside, ScheduleSettings};
 use transfix::simulated::{SimulatedSession, Simulation};
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Message, Now, Offline, Role, Sent,
-    SessionId, SessionRef, SessionSettings, Timestamp, tag,
+    Action, Application, BeginString, BusinessReject, Durability, Message, Now, Offline, Role,
+    Sent, SessionId, SessionRef, SessionSettings, Timestamp, tag,
 };
+use transfix_codec::FrameWriter;
 
 /// 2026-11-21 12:00:00.
 const NOON_NS: i64 = 1_795_262_400_000_000_000;
@@ -77,7 +77,7 @@ fn a_pause_ends_while_logging_out() {
         settings.queue.offline = Offline::Queue;
         settings.queue.queue_pause = Duration::from_millis(50);
     });
-    session.log_out(after_ms(10), "");
+    session.operate(after_ms(10), &Action::LogOut { text: String::new() }).unwrap();
     session.tick(after_ms(50));
     assert!(session.next_deadline().unwrap() > 50 * MS);
 }

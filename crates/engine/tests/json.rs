@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter, Limits, Message, Tag, raw};
-use transfix::dictionary::{Dictionary, standard};
 use transfix::json::{JsonProblem, Writer, read, tags_of};
+use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Limits, Message, Tag, raw};
+use transfix_dictionary::{Dictionary, standard};
 
 static FIX44: LazyLock<Dictionary> = LazyLock::new(|| standard("FIX44").unwrap());
 

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use transfix::dictionary::Draft;
 use transfix::quickfix::{Dialect, Fate, Migration};
 use transfix::{BeginString, ClientCertificate, Offline, Role, Settings};
+use transfix_dictionary::Draft;
 use transfix_testkit::temp::TempDir;
 
 const FOLDERS: [(&str, Dialect); 4] =
@@ -455,7 +455,7 @@ fn a_dictionary_that_differs_little_becomes_an_overlay() {
     assert_eq!((source.base.to_str(), source.overlays.len()), (Some("FIX44"), 1));
     let dictionary = source.load().unwrap();
     let kept = transfix::DictionarySource::from(file.clone()).load().unwrap();
-    let order = |dictionary: &transfix::dictionary::Dictionary| {
+    let order = |dictionary: &transfix_dictionary::Dictionary| {
         let order = dictionary.messages().iter().find(|m| m.msg_type == "D").unwrap();
         order.members.len()
     };

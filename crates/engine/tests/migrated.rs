@@ -7,12 +7,12 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use transfix::dictionary::Draft;
 use transfix::quickfix::{Dialect, Fate, Migration};
 use transfix::{
-    Application, BeginString, BusinessReject, Engine, Message, SessionEvent, SessionRef, Tag,
-    msg_type, tag,
+    Action, Application, BeginString, BusinessReject, Engine, Message, SessionNotice, SessionRef,
+    SessionView, Tag, msg_type, tag,
 };
+use transfix_dictionary::Draft;
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
@@ -45,8 +45,8 @@ impl Application for Newsroom {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Undone(_) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Undone(_) = notice {
             let _ = self.came_back.send(());
         }
     }
@@ -243,7 +243,7 @@ fn every_sentence_about_a_session_is_what_a_session_does() {
         for line in wire.lines() {
             step(line, row, (&mut wires, engine.listening()[0], version), &back);
             if line == "closed" && row.cfg.contains("Unhandled") {
-                session.revive().unwrap();
+                session.operate(&Action::Revive {}).unwrap();
             }
         }
         engine.stop(Duration::ZERO);
@@ -326,7 +326,7 @@ fn an_initiator_says_by_its_logon_that_it_resets() {
         assert!(logon.starts_with("35=A|34=1|") && logon.contains("|141=Y"), "{logon}");
         wire.send("35=A|34=1|98=0|108=30|141=Y");
         drop(wire);
-        engine.sessions().next().unwrap().log_on().ok();
+        engine.sessions().next().unwrap().operate(&Action::LogOn {}).ok();
     }
     engine.stop(Duration::ZERO);
 }

@@ -5,8 +5,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use transfix::simulated::Pair;
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Disconnect, Durability, Message, Role,
-    SendError, SessionEvent, SessionId, SessionRef, SessionSettings, msg_type, tag,
+    Action, Application, BeginString, Body, BusinessReject, Disconnect, Durability, Message, Role,
+    SendError, SessionEvent, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView,
+    msg_type, tag,
 };
 
 /// Tells what it takes, and answers an order with News(B).
@@ -32,14 +33,14 @@ impl Application for Recorder {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                self.told.send(format!("{}: logon", self.name)).unwrap();
-            }
-            SessionEvent::Disconnected(end) => {
-                self.told.send(format!("{}: {:?}", self.name, end.reason)).unwrap();
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            self.told.send(format!("{}: logon", self.name)).unwrap();
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            self.told.send(format!("{}: {:?}", self.name, end.reason)).unwrap();
         }
     }
 }
@@ -97,7 +98,8 @@ fn messages_flow_until_it_is_quiet() {
     assert!(!linked.pair.step(), "nothing is under way");
     assert_eq!(linked.pair.initiator.next_numbers(), (4, 4));
     assert_eq!(linked.pair.acceptor.next_numbers(), (4, 4));
-    linked.pair.initiator.log_out(linked.pair.now(), "done");
+    let log_out = Action::LogOut { text: "done".to_owned() };
+    linked.pair.initiator.operate(linked.pair.now(), &log_out).unwrap();
     linked.pair.run();
     assert!(!linked.pair.is_logged_on());
     assert_eq!(linked.told(), ["client: LoggedOut", "venue: LoggedOut"]);

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
 use transfix::simulated::rig::{Rig, Rules};
-use transfix::store::{Durability, FileStore, Options};
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Message, Now, Offline, Precision, Role,
     SessionId, SessionRef, SessionSettings, Timestamp, tag,
 };
+use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
+use transfix_store::{Durability, FileStore, Options};
 use transfix_testkit::disk::{Crash, End, SimDisk};
 use transfix_testkit::random::Random;
 use transfix_transport::Stream;

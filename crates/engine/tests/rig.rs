@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use transfix::simulated::rig::{Rig, Rules};
-use transfix::store::{FileStore, Options};
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Message, Now, Offline, Role,
-    SessionEvent, SessionId, SessionRef, SessionSettings, Unsent, tag,
+    Application, BeginString, BusinessReject, Disconnect, Message, Now, Offline, Role, SessionId,
+    SessionNotice, SessionRef, SessionSettings, SessionView, Unsent, tag,
 };
+use transfix_store::{FileStore, Options};
 use transfix_testkit::delayed::{Delayed, Pace};
 use transfix_testkit::temp::TempDir;
 use transfix_transport::Stream;
@@ -70,8 +70,8 @@ impl Application for Returns {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Unsent(message) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Unsent(message) = notice {
             self.0.send(message.body.to_vec()).unwrap();
         }
     }

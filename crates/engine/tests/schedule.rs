@@ -9,7 +9,8 @@ use std::time::Duration;
 use transfix::schedule::{NumbersAtOpening, Outside, Schedule, ScheduleSettings, WindowSettings};
 use transfix::{
     Application, BeginString, BusinessReject, Direction, Disconnect, Durability, Engine, Message,
-    Role, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, Timestamp, clock, tag,
+    Role, SessionEvent, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView,
+    Settings, Timestamp, clock, tag,
 };
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
@@ -38,15 +39,15 @@ impl Application for Recorder {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                let (next_in, next_out) = session.next_numbers();
-                self.0.send(Seen::Logon(next_in, next_out)).unwrap();
-            }
-            SessionEvent::Disconnected(end) => {
-                let _ = self.0.send(Seen::Disconnect(end.reason));
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            let (next_in, next_out) = session.next_numbers();
+            self.0.send(Seen::Logon(next_in, next_out)).unwrap();
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            let _ = self.0.send(Seen::Disconnect(end.reason));
         }
     }
 
@@ -54,7 +55,7 @@ impl Application for Recorder {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &SessionView<'_>) {
         let text = String::from_utf8_lossy(frame).replace('\u{1}', "|");
         if direction == Direction::Inbound && text.contains("|35=j|") {
             self.0.send(Seen::Frame(text)).unwrap();

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::Duration;
 
-use transfix::store::{Durability, FileStore, Options, Store, StoreError};
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Engine, Message, Outcome, Role,
     SessionEvent, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
+use transfix_store::{Durability, FileStore, Options, Store, StoreError};
 use transfix_testkit::disk::{Ailment, SimDisk};
 use transfix_testkit::random::Random;
 

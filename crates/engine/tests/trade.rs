@@ -4,12 +4,12 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use transfix::store::journal::{self, Event};
 use transfix::{
-    ApplVerId, Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message,
-    Mode, Outcome, Role, SendMode, Sent, SessionEvent, SessionId, SessionRef, SessionSettings,
-    Settings, tag,
+    Action, ApplVerId, Application, BeginString, BusinessReject, Disconnect, Durability, Engine,
+    Message, Mode, Outcome, Role, SendMode, Sent, SessionEvent, SessionId, SessionNotice,
+    SessionRef, SessionSettings, SessionView, Settings, tag,
 };
+use transfix_store::journal::{self, Event};
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
 const LONG: Duration = Duration::from_secs(300);
@@ -51,10 +51,13 @@ impl Application for Recorder {
             SessionEvent::NumbersReset => {
                 self.seen.send(Seen::Reset).unwrap();
             }
-            SessionEvent::Disconnected(end) => {
-                self.seen.send(Seen::Disconnect(end.reason)).unwrap();
-            }
             _ => {}
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            self.seen.send(Seen::Disconnect(end.reason)).unwrap();
         }
     }
 }
@@ -318,11 +321,11 @@ fn the_journal_says_what_befell_the_session() {
     assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
     trade(&venue, &client, 3);
     let handle = client.engine.session(&client.id).unwrap();
-    handle.reset_in_session().unwrap();
+    handle.operate(&Action::ResetInSession {}).unwrap();
     assert_eq!((venue.next(), client.next()), (Seen::Reset, Seen::Reset));
     trade(&venue, &client, 3);
     let (_, next_out) = handle.next_numbers();
-    handle.set_next_numbers(None, Some(next_out)).unwrap();
+    handle.operate(&Action::SetNumbers { next_in: None, next_out: Some(next_out) }).unwrap();
     client.engine.stop(Duration::from_secs(20));
     venue.engine.stop(Duration::from_secs(20));
     let by_hand = format!("numbers set while the engine runs: next_out {next_out}");

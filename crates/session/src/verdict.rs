@@ -348,8 +348,8 @@ pub enum SendError {
     Failed,
     /// The engine has been stopped.
     Closed,
-    /// The callback only tells or asks something: nothing is sent from it.
-    NotHere,
+    /// The call waits until the message is safe, and a thread that drives sessions must not wait.
+    WouldWait,
     /// The program's own look at what it sends has refused the message.
     Vetoed,
     /// The counterparty would reject it, for this reason.
@@ -372,7 +372,7 @@ impl SendError {
             Self::Misuse(misuse) => misuse.as_u16(),
             Self::Failed => 206,
             Self::Closed => 207,
-            Self::NotHere => 208,
+            Self::WouldWait => 208,
             Self::Vetoed => 209,
             Self::Invalid(_) => 210,
             Self::NoApplVerId => 211,
@@ -400,7 +400,7 @@ impl fmt::Display for SendError {
                  when its store is sound, unless after_panic = \"end\"",
             ),
             Self::Closed => f.write_str("the engine has been stopped"),
-            Self::NotHere => f.write_str("this callback sends nothing; send from another one"),
+            Self::WouldWait => f.write_str("this call waits, and a callback must not wait"),
             Self::Vetoed => f.write_str("the program's own look at what it sends has refused it"),
             Self::Invalid(reject) => write!(f, "the counterparty would reject it: {reject}"),
             Self::NoApplVerId => f.write_str(
@@ -464,6 +464,8 @@ pub enum OperateError {
     NoSession,
     /// The program has vetoed the message; the connection ends.
     Vetoed,
+    /// The message was not taken.
+    Send(SendError),
 }
 
 impl OperateError {
@@ -484,6 +486,7 @@ impl OperateError {
             Self::NoDestination(_) => 1310,
             Self::NoSession => 1311,
             Self::Vetoed => 1312,
+            Self::Send(error) => error.as_u16(),
         }
     }
 }
@@ -509,6 +512,7 @@ impl fmt::Display for OperateError {
             Self::NoDestination(number) => write!(f, "there is no destination {number}"),
             Self::NoSession => f.write_str("there is no session of that identity"),
             Self::Vetoed => f.write_str("the program vetoed the message"),
+            Self::Send(error) => error.fmt(f),
         }
     }
 }

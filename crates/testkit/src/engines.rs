@@ -22,8 +22,9 @@ use std::time::Duration;
 
 use transfix::simulated::io::Io;
 use transfix::{
-    Application, BeginString, Durability, Engine, Mode, Offline, Outcome, QueueWhenFull, Role,
-    SendMode, SessionHandle, SessionId, SessionSettings, Settings, SlowConsumer, State, Unsent,
+    Action, Application, BeginString, Durability, Engine, Mode, Offline, Outcome, QueueWhenFull,
+    Role, SendMode, SessionHandle, SessionId, SessionSettings, Settings, SlowConsumer, State,
+    Unsent,
 };
 use transfix_session::Disconnect;
 use transfix_store::{FileStore, Options, Store, StoreError};
@@ -461,16 +462,17 @@ impl World {
         let handle = &handles[self.random.below(handles.len())];
         self.machine.say(|| format!("side {side}: operator {what} at {}", handle.id()));
         // Whether it is done depends on the state.
-        let _ = match what {
-            0 => handle.log_out("for a while"),
-            1 => handle.disconnect(),
-            2 => handle.revive(),
-            3 => handle.test_request("by hand"),
-            4 => handle.request_resend(1, 0),
-            5 => handle.hold_sending(),
-            6 => handle.release_sending(),
-            _ => handle.log_on(),
+        let action = match what {
+            0 => Action::LogOut { text: "for a while".to_owned() },
+            1 => Action::Disconnect {},
+            2 => Action::Revive {},
+            3 => Action::TestRequest { id: "by hand".to_owned() },
+            4 => Action::ResendRequest { begin: 1, end: 0 },
+            5 => Action::HoldSending {},
+            6 => Action::ReleaseSending {},
+            _ => Action::LogOn {},
         };
+        let _ = handle.operate(&action);
     }
 
     fn ail(&mut self, side: usize) {
@@ -519,8 +521,8 @@ impl World {
             }
             let Some(running) = &self.running[side] else { continue };
             for handle in running.handles() {
-                let _ = handle.release_sending();
-                let _ = handle.log_on();
+                let _ = handle.operate(&Action::ReleaseSending {});
+                let _ = handle.operate(&Action::LogOn {});
             }
             running.is_over.store(true, Ordering::Release);
         }

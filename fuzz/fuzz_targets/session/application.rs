@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use transfix::codec::raw;
 use transfix::{
-    Application, Body, BusinessReject, Direction, HeaderChange, LogonAttempt, LogonRefusal,
-    Message, Resend, SessionEvent, SessionRef, Timestamp, tag,
+    AnswerOptions, Application, Body, BusinessReject, Direction, HeaderChange, LogonAttempt,
+    LogonRefusal, Message, Resend, SessionEvent, SessionNotice, SessionRef, SessionView, Timestamp,
+    tag,
 };
+use transfix_codec::raw;
 
 /// What the application does next: bytes of the input.
 pub(crate) type Wishes = Arc<Mutex<VecDeque<u8>>>;
@@ -25,14 +26,15 @@ impl Whimsical {
         match self.wish() % 12 {
             0 => _ = session.send("8", |report| _ = report.bytes(tag::CL_ORD_ID, text)),
             1 => _ = session.send("B", |news| _ = news.bytes(tag::TEXT, text)),
-            2 => _ = session.logout(&String::from_utf8_lossy(text)),
-            3 => _ = session.disconnect(),
+            2 => session.logout(&String::from_utf8_lossy(text)),
+            3 => session.disconnect(),
             4 => {
-                let change = HeaderChange {
+                let header = HeaderChange {
                     msg_seq_num: Some(u64::from(self.wish())),
                     orig_sending_time: Some(Timestamp(0)),
                 };
-                let _ = session.send_with("8", change, |_| ());
+                let options = AnswerOptions { header: Some(header), ..AnswerOptions::default() };
+                let _ = session.send_with(options, "8", |_| ());
             }
             5 => _ = session.send(text, |_| ()),
             6 => _ = session.other(&id).map(|own| own.send("B", |_| ())),
@@ -86,7 +88,7 @@ impl Application for Whimsical {
         Ok(())
     }
 
-    fn fill_logon(&mut self, logon: &mut Body<'_>, _: &mut SessionRef<'_>) {
+    fn fill_logon(&mut self, logon: &mut Body<'_>, _: &SessionView<'_>) {
         if self.wish() % 8 == 0 {
             logon.bytes(tag::TEXT, &[self.wish()]);
         }
@@ -100,12 +102,6 @@ impl Application for Whimsical {
                 assert!(!rejected.to_string().contains(char::is_control));
                 self.act(rejected.text, session);
             }
-            SessionEvent::Undone(_) => self.act(b"undone", session),
-            SessionEvent::Unsent(message) => self.act(message.body, session),
-            SessionEvent::Disconnected(end) => {
-                assert!(!end.to_string().contains(char::is_control));
-                self.act(b"ended", session);
-            }
             SessionEvent::ResendLoop { .. } => self.act(b"again", session),
             SessionEvent::AdminMessage(message) => {
                 let value = any_value(message, self.wish());
@@ -115,7 +111,16 @@ impl Application for Whimsical {
         }
     }
 
-    fn on_resend(&mut self, _: &Message<'_>, _: &mut SessionRef<'_>) -> Resend {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            assert!(!end.to_string().contains(char::is_control));
+        }
+        if self.wish() % 4 == 0 {
+            let _ = session.other(session.id()).map(|own| own.send("B", |_| ()));
+        }
+    }
+
+    fn on_resend(&mut self, _: &Message<'_>, _: &SessionView<'_>) -> Resend {
         if self.wish() % 4 == 0 { Resend::Skip } else { Resend::Send }
     }
 
@@ -124,7 +129,7 @@ impl Application for Whimsical {
     }
 
     /// As a field: the same bytes within a data field are what that field says.
-    fn on_wire(&mut self, _: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, _: Direction, frame: &[u8], _: &SessionView<'_>) {
         let mut secrets = raw::fields(frame).filter(|field| field.tag == tag::PASSWORD);
         let is_hidden = secrets.all(|field| field.value.iter().all(|byte| *byte == b'*'));
         assert!(is_hidden, "a secret is shown");

@@ -58,7 +58,7 @@ pub(crate) fn any(input: &mut Input<'_>) -> SessionSettings {
     ] {
         *switch = input.flag();
     }
-    for name in transfix::codec::Switches::NAMES {
+    for name in transfix_codec::Switches::NAMES {
         if let Some(switch) = s.validation.checks.named(name) {
             *switch = input.flag();
         }

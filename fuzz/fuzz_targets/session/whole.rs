@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use transfix::codec::{Frame, FrameWriter, Limits, frame};
 use transfix::simulated::rig::{Ended, Rig, Rules};
-use transfix::store::MemoryStore;
 use transfix::{BeginString, Disconnect, MSG_SEQ_NUM_MAX, Now, SessionSettings, Timestamp, tag};
+use transfix_codec::{Frame, FrameWriter, Limits, frame};
+use transfix_store::MemoryStore;
 use transfix_transport::Stream;
 use transfix_transport::memory::{MemoryStream, pipe};
 

@@ -26,9 +26,12 @@ const EDGES: &[(&str, &[&str])] = &[
             "transfix-transport",
         ],
     ),
-    ("transfix-admin", &["transfix"]),
-    ("transfix-cli", &["transfix", "transfix-admin"]),
-    ("transfix-bench", &["transfix"]),
+    ("transfix-admin", &["transfix", "transfix-codec", "transfix-store"]),
+    (
+        "transfix-cli",
+        &["transfix", "transfix-admin", "transfix-codec", "transfix-dictionary", "transfix-store"],
+    ),
+    ("transfix-bench", &["transfix", "transfix-codec", "transfix-dictionary"]),
     (
         "transfix-testkit",
         &[
@@ -106,7 +109,7 @@ mod tests {
             ("transfix-session", "itoa", None, 0),
             ("transfix", "transfix-testkit", None, 1),
             ("transfix", "transfix-testkit", Some("dev"), 0),
-            ("transfix-cli", "transfix-dictionary", None, 1),
+            ("transfix-cli", "transfix-session", None, 1),
             ("transfix-macros", "itoa", None, 1),
         ];
         for (name, dependency, kind, expected) in cases {

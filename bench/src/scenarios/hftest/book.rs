@@ -249,8 +249,8 @@ impl std::fmt::Display for Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter};
     use transfix::{Precision, Timestamp};
+    use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter};
 
     use crate::scenarios::hftest::orders::Maker;
     use crate::scenarios::hftest::replies::Replies;

@@ -6,9 +6,9 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 
 use transfix::clock::monotonic_ns;
-use transfix::codec::encode::Header;
-use transfix::codec::{CheckSumPolicy, FieldIndex, Misuse};
 use transfix::{Message, Precision, Timestamp};
+use transfix_codec::encode::Header;
+use transfix_codec::{CheckSumPolicy, FieldIndex, Misuse};
 
 use super::super::summary::quantile;
 use super::super::throughput::Frames;

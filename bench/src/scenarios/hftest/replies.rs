@@ -153,7 +153,7 @@ impl Replies {
 mod tests {
     use super::*;
     use transfix::Precision;
-    use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter};
+    use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter};
 
     use crate::scenarios::hftest::orders::Order;
 
@@ -175,7 +175,7 @@ mod tests {
                 let mut bytes = Vec::new();
                 Body::detached(&mut bytes, Precision::Millis, |body| report.write(body))?;
                 all.push(String::from_utf8(bytes).unwrap().replace('\x01', "|"));
-                Ok::<(), transfix::codec::Misuse>(())
+                Ok::<(), transfix_codec::Misuse>(())
             });
             answered.unwrap().unwrap();
             all

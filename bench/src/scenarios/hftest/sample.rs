@@ -4,8 +4,8 @@
 //! Invariant: the same messages in every run and on every machine, in the proportion of the
 //! scenario: 3.92 reports an order, where chance gives 3.93.
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, encode::Header};
 use transfix::{Message, Precision, Timestamp};
+use transfix_codec::{CheckSumPolicy, FieldIndex, encode::Header};
 
 use super::orders::{Maker, Order};
 use super::replies::{Replies, Report};

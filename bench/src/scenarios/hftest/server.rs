@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Mode, Role,
-    SendError, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
+    Action, Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message,
+    Mode, Role, SendError, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef,
+    SessionSettings, SessionView, Settings,
 };
 
 use super::figures::{EXPLAINED, Side, Timing};
@@ -124,18 +125,21 @@ impl Application for Answers {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                // Both have sent their Logon(A) and nothing before it: a client that begins anew,
-                // and not one that goes on after its connection was cut.
-                if session.next_numbers() == (2, 2) {
-                    let (seed, is_valid) = self.begins;
-                    self.replies = Replies::new(seed, is_valid);
-                }
-                self.is_logged_on = true;
-                let _ = self.events.send(Event::LoggedOn);
+        if let SessionEvent::LoggedOn = event {
+            // Both have sent their Logon(A) and nothing before it: a client that begins anew,
+            // and not one that goes on after its connection was cut.
+            if session.next_numbers() == (2, 2) {
+                let (seed, is_valid) = self.begins;
+                self.replies = Replies::new(seed, is_valid);
             }
-            SessionEvent::Disconnected(end) if self.is_logged_on => {
+            self.is_logged_on = true;
+            let _ = self.events.send(Event::LoggedOn);
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Disconnected(end) if self.is_logged_on => {
                 self.is_logged_on = false;
                 let in_order = end.reason == Disconnect::LoggedOut;
                 let _ = self.events.send(Event::Ended { text: end.to_string(), in_order });
@@ -216,8 +220,12 @@ impl<'a> Server<'a> {
                     match keys.byte(byte, &mut String::new()) {
                         Heard::Command(Command::Exit) => return Ok(()),
                         Heard::Command(Command::LogOut) => {
-                            self.handle.log_out("").map_err(|why| why.to_string())?;
-                            self.handle.log_on().map_err(|why| why.to_string())?;
+                            self.handle
+                                .operate(&Action::LogOut { text: String::new() })
+                                .map_err(|why| why.to_string())?;
+                            self.handle
+                                .operate(&Action::LogOn {})
+                                .map_err(|why| why.to_string())?;
                         }
                         Heard::Command(_) => say(&keys.help())?,
                         Heard::Wrong(why) => eprintln!("transfix bench hftest server: {why}"),

@@ -11,8 +11,8 @@ use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 use transfix::clock::{self, monotonic_ns};
-use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{Message, Tag, tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex};
 
 use super::super::throughput::{Orders, frame_length};
 

@@ -75,7 +75,7 @@ impl Application for Router {
             return Err(BusinessReject::not_available());
         };
         let to = &receivers[choose(self.0.among.load(Ordering::Relaxed))];
-        Ok(to.send_copy(message).map(drop)?)
+        Ok(to.send(message.msg_type(), |copy| _ = copy.copy(message)).map(drop)?)
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::io;
 
-use transfix::codec::FrameWriter;
 use transfix::{Precision, Timestamp, tag};
+use transfix_codec::FrameWriter;
 
 use super::super::s1;
 
@@ -191,7 +191,7 @@ fn no_frame(head: &[u8]) -> io::Error {
 mod tests {
     use super::*;
     use transfix::Message;
-    use transfix::codec::{CheckSumPolicy, FieldIndex};
+    use transfix_codec::{CheckSumPolicy, FieldIndex};
 
     #[test]
     fn each_order_is_whole_and_has_the_next_number() {

@@ -133,7 +133,7 @@ fn venue(
     };
     if kind.is_peer() {
         let (name, text) =
-            transfix::dictionary::standard_text("FIX42").map_err(|error| error.to_string())?;
+            transfix_dictionary::standard_text("FIX42").map_err(|error| error.to_string())?;
         let dictionary = store.join(format!("{name}.xml"));
         std::fs::write(&dictionary, text)
             .map_err(|error| format!("{}: {error}", dictionary.display()))?;

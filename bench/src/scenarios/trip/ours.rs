@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use transfix::clock::{monotonic_ns, process_cpu_ns};
 use transfix::{
-    Application, BusinessReject, Engine, LogSettings, Message, Role, SessionHandle, SessionId,
-    SessionRef, State, pin_to_cpu, tag,
+    Action, Application, BusinessReject, Engine, LogSettings, Message, Role, SessionHandle,
+    SessionId, SessionRef, State, pin_to_cpu, tag,
 };
 
 use super::super::column::Column;
@@ -117,7 +117,7 @@ impl Application for Echo {
         if to != Some(session.id()) {
             return Err(BusinessReject::not_available());
         }
-        Ok(session.send_copy(message).map(drop)?)
+        Ok(session.send(message.msg_type(), |copy| _ = copy.copy(message)).map(drop)?)
     }
 }
 
@@ -200,7 +200,7 @@ impl Trader {
     }
 
     fn log_on(&mut self, address: &str) -> Result<(), String> {
-        self.handle.log_on().map_err(|error| error.to_string())?;
+        self.handle.operate(&Action::LogOn {}).map_err(|error| error.to_string())?;
         self.drive_until(
             |this| this.handle.state() != State::Disconnected,
             PATIENCE_NS,
@@ -218,7 +218,9 @@ impl Trader {
 
     fn log_out(&mut self) -> Result<(), String> {
         self.has_begun = false;
-        self.handle.log_out("").map_err(|error| error.to_string())?;
+        self.handle
+            .operate(&Action::LogOut { text: String::new() })
+            .map_err(|error| error.to_string())?;
         self.drive_until(
             |this| this.handle.state() == State::Disconnected,
             ANSWER_NS,

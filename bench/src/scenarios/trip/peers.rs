@@ -129,7 +129,7 @@ impl Way {
     pub(super) fn start(&self, store: &Path, cpu: Option<usize>) -> Result<Process, String> {
         let (program, rest) = self.command.split_first().ok_or("it has no command")?;
         let (name, text) =
-            transfix::dictionary::standard_text("FIX42").map_err(|e| e.to_string())?;
+            transfix_dictionary::standard_text("FIX42").map_err(|e| e.to_string())?;
         let dictionary = store.join(format!("{name}.xml"));
         std::fs::write(&dictionary, text)
             .map_err(|error| format!("{}: {error}", dictionary.display()))?;

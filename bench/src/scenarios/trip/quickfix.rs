@@ -114,7 +114,7 @@ fn cpu_ns(line: &str) -> Result<u64, String> {
 
 /// QuickFIX reads its dictionary from a file; it gets ours.
 fn write_dictionary(dir: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let (name, text) = transfix::dictionary::standard_text("FIX42")?;
+    let (name, text) = transfix_dictionary::standard_text("FIX42")?;
     Ok(std::fs::write(dir.join(format!("{name}.xml")), text)?)
 }
 

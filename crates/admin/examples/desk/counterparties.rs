@@ -6,8 +6,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Role, SessionHandle,
-    SessionId, SessionRef, SessionSettings, Settings,
+    Action, Application, BeginString, BusinessReject, Durability, Engine, Message, Role,
+    SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
 };
 
 use crate::line;
@@ -117,7 +117,8 @@ impl Desk {
             "LEFT" => {
                 if !self.has_left {
                     // Only once: who logs it on again finds it there.
-                    self.has_left = handle.log_out(FAREWELL).is_ok();
+                    self.has_left =
+                        handle.operate(&Action::LogOut { text: FAREWELL.to_owned() }).is_ok();
                 }
             }
             "FULL" => {
@@ -155,5 +156,6 @@ pub(crate) fn order(id: &str, text: &str) -> String {
 
 fn send(handle: &SessionHandle, msg_type: &str, body: &str) {
     // Who is not there any more gets none.
-    let _ = handle.send_encoded(msg_type, body.replace('|', "\x01").as_bytes());
+    let _ =
+        handle.send(msg_type, |message| _ = message.fields(body.replace('|', "\x01").as_bytes()));
 }

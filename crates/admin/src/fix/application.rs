@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use transfix::{
     Actor, Application, BusinessReject, LogonAttempt, LogonRefusal, Message, SessionEvent,
-    SessionId, SessionRef, tag,
+    SessionId, SessionNotice, SessionRef, SessionView, tag,
 };
 
 use crate::fix::answer::{Refused, ResultCode, Said, response};
@@ -124,17 +124,17 @@ impl Application for Administrator {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                if let Some(handle) = session.other(session.id()) {
-                    self.desk.attendance.enters(handle);
-                }
-            }
-            SessionEvent::Disconnected(_) => {
-                self.known = None;
-                self.desk.attendance.leaves(session.id());
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event
+            && let Some(handle) = session.other(session.id())
+        {
+            self.desk.attendance.enters(handle);
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(_) = notice {
+            self.known = None;
+            self.desk.attendance.leaves(session.id());
         }
     }
 
@@ -162,7 +162,7 @@ impl Application for Administrator {
         }
         if self.known.is_none() || self.actor().is_err() {
             // The Logout(5) is all that may still be said.
-            let _ = session.logout("you are no user any more");
+            session.logout("you are no user any more");
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use transfix::{Admin, SessionHandle, SessionId, clock};
+use transfix::{Action, Admin, SessionHandle, SessionId, clock};
 
 use crate::fix::answer::{Refused, Said, response};
 use crate::fix::listed::{Listed, write_list};
@@ -149,7 +149,9 @@ impl Attendance {
             for handle in idle {
                 tracing::info!(session = %handle.id(), "an idle administrator is logged out");
                 // One that has gone meanwhile is out.
-                let _ = handle.log_out("idle for too long; log on again");
+                let _ = handle.operate(&Action::LogOut {
+                    text: "idle for too long; log on again".to_owned(),
+                });
             }
             if has_subscription {
                 self.tell(admin);

@@ -5,9 +5,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex};
-use transfix::store::journal::{self, Event};
 use transfix::{Mask, Message, Tag, tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex};
+use transfix_store::journal::{self, Event};
 
 use crate::foreign;
 use crate::input::{failed, tag as tag_number};

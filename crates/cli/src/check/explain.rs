@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use transfix::codec::value::uint;
-use transfix::codec::{self, validate::Finding};
-use transfix::codec::{Garbled, GroupError, GroupFault, Members, MessageLayout, raw};
-use transfix::dictionary::{Conditional, DataType, Field, Flat, Member};
 use transfix::{Mask, Message, RejectReason, Tag, tag};
+use transfix_codec::value::uint;
+use transfix_codec::{self as codec, validate::Finding};
+use transfix_codec::{Garbled, GroupError, GroupFault, Members, MessageLayout, raw};
+use transfix_dictionary::{Conditional, DataType, Field, Flat, Member};
 
 use crate::input::{Pair, Wrong};
 

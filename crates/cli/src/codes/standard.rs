@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use transfix::RejectReason;
-use transfix::dictionary::{self, Dictionary, Field, nearest};
+use transfix_dictionary::{self as dictionary, Dictionary, Field, nearest};
 
 /// The dictionary with the codes of all versions.
 const NAME: &str = "FIXLatest";

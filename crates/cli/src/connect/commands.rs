@@ -1,6 +1,6 @@
 //! The commands of `connect`, for `help`, the Tab key and those that are typed wrongly.
 
-use transfix::dictionary::nearest;
+use transfix_dictionary::nearest;
 
 use super::fault::Fault;
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use rustyline::Editor;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
-use transfix::codec::Precision;
-use transfix::{BeginString, SessionHandle, clock};
+use transfix::{Action, BeginString, SessionHandle, clock};
+use transfix_codec::Precision;
 
 use super::commands::{COMMANDS, Command, VALUES};
 use super::completion::{Help, Situation};
@@ -114,12 +114,16 @@ impl Console {
             }
             ("logout", []) => {
                 self.logged_out = true;
-                self.handle.log_out("").map_err(|error| Fault::Failed(error.to_string()))
+                self.handle
+                    .operate(&Action::LogOut { text: String::new() })
+                    .map_err(|error| Fault::Failed(error.to_string()))
             }
             ("logon", []) => {
                 self.logged_out = false;
                 self.heard.forget_end();
-                self.handle.log_on().map_err(|error| Fault::Failed(error.to_string()))
+                self.handle
+                    .operate(&Action::LogOn {})
+                    .map_err(|error| Fault::Failed(error.to_string()))
             }
             ("wait", []) => self.wait(),
             ("help", []) => {

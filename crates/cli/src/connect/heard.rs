@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, raw};
 use transfix::{clock, tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex, raw};
 
 use super::replay::SESSION_TYPES;
 use crate::input::parse;
@@ -227,7 +227,7 @@ fn fields(frame: &[u8], index: &mut FieldIndex) -> Fields {
 #[cfg(test)]
 mod tests {
     use transfix::Tag;
-    use transfix::codec::FrameWriter;
+    use transfix_codec::FrameWriter;
 
     use super::*;
 

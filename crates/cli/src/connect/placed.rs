@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter, SOH};
-use transfix::store::journal::{self, Event};
 use transfix::{Decimal, Message, tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, SOH};
+use transfix_store::journal::{self, Event};
 
 /// An order that was sent, as far as its cancellation repeats it.
 pub(super) struct Placed {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{Tag, tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex};
 
 use super::vocabulary::Vocabulary;
 use crate::input::{self, Failure, Found, Place, Sink, Wrong, parse};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter, MessageLayout, Rules, Scratch};
-use transfix::codec::{Precision, Switches};
-use transfix::dictionary::{DataType, Dictionary, Field, Flat, Member, Message, nearest};
 use transfix::{BeginString, Mask, SessionDictionaries, SessionSettings, Tag, clock, tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, MessageLayout, Rules, Scratch};
+use transfix_codec::{Precision, Switches};
+use transfix_dictionary::{DataType, Dictionary, Field, Flat, Member, Message, nearest};
 
 use crate::check::explain::Explain;
 use crate::foreign::Foreign;

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use comfy_table::{CellAlignment, Table, presets};
 use transfix::clock::monotonic_ns;
-use transfix::codec::FrameWriter;
 use transfix::{
     Application, Body, BusinessReject, Decimal, Engine, Message, Mode, Precision, Role, SessionId,
     SessionRef, Settings, tag,
 };
+use transfix_codec::FrameWriter;
 
 use super::floor::{self, INTERVAL_NS, Wait};
 use super::picture::{self, Series, quantile, sorted};

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use transfix::store::{compress, lines};
 use transfix::{EventForm, EventSettings, Timestamp, clock};
+use transfix_store::{compress, lines};
 
 use super::encoded::missing_in_file;
 use super::queue::Destination;

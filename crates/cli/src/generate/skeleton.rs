@@ -6,8 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use transfix::dictionary::generate::MessageNames;
-use transfix::dictionary::{Category, Message};
+use transfix_dictionary::generate::MessageNames;
+use transfix_dictionary::{Category, Message};
 
 use super::dependency::{Dependency, is_in_workspace};
 use super::{Args, Role};
@@ -193,7 +193,7 @@ impl Plan<'_> {
 }
 
 fn is_standard(name: &str) -> bool {
-    transfix::dictionary::standard_text(name).is_ok()
+    transfix_dictionary::standard_text(name).is_ok()
 }
 
 const MAIN: &str = r#"//! ARTICLE for VERSION. It prints what it takes and refuses the rest.
@@ -207,7 +207,10 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use transfix::{Application, BusinessReject, Engine, Message, SessionEvent, SessionRef, Settings};
+use transfix::{
+    Application, BusinessReject, Engine, Message, SessionEvent, SessionNotice, SessionRef,
+    SessionView, Settings,
+};
 
 use IMPORTS;
 
@@ -233,13 +236,15 @@ impl Application for Desk {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                println!("{} is logged on", session.id());
-                // LOGON
-            }
-            SessionEvent::Disconnected(end) => println!("{}: {end}", session.id()),
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            println!("{} is logged on", session.id());
+            // LOGON
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            println!("{}: {end}", session.id());
         }
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use transfix::codec::{FieldIndex, data};
-use transfix::dictionary::{Dictionary, Field, STANDARD, standard};
 use transfix::{DictionarySource, Message, MsgType, Tag, tag};
+use transfix_codec::{FieldIndex, data};
+use transfix_dictionary::{Dictionary, Field, STANDARD, standard};
 
 /// How the user names a dictionary.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -32,7 +32,7 @@ pub(crate) struct Pair {
 
 impl Pair {
     /// The message of that type.
-    pub(crate) fn message(&self, msg_type: MsgType<'_>) -> Option<&transfix::dictionary::Message> {
+    pub(crate) fn message(&self, msg_type: MsgType<'_>) -> Option<&transfix_dictionary::Message> {
         self.session.message(msg_type).or_else(|| self.application.message(msg_type))
     }
 
@@ -128,7 +128,7 @@ impl Dictionaries {
     pub(super) fn type_named(&mut self, word: &str) -> Option<String> {
         self.find_map(|known| known.message(word).map(|message| message.msg_type.clone())).or_else(
             || {
-                let is_it = |message: &&transfix::dictionary::Message| {
+                let is_it = |message: &&transfix_dictionary::Message| {
                     message.name.eq_ignore_ascii_case(word)
                 };
                 let found = |known: &Dictionary| known.messages().iter().find(is_it).cloned();
@@ -223,7 +223,7 @@ fn by_appl_ver_id(value: &[u8]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transfix::codec::CheckSumPolicy;
+    use transfix_codec::CheckSumPolicy;
 
     fn choice(dictionary: Option<&str>) -> Choice {
         Choice { dictionary: dictionary.map(str::to_owned), ..Choice::default() }

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex};
-use transfix::store::journal::{Entry, Event, Message};
 use transfix::{Mask, Tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex};
+use transfix_store::journal::{Entry, Event, Message};
 
 use super::parse;
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use memchr::{memchr, memmem};
-use transfix::codec::{Garbled, Limits, SOH, frame, frame::Frame, shown};
+use transfix_codec::{Garbled, Limits, SOH, frame, frame::Frame, shown};
 
 use super::within::restore;
 

@@ -7,8 +7,8 @@ use std::io::Read;
 
 use memchr::{memchr_iter, memrchr};
 use transfix::Mask;
-use transfix::codec::FieldIndex;
-use transfix::codec::shown::Shown;
+use transfix_codec::FieldIndex;
+use transfix_codec::shown::Shown;
 
 use super::masking::covered;
 use super::split::{Delimiter, Rest, Splitter, Step};

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use transfix::dictionary::nearest;
+use transfix_dictionary::nearest;
 
 use super::Dictionaries;
 

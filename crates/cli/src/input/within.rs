@@ -3,7 +3,7 @@
 //! Where `;` or `|` stands for the byte 1, a value that holds it looks like two fields. The length
 //! of the message does not show that; CheckSum(10) does, since it counts the bytes of the wire.
 
-use transfix::codec::{SOH, raw};
+use transfix_codec::{SOH, raw};
 
 use super::split::{Delimiter, Wrong};
 

@@ -5,9 +5,9 @@
 
 use std::cmp::Ordering;
 
-use transfix::codec::{Date, MonthYear, TimeOfDay, TzTimeOnly, TzTimestamp};
-use transfix::dictionary::{DataType, Field, nearest};
 use transfix::{Decimal, Tag, Timestamp};
+use transfix_codec::{Date, MonthYear, TimeOfDay, TzTimeOnly, TzTimestamp};
+use transfix_dictionary::{DataType, Field, nearest};
 
 use super::quick::Quick;
 use crate::input::Dictionaries;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use transfix::store::journal;
+use transfix_store::journal;
 
 use super::one;
 use super::search::Search;

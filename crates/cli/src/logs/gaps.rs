@@ -9,9 +9,9 @@ use std::collections::hash_map::{DefaultHasher, Entry};
 use std::hash::{Hash, Hasher};
 
 use comfy_table::{Table, presets};
-use transfix::codec::shown::Shown;
-use transfix::codec::{CheckSumPolicy, FieldIndex, SOH};
 use transfix::{Mask, Message, Tag, Timestamp, tag};
+use transfix_codec::shown::Shown;
+use transfix_codec::{CheckSumPolicy, FieldIndex, SOH};
 
 use super::numbers::{Numbers, Step};
 use super::origin::WIRE;

@@ -11,9 +11,9 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::io::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
-use transfix::codec::shown::Shown;
-use transfix::codec::{CheckSumPolicy, FieldIndex, SOH};
 use transfix::{Mask, Message, Tag, Timestamp, tag};
+use transfix_codec::shown::Shown;
+use transfix_codec::{CheckSumPolicy, FieldIndex, SOH};
 
 use super::merge::Held;
 use super::origin::{Ends, WIRE};

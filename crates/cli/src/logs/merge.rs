@@ -11,7 +11,7 @@ use std::thread;
 use std::vec;
 
 use transfix::Timestamp;
-use transfix::codec::{CheckSumPolicy, FieldIndex, SOH};
+use transfix_codec::{CheckSumPolicy, FieldIndex, SOH};
 
 use super::origin::logged_time;
 use super::report::Report;

@@ -8,9 +8,9 @@ use std::collections::{HashSet, hash_map::DefaultHasher};
 use std::hash::{Hash, Hasher};
 
 use comfy_table::{CellAlignment, Table, presets};
-use transfix::codec::shown::Shown;
-use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{Mask, Message, Tag, Timestamp, tag};
+use transfix_codec::shown::Shown;
+use transfix_codec::{CheckSumPolicy, FieldIndex};
 
 use super::origin::WIRE;
 use super::query::Query;

@@ -2,7 +2,7 @@
 //! names of files and the message itself say so.
 
 use transfix::Timestamp;
-use transfix::codec::{Date, SOH, TimeOfDay};
+use transfix_codec::{Date, SOH, TimeOfDay};
 
 use super::quick::Quick;
 use super::sources::{Source, Way};
@@ -79,7 +79,7 @@ impl Ends<'_> {
             _ => (self.sender, self.target),
         };
         let [version, ours, theirs] = [self.begin_string, ours, theirs]
-            .map(|text| transfix::codec::shown::Shown::whole(text).to_string());
+            .map(|text| transfix_codec::shown::Shown::whole(text).to_string());
         format!("{version}:{ours}->{theirs}")
     }
 

@@ -15,9 +15,9 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
-use transfix::codec::shown::Shown;
-use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{Mask, Message, Tag, tag};
+use transfix_codec::shown::Shown;
+use transfix_codec::{CheckSumPolicy, FieldIndex};
 
 use super::origin::{Origins, WIRE};
 use super::report::Report;

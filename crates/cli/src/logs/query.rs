@@ -3,8 +3,8 @@
 //! Invariant: a glance may take a message that is not sought, and never leaves one out that is.
 
 use memchr::memmem::Finder;
-use transfix::codec::{SOH, raw};
 use transfix::{Message, Timestamp, tag};
+use transfix_codec::{SOH, raw};
 
 use super::condition::{Condition, Operator, Written, written};
 use super::origin::{Origins, WIRE};

@@ -5,7 +5,7 @@
 
 use memchr::memchr;
 use memchr::memmem::Finder;
-use transfix::codec::SOH;
+use transfix_codec::SOH;
 
 /// Looks for one field.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::io::Write;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex};
+use transfix_codec::{CheckSumPolicy, FieldIndex};
 
 use super::query::Query;
 use super::report::Report;

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use transfix::codec::shown::Shown;
-use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::print::{self, Palette};
 use transfix::{Mask, Message, tag};
+use transfix_codec::shown::Shown;
+use transfix_codec::{CheckSumPolicy, FieldIndex};
 
 use super::condition::tag_of;
 use super::origin::{Origins, WIRE};
@@ -225,9 +225,9 @@ impl<W: Write> Show<W> {
                 let dictionaries = [&*pair.session, &*pair.application];
                 // Writing to a String never fails.
                 let _ = if one_line {
-                    print::one_line_in(&message, dictionaries, palette, &mut self.text)
+                    print::one_line(&message, dictionaries, palette, &mut self.text)
                 } else {
-                    print::readable_in(&message, dictionaries, palette, &mut self.text)
+                    print::readable(&message, dictionaries, palette, &mut self.text)
                 };
             }
             Err(_) => {
@@ -304,7 +304,7 @@ pub(super) fn code_in_words(
 pub(super) fn name_of(dictionaries: &Dictionaries, pair: usize, msg_type: &[u8]) -> String {
     let pair = dictionaries.pair(pair);
     let known = std::str::from_utf8(msg_type).ok().and_then(|text| {
-        let of = |dictionary: &transfix::dictionary::Dictionary| {
+        let of = |dictionary: &transfix_dictionary::Dictionary| {
             dictionary.message(text).map(|message| message.name.clone())
         };
         of(&pair.session).or_else(|| of(&pair.application))

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use transfix::codec::shown::Shown;
+use transfix_codec::shown::Shown;
 
 use crate::input::{holds_store, is_segment, store_beside};
 

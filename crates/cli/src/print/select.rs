@@ -1,7 +1,7 @@
 //! Which messages are printed: by type, time and fields.
 
-use transfix::dictionary::nearest;
 use transfix::{Message, Timestamp, tag};
+use transfix_dictionary::nearest;
 
 use crate::input::{Dictionaries, Found, Pair, msg_types};
 

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use transfix::{
     Application, BeginString, Body, BusinessReject, Message, MessageAnswer, Offline, Precision,
-    Rejected, RejectedBy, SendError, SessionEvent, SessionHandle, SessionId, SessionRef, tag,
+    Rejected, RejectedBy, SendError, SendOptions, SessionEvent, SessionHandle, SessionId,
+    SessionNotice, SessionRef, SessionView, tag,
 };
 
 use super::Gateway;
@@ -214,19 +215,18 @@ impl Passing<'_, '_, '_> {
         ref_seq: Option<u64>,
     ) -> Result<(), Missed> {
         let sender = &self.id.target_comp_id;
-        let origin = self.gateway.origins.note(to.id(), Some(self.from()));
+        let mut origin = self.gateway.origins.note(to.id(), Some(self.from()));
         let number = choices.map(|choices| choices.numbered(self.incoming.seq, to.id()));
         let beside = Beside { sender, repeats: self.repeats, ref_seq };
-        let sent = to.send_stored_noting(
-            self.message.msg_type(),
-            |body| change.write(self.message, beside, body),
-            |sent| {
-                origin(sent);
-                if let Some(number) = number {
-                    number(sent);
-                }
-            },
-        );
+        let mut note = |sent| {
+            origin(sent);
+            if let Some(number) = &number {
+                number(sent);
+            }
+        };
+        let options = SendOptions { note: Some(&mut note), ..SendOptions::default() };
+        let fill = |body: &mut Body<'_>| change.write(self.message, beside, body);
+        let sent = to.send_with(options, self.message.msg_type(), fill);
         match sent {
             Ok(_) => Ok(()),
             // What is wrong with the message stays wrong.
@@ -526,20 +526,27 @@ impl Application for Bridge {
         let (gateway, id) = (&self.gateway, session.id());
         match event {
             SessionEvent::LoggedOn => self.logged_on(session),
-            SessionEvent::Disconnected(end) => {
-                gateway.told.say(format!("{id} ended: {end}"));
-                gateway.ports.tell_all(id, false);
-            }
             SessionEvent::NumbersReset => {
                 gateway.origins.forget_from(id, session.next_numbers().1);
             }
             SessionEvent::Rejected(rejected) if rejected.by == RejectedBy::Session => {
                 self.pass_rejection_on(&rejected, session);
             }
+            _ => {}
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        let (gateway, id) = (&self.gateway, session.id());
+        match notice {
+            SessionNotice::Disconnected(end) => {
+                gateway.told.say(format!("{id} ended: {end}"));
+                gateway.ports.tell_all(id, false);
+            }
             // What was passed on, and does not count any more, comes again.
-            SessionEvent::Undone(_) => self.may_repeat = true,
+            SessionNotice::Undone(_) => self.may_repeat = true,
             // Not for what is passed on, which has its number at once.
-            SessionEvent::Unsent(message) => {
+            SessionNotice::Unsent(message) => {
                 tracing::warn!(session = %id, why = %message.why, "a message is not sent");
             }
             _ => {}
@@ -577,8 +584,9 @@ impl Bridge {
                     body.uint(tag::BUSINESS_REJECT_REASON, 0);
                     body.str(tag::TEXT, &format!("rejected by {}: {text}", by.target_comp_id));
                 };
-                let note = self.gateway.origins.note(to.id(), None);
-                if let Err(error) = to.send_stored_noting("j", fill, note) {
+                let mut note = self.gateway.origins.note(to.id(), None);
+                let options = SendOptions { note: Some(&mut note), ..SendOptions::default() };
+                if let Err(error) = to.send_with(options, "j", fill) {
                     tracing::warn!(session = %id, seq, %error, "a rejection is not passed on");
                 }
             }

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use transfix::store::lines;
 use transfix::{Durability, Sent, SessionHandle, SessionId, SessionSettings, Settings, clock};
+use transfix_store::lines;
 
 use super::mark::mark;
 use super::stored::{self, StoredCopies};
@@ -162,13 +162,13 @@ impl OpenChoices {
     }
 
     /// Keeps the number of a copy; called when it has one.
-    pub(super) fn numbered(&self, seq: u64, to: &SessionId) -> impl FnOnce(Sent) + use<> {
+    pub(super) fn numbered(&self, seq: u64, to: &SessionId) -> impl Fn(Sent) + use<> {
         let (own, to) = (self.clone(), to.to_string());
         move |sent| {
             let (Sent::Direct(number) | Sent::Stored(number)) = sent else { return };
             let mut file = own.0.lock().unwrap_or_else(PoisonError::into_inner);
             // Without it the copy is sought by its fields.
-            let _ = file.add(&Line::Numbered { seq, to, number }, false);
+            let _ = file.add(&Line::Numbered { seq, to: to.clone(), number }, false);
         }
     }
 }

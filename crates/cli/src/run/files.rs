@@ -325,8 +325,8 @@ impl Source {
             return wrong(format!("there is no session {}", sending.session));
         };
         loop {
-            let note = self.origins.note(handle.id(), None);
-            let sent = sending::stored(&sending, &handle, self.in_doubt, note);
+            let mut note = self.origins.note(handle.id(), None);
+            let sent = sending::stored(&sending, &handle, self.in_doubt, &mut note);
             match sent {
                 Err(SendError::Closed) => return None,
                 Err(error) if is_passing(&error) => {

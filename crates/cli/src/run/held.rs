@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{Message, MessageAnswer, SessionHandle};
+use transfix_codec::{CheckSumPolicy, FieldIndex};
 
 use super::Gateway;
 use super::asked::SharedPassed;

@@ -51,14 +51,14 @@ impl Origins {
     }
 
     /// Notes from whom a message is that this session sends; called when it has its number
-    /// (`SessionHandle::send_stored_noting`), so before anybody can ask for it.
-    pub(super) fn note(&self, to: &SessionId, from: Option<Origin>) -> impl FnOnce(Sent) {
+    /// (`SendOptions::note`), so before anybody can ask for it.
+    pub(super) fn note(&self, to: &SessionId, mut from: Option<Origin>) -> impl FnMut(Sent) {
         move |sent| {
             let (Sent::Direct(seq) | Sent::Stored(seq)) = sent else { return };
             let mut all = self.lock();
             let target = all.entry(to.clone()).or_default();
             target.stored += u64::from(matches!(sent, Sent::Stored(_)));
-            target.keep(seq, from);
+            target.keep(seq, from.take());
         }
     }
 

@@ -1,8 +1,8 @@
 //! Sends what a program, or a line of a file, wants to be sent.
 
 use serde_json::{Value, json};
-use transfix::codec::data::length_of;
-use transfix::{Admin, Body, SendError, Sent, SessionHandle, Tag, tag};
+use transfix::{Admin, Body, SendError, SendOptions, Sent, SessionHandle, Tag, tag};
+use transfix_codec::data::length_of;
 
 use super::line::Sending;
 use super::origins::{Origin, Origins};
@@ -13,8 +13,8 @@ pub(super) fn send(sending: &Sending, (socket, origins): (&str, &Origins), admin
         return failed(sending, None, format!("there is no session {}", sending.session));
     };
     let from = Origin::Program(socket.to_owned(), sending.reference.clone());
-    let note = origins.note(handle.id(), Some(from));
-    told(sending, stored(sending, &handle, false, note))
+    let mut note = origins.note(handle.id(), Some(from));
+    told(sending, stored(sending, &handle, false, &mut note))
 }
 
 /// Sends a message of this session, and returns when it is safe in the store. `repeats`: it may
@@ -23,12 +23,9 @@ pub(super) fn stored(
     sending: &Sending,
     handle: &SessionHandle,
     repeats: bool,
-    note: impl FnOnce(Sent),
+    note: &mut dyn FnMut(Sent),
 ) -> Result<Sent, SendError> {
     let fill = |body: &mut Body<'_>| {
-        if repeats {
-            body.str(tag::POSS_RESEND, "Y");
-        }
         let mut fields = sending.fields.iter().map(|(tag, value)| (Tag(*tag), value)).peekable();
         while let Some((tag, value)) = fields.next() {
             let data = fields.next_if(|(data, _)| length_of(*data) == Some(tag));
@@ -40,7 +37,8 @@ pub(super) fn stored(
             }
         }
     };
-    handle.send_stored_noting(&sending.msg_type, fill, note)
+    let options = SendOptions { poss_resend: repeats, note: Some(note), ..SendOptions::default() };
+    handle.send_with(options, &sending.msg_type, fill)
 }
 
 /// What is said of a message that was to be sent.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use transfix::store::journal::{self, Direction, Event};
-use transfix::store::{Kind, StoreError};
 use transfix::{Durability, Settings, Tag, tag};
+use transfix_store::journal::{self, Direction, Event};
+use transfix_store::{Kind, StoreError};
 
 use super::mark::mark;
 use super::written::named;

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use transfix::dictionary::{DataType, Dictionary, Member, MemberKind, nearest, standard};
 use transfix::{BeginString, Offline, SessionId, SessionSettings, Settings, Tag, tag};
+use transfix_dictionary::{DataType, Dictionary, Member, MemberKind, nearest, standard};
 
 use super::copy::{Change, OnBehalf};
 use super::routes::{

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
-use transfix::store::journal::{self, Entry, Event, Message};
+use transfix_store::journal::{self, Entry, Event, Message};
 
 use super::select::{Bound, Selection, bound};
 use super::{ended, existing, moment, output};

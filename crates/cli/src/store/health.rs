@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use transfix::SessionSettings;
-use transfix::store::{Fault, FileStore, Survey};
+use transfix_store::{Fault, FileStore, Survey};
 
 use super::{count, size};
 use crate::input::one_line;

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use transfix::quickfix::{Dialect, ForeignStore};
-use transfix::store::{Durability, FileStore, Kind, Options, Record, Store, StoreError};
 use transfix::{MsgType, Timestamp, clock, tag};
+use transfix_store::{Durability, FileStore, Kind, Options, Record, Store, StoreError};
 
 use self::quickfix::{Foreign, Origin};
 use super::select::value;

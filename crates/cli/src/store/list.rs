@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
-use transfix::store;
+use transfix_store as store;
 
 use super::health::{health, misnamed, received};
 use super::{ended, gone, moment, say, size};

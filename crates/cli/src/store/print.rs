@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use transfix::store::journal;
+use transfix_store::journal;
 
 use super::existing;
 use super::select::{Bound, Selection, bound};

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use transfix::store::journal::{self, Event};
-use transfix::store::{Durability, FileStore, Options, Record, Store, StoreError};
 use transfix::{Mask, clock};
+use transfix_store::journal::{self, Event};
+use transfix_store::{Durability, FileStore, Options, Record, Store, StoreError};
 
 use super::set_next::{author, reason};
 use super::{ended, existing, moment, refused, say};

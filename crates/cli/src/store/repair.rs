@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use transfix::clock;
-use transfix::store::{
-    self, Durability, FileStore, Options, Record, Repaired, Store, StoreError, Survey,
-};
+use transfix_store::{Durability, FileStore, Options, Record, Repaired, Store, StoreError, Survey};
 
 use super::health::{lost, told};
 use super::{count, ended, existing, refused, say, set_next};
@@ -49,7 +47,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
     if let Err(why) = free(dir, &args.to) {
         return failed(&why);
     }
-    let survey = store::survey(dir);
+    let survey = transfix_store::survey(dir);
     match survey.and_then(|survey| Ok((repair(args, &survey)?, survey))) {
         Ok((repaired, survey)) => ended(report(args, &survey, &repaired)),
         Err(error @ StoreError::Locked { .. }) => refused(error),

@@ -1,8 +1,8 @@
 //! Which records of a store are wanted: by number, time, direction and type.
 
-use transfix::store::StoreError;
-use transfix::store::journal::{self, Entry, Message};
 use transfix::{Timestamp, tag};
+use transfix_store::StoreError;
+use transfix_store::journal::{self, Entry, Message};
 
 use super::moment;
 use crate::input::{Dictionaries, Masking, covered_entry, msg_types};
@@ -113,15 +113,15 @@ fn is_within(from: Option<Bound>, until: Option<Bound>, entry: &Entry) -> bool {
 /// The first value of a tag of the header, whatever the rest of the message is.
 pub(super) fn value(message: &[u8], tag: u32) -> Option<&[u8]> {
     let tag = tag.to_string();
-    let mut fields = message.split(|&byte| byte == transfix::codec::SOH);
+    let mut fields = message.split(|&byte| byte == transfix_codec::SOH);
     fields.find_map(|field| field.strip_prefix(tag.as_bytes())?.strip_prefix(b"="))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transfix::store::Kind;
-    use transfix::store::journal::Event;
+    use transfix_store::Kind;
+    use transfix_store::journal::Event;
 
     fn entry(time_ns: u64, event: Event) -> Entry {
         Entry { segment: 0, offset: 0, time_ns, event }

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use rustix::process::getuid;
 use rustix::system::uname;
-use transfix::store::{Durability, FileStore, Numbers, Options, Record, Store, StoreError};
 use transfix::{MSG_SEQ_NUM_MAX, clock};
+use transfix_store::{Durability, FileStore, Numbers, Options, Record, Store, StoreError};
 
 use super::{ended, existing, refused, say};
 use crate::input::failed;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::json;
-use transfix::store::{self, Survey};
+use transfix_store::{self as store, Survey};
 
 use super::health::{health, received, session, told};
 use super::{ended, existing, moment, say, size};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use transfix::store;
+use transfix_store as store;
 
 use super::health::{health, misnamed, told};
 use super::{count, ended, existing, gone, say};

@@ -278,8 +278,8 @@ mod tests {
     use super::*;
     use crate::venue::execution_report;
     use std::collections::HashSet;
-    use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter};
     use transfix::{BeginString, Precision};
+    use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter};
 
     fn take_raw(
         book: &mut Book,

@@ -3,8 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
-use transfix::codec::{Frame, FrameWriter, Limits, frame};
 use transfix::{Precision, clock, tag};
+use transfix_codec::{Frame, FrameWriter, Limits, frame};
 use transfix_testkit::temp::TempDir;
 
 use crate::command_line::running::{Program, write_client};

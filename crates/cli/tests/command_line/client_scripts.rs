@@ -208,7 +208,7 @@ fn a_send_to_a_counterparty_that_does_not_read_can_be_ended() {
 fn logon_frame() -> Vec<u8> {
     let time = clock::now().utc;
     let mut out = Vec::new();
-    let mut frame = transfix::codec::FrameWriter::new(&mut out, b"FIX.4.4", b"A");
+    let mut frame = transfix_codec::FrameWriter::new(&mut out, b"FIX.4.4", b"A");
     let fields = format!("34=1|49=VENUE|52={time}|56=CLIENT|98=0|108=30|");
     frame.raw(fields.replace('|', "\x01").as_bytes());
     frame.finish().unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use transfix::store::{FileStore, Kind, Options, Record, Store};
+use transfix_store::{FileStore, Kind, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
 use crate::command_line::{expect, messages, run_in, session};

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
 use transfix::clock;
-use transfix::codec::shown::is_hidden;
+use transfix_codec::shown::is_hidden;
 #[cfg(feature = "tls")]
 use transfix_testkit::certificates::{Authority, Valid};
 use transfix_testkit::temp::TempDir;

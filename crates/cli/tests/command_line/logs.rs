@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use transfix::codec::FrameWriter;
-use transfix::store::{self, FileStore, Options, Record, Store};
+use transfix_codec::FrameWriter;
+use transfix_store::{self as store, FileStore, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
 use crate::command_line::running::{Program, venue};

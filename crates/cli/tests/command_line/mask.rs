@@ -4,8 +4,8 @@
 use std::fs;
 use std::io::Write;
 
-use transfix::codec::FrameWriter;
-use transfix::store::{FileStore, Kind, Options, Record, Store};
+use transfix_codec::FrameWriter;
+use transfix_store::{FileStore, Kind, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
 use crate::command_line::run_in;
@@ -38,7 +38,7 @@ fn files() -> TempDir {
             FileStore::open(&dir.path().join(name), Options::default(), 0).unwrap();
         let bytes =
             String::from_utf8(bytes.clone()).unwrap().replace("=hush", &format!("={value}"));
-        let sum = transfix::codec::raw::check_sum(&bytes.as_bytes()[..bytes.len() - 7]);
+        let sum = transfix_codec::raw::check_sum(&bytes.as_bytes()[..bytes.len() - 7]);
         let bytes = [&bytes.as_bytes()[..bytes.len() - 4], &sum, b"\x01"].concat();
         let kind = Kind::Application;
         store.put(1, Record::Outbound { seq: 2, kind, bytes: &bytes }).unwrap();

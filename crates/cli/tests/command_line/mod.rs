@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use transfix::store::{FileStore, Kind, Options, Record, Store};
+use transfix_store::{FileStore, Kind, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
 /// Output and exit code of a call.

@@ -26,8 +26,8 @@ mod table {
 
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::{Field, Row};
-    use transfix::codec::FrameWriter;
-    use transfix::store::{FileStore, Kind, Options, Record, Store};
+    use transfix_codec::FrameWriter;
+    use transfix_store::{FileStore, Kind, Options, Record, Store};
 
     use super::*;
 
@@ -168,7 +168,7 @@ mod table {
         let mut latin = between("A", "B", "B", 4, "148=h|58=caf#|");
         let at = latin.iter().position(|b| *b == b'#').unwrap();
         latin[at] = 0xe9;
-        let sum = transfix::codec::raw::check_sum(&latin[..latin.len() - 7]);
+        let sum = transfix_codec::raw::check_sum(&latin[..latin.len() - 7]);
         let end = latin.len();
         latin[end - 4..end - 1].copy_from_slice(&sum);
         let own = between("A", "B", "U9", 5, "");

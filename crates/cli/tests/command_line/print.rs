@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use transfix::codec::FrameWriter;
+use transfix_codec::FrameWriter;
 use transfix_testkit::temp::TempDir;
 
 use crate::command_line::{Run, run_in};

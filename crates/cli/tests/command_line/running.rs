@@ -12,9 +12,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
-use transfix::store::journal;
 use transfix::{Message, tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
+use transfix_store::journal;
 use transfix_testkit::certificates::{Authority, Valid};
 use transfix_testkit::temp::TempDir;
 

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use transfix::SessionHandle;
+use transfix::{Action, SessionHandle};
 
 /// Longest request line.
 const REQUEST_BYTES_MAX: u64 = 8 << 10;
@@ -68,7 +68,9 @@ fn carry_out(request: &str, sessions: &HashMap<String, SessionHandle>) -> Result
     }
     let session = session.ok_or("SESSION is missing\n")?;
     let handle = sessions.get(&session).ok_or_else(|| format!("no session {session}\n"))?;
-    handle.set_next_numbers(next_in, next_out).map_err(|error| format!("{error}\n"))?;
+    handle
+        .operate(&Action::SetNumbers { next_in, next_out })
+        .map_err(|error| format!("{error}\n"))?;
     let (next_in, next_out) = handle.next_numbers();
     Ok(format!("{session}: next in {next_in}, next out {next_out}\n"))
 }

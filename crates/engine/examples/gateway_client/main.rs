@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use transfix::{
     Application, BusinessReject, Engine, Message, SendError, SessionEvent, SessionHandle,
-    SessionRef, Settings, clock, msg_type, tag,
+    SessionNotice, SessionRef, SessionView, Settings, clock, msg_type, tag,
 };
 
 /// How long an answer may take.
@@ -60,10 +60,13 @@ impl Application for Client {
             SessionEvent::LoggedOn => {
                 self.tell(format!("{} is logged on", session.id()));
             }
-            SessionEvent::Disconnected(end) => {
-                self.tell(format!("{end}"));
-            }
             _ => {}
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            self.tell(format!("{end}"));
         }
     }
 }

@@ -10,7 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use transfix::store::{Committed, Kind, Numbers, Record, Store, StoreError, Stored};
+use transfix_store::{Committed, Kind, Numbers, Record, Store, StoreError, Stored};
 
 // What a record is. Messages sent stand last in the index, so that its end can be cut off.
 const IN: u8 = 0;

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use transfix_codec::{Misuse, raw::check_body};
 use transfix_session::SessionId;
 
 use crate::observe::mask::Mask;
@@ -26,33 +25,45 @@ impl Actor {
     }
 }
 
-/// What an operator may ask of a session. Each is a call of
-/// [`SessionHandle`](crate::SessionHandle), which says more about it.
+/// What an operator may ask of a session, by [`SessionHandle::operate`] or [`Admin::act`].
 ///
 /// By serde it is an object with the name of the action and its values:
 /// `{"action": "set_numbers", "next_in": 5}`.
+///
+/// [`SessionHandle::operate`]: crate::SessionHandle::operate
+/// [`Admin::act`]: crate::Admin::act
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Action {
-    /// Allows the session to be connected; an initiator tries at once. Also known as *enable*.
+    /// Allows the session to be connected again; an initiator tries at once, however often it was
+    /// refused before. Whether it is logged on then, the counterparty and the schedule say. Also
+    /// known as *enable*.
     LogOn {},
-    /// Logs out, and stays disconnected until [`Action::LogOn`]. Also known as *disable*.
+    /// Logs out, and stays disconnected until [`Action::LogOn`], also a session that is not
+    /// connected now, or has failed. Also known as *disable*.
     LogOut {
         /// Text(58) of our Logout(5).
         #[serde(default)]
         text: String,
     },
-    /// Drops the connection without a word; an initiator connects again.
+    /// Drops the connection without a word. An initiator connects again after its interval.
     Disconnect {},
-    /// Connects an initiator to another of its destinations.
+    /// Connects an initiator to another of its destinations: at once, and as [`Action::LogOn`] does
+    /// if it was logged out by hand. One that is connected elsewhere, or there already, logs out
+    /// first. If the destination does not take it, the next one is tried as the settings say.
     ConnectTo {
-        /// Which one, counted from 0.
+        /// Which one of [`SessionHandle::destinations`](crate::SessionHandle::destinations),
+        /// counted from 0.
         destination: usize,
     },
-    /// Brings a session back that has failed.
+    /// Brings a session back at once that has failed, since its store did or since it panicked:
+    /// from what its store has. [`SessionNotice::Undone`](crate::SessionNotice::Undone) says what
+    /// that does not have. Without effect on a session that is connected; while the cause is still
+    /// there it fails again.
     Revive {},
-    /// Sets the next numbers without a word to the counterparty.
+    /// Sets the next numbers without a word to the counterparty. Only for repair, when both
+    /// operators have agreed on them; a number that is left out stays as it is.
     SetNumbers {
         /// MsgSeqNum(34) that the next message of the counterparty must have.
         #[serde(default)]
@@ -61,23 +72,26 @@ pub enum Action {
         #[serde(default)]
         next_out: Option<u64>,
     },
-    /// Makes our next Logon(A) reset both numbers to 1.
+    /// Makes our next Logon(A) reset both numbers to 1, from FIX 4.1 on. A session that has failed
+    /// forgets it.
     ResetAtNextLogon {},
-    /// Resets both numbers of a session that is logged on.
+    /// Resets both numbers of a session that is logged on, by a Logon(A) with
+    /// ResetSeqNumFlag(141)=Y; from FIX 4.1 on.
     ResetInSession {},
-    /// Sends SequenceReset-Reset(4).
+    /// Sends SequenceReset-Reset(4): our next message has this number, which must be higher than
+    /// the present one.
     SequenceReset {
         /// NewSeqNo(36).
         new_seq_no: u64,
     },
-    /// Sends a Heartbeat(0).
+    /// Sends a Heartbeat(0), out of its turn.
     Heartbeat {},
     /// Sends a TestRequest(1).
     TestRequest {
         /// TestReqID(112).
         id: String,
     },
-    /// Sends a ResendRequest(2).
+    /// Sends a ResendRequest(2) for messages of the counterparty.
     ResendRequest {
         /// BeginSeqNo(7).
         begin: u64,
@@ -85,7 +99,7 @@ pub enum Action {
         #[serde(default)]
         end: u64,
     },
-    /// Sends an application message.
+    /// Sends an application message, as [`SessionHandle::send`](crate::SessionHandle::send) does.
     Send {
         /// MsgType(35).
         msg_type: String,
@@ -93,9 +107,11 @@ pub enum Action {
         /// delimiter is byte 1.
         fields: String,
     },
-    /// Holds messages back in the queue.
+    /// Holds messages of handles back in the queue of a session that is logged on, until
+    /// [`Action::ReleaseSending`]. What the application sends inside its callbacks goes out of
+    /// turn, before them.
     HoldSending {},
-    /// Sends what was held back.
+    /// Sends what was held back, in order.
     ReleaseSending {},
     /// Drops the messages that wait in the queue.
     ClearQueued {},
@@ -169,16 +185,7 @@ impl Action {
 }
 
 /// Fields as an operator writes them, as those of a message.
-///
-/// # Errors
-/// [`Misuse`] if they are no fields.
-pub(crate) fn checked_body(fields: &str) -> Result<Vec<u8>, Misuse> {
-    let body = body(fields);
-    check_body(&body)?;
-    Ok(body)
-}
-
-fn body(fields: &str) -> Vec<u8> {
+pub(crate) fn body(fields: &str) -> Vec<u8> {
     let mut body = fields.as_bytes().to_vec();
     if !body.contains(&1) {
         body.iter_mut().filter(|byte| **byte == b'|').for_each(|byte| *byte = 1);
@@ -237,7 +244,6 @@ mod tests {
         assert_eq!(body("11=a|58=b"), b"11=a\x0158=b\x01");
         assert_eq!(body("11=a\x0158=b|c\x01"), b"11=a\x0158=b|c\x01");
         assert_eq!(body(""), b"");
-        assert!(checked_body("11").is_err(), "no field");
     }
 
     #[test]

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use transfix_session::{OperateError, SendError, SessionId};
+use transfix_session::{OperateError, SessionId};
 
-use crate::admin::action::{Action, Actor, EngineAction, checked_body};
+use crate::admin::action::{Action, Actor, EngineAction};
 use crate::admin::audit_line::Line;
 use crate::admin::request::{Request, Unanswered};
 use crate::api::certificates::Certificates;
@@ -68,8 +68,6 @@ pub enum AdminError {
     NoSession(String),
     /// The session refuses it.
     Operate(OperateError),
-    /// The message was not taken.
-    Send(SendError),
     /// The audit file takes nothing, so nothing is done that it could not prove.
     Audit(io::Error),
     /// The program that has the engine takes no such requests.
@@ -88,7 +86,6 @@ impl AdminError {
         match self {
             Self::NoSession(_) => 1401,
             Self::Operate(error) => error.as_u16(),
-            Self::Send(error) => error.as_u16(),
             Self::Audit(_) => 1402,
             Self::NotTaken => 1403,
             Self::Late => 1404,
@@ -102,7 +99,6 @@ impl fmt::Display for AdminError {
         match self {
             Self::NoSession(id) => write!(f, "there is no session {id}"),
             Self::Operate(error) => write!(f, "{error}"),
-            Self::Send(error) => write!(f, "{error}"),
             Self::Audit(error) => {
                 write!(f, "not done, since the audit file cannot be written: {error}")
             }
@@ -123,18 +119,6 @@ impl fmt::Debug for AdminError {
 }
 
 impl std::error::Error for AdminError {}
-
-impl From<OperateError> for AdminError {
-    fn from(error: OperateError) -> Self {
-        Self::Operate(error)
-    }
-}
-
-impl From<SendError> for AdminError {
-    fn from(error: SendError) -> Self {
-        Self::Send(error)
-    }
-}
 
 impl Admin {
     /// All sessions, in the order of their identities, as they are now. Waits for none.
@@ -214,7 +198,7 @@ impl Admin {
         let before = handle.status();
         let session = id.to_string();
         let ends = self.begin(actor, &session, &what, &state(&before))?;
-        let done = perform(&handle, action);
+        let done = handle.operate(action).map_err(AdminError::Operate);
         let after = handle.status();
         self.end(actor, &session, &what, ends, done.as_ref().map(|()| state(&after)));
         done.map(|()| Done { before, after })
@@ -405,31 +389,4 @@ fn state(status: &SessionStatus) -> String {
         text += &format!(" destination={destination}");
     }
     text
-}
-
-fn perform(handle: &SessionHandle, action: &Action) -> Result<(), AdminError> {
-    match action {
-        Action::LogOn {} => handle.log_on()?,
-        Action::LogOut { text } => handle.log_out(text)?,
-        Action::Disconnect {} => handle.disconnect()?,
-        Action::ConnectTo { destination } => handle.connect_to(*destination)?,
-        Action::Revive {} => handle.revive()?,
-        Action::SetNumbers { next_in, next_out } => {
-            handle.set_next_numbers(*next_in, *next_out)?;
-        }
-        Action::ResetAtNextLogon {} => handle.reset_at_next_logon()?,
-        Action::ResetInSession {} => handle.reset_in_session()?,
-        Action::SequenceReset { new_seq_no } => handle.sequence_reset(*new_seq_no)?,
-        Action::Heartbeat {} => handle.heartbeat()?,
-        Action::TestRequest { id } => handle.test_request(id)?,
-        Action::ResendRequest { begin, end } => handle.request_resend(*begin, *end)?,
-        Action::Send { msg_type, fields } => {
-            let body = checked_body(fields).map_err(SendError::Misuse)?;
-            handle.send_encoded(msg_type, &body)?;
-        }
-        Action::HoldSending {} => handle.hold_sending()?,
-        Action::ReleaseSending {} => handle.release_sending()?,
-        Action::ClearQueued {} => _ = handle.clear_queued()?,
-    }
-    Ok(())
 }

@@ -1,35 +1,34 @@
 //! What users write: an [`Application`] per session, and what it may do inside a callback.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use transfix_codec::{Body, Message};
-use transfix_session::{ApplVerId, HeaderChange, Now, SendError, SessionId, State};
+use transfix_session::{ApplVerId, Now, SendError, SessionId, State};
 
 use crate::api::answer::MessageAnswer;
-use crate::api::copy::copy_fields;
 use crate::api::handle::SessionHandle;
 use crate::api::logon::LogonAttempt;
-use crate::api::version::MessageVersion;
+use crate::api::options::{AnswerOptions, Opening};
 use crate::drive::registry::Registry;
 use crate::link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 use crate::link::before_send::BeforeSend;
-use crate::link::callbacks::Access;
+use crate::link::callbacks::{Access, Reach, View};
 use crate::link::gate::Gate;
-use crate::link::told::SessionEvent;
+use crate::link::told::{SessionEvent, SessionNotice};
 
 /// The user's side of one session. Each session has an instance of its own, called by one thread
 /// at a time and in the order of MsgSeqNum(34); from one call to the next it may be another thread.
 ///
-/// Each callback has the session as its last argument, and can look at it there, and find other
-/// sessions. Some cannot send: [`SessionRef::send`] returns [`SendError::NotHere`] in `fill_logon`,
-/// `on_resend` and `on_wire`, and in `on_event` unless [`SessionEvent::may_send`].
+/// Each callback has the session as its last argument: a [`SessionRef`] where it may send, and a
+/// [`SessionView`] where it can only look at the session and find others.
 pub trait Application: Send {
     /// An application message, in order. Answer with [`SessionRef::send`]; what is sent here is
     /// stored and written together with all else of the same read.
     ///
     /// Each message comes once, as far as the journal reaches. It comes again in two cases, and
     /// what was answered the first time never left then: the process was killed before the end of
-    /// the turn, or the store failed in it. In the second case [`SessionEvent::Undone`] comes
+    /// the turn, or the store failed in it. In the second case [`SessionNotice::Undone`] comes
     /// before any message comes again. A message at which this method panics counts as received,
     /// and does not come again.
     ///
@@ -62,20 +61,26 @@ pub trait Application: Send {
     }
 
     /// Adds fields to our Logon(A), behind those of the settings.
-    fn fill_logon(&mut self, logon: &mut Body<'_>, session: &mut SessionRef<'_>) {
+    fn fill_logon(&mut self, logon: &mut Body<'_>, session: &SessionView<'_>) {
         let _ = (logon, session);
     }
 
-    /// Receives what happens to the session besides messages, such as a logon, a reject or the end
-    /// of the connection: see [`SessionEvent`]. Send here only if [`SessionEvent::may_send`].
+    /// Receives what happens to the session besides messages, such as a logon or a reject: see
+    /// [`SessionEvent`].
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
         let _ = (event, session);
+    }
+
+    /// Receives what happens to the session while nothing can be sent, such as the end of the
+    /// connection: see [`SessionNotice`].
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        let _ = (notice, session);
     }
 
     /// The counterparty asks for this message, which was sent before, again. Whether it is sent, or
     /// covered by SequenceReset-GapFill(4): an order that has become stale, for instance, had
     /// better not arrive now.
-    fn on_resend(&mut self, message: &Message<'_>, session: &mut SessionRef<'_>) -> Resend {
+    fn on_resend(&mut self, message: &Message<'_>, session: &SessionView<'_>) -> Resend {
         let _ = (message, session);
         Resend::Send
     }
@@ -95,16 +100,76 @@ pub trait Application: Send {
     /// Every frame of the connection in the order of the wire, for logs: those received that are
     /// sound, and those sent, also of the session layer and resent ones. Stars stand for
     /// passwords, in whatever message; lengths stay, and CheckSum(10) is corrected for them.
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], session: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], session: &SessionView<'_>) {
         let _ = (direction, frame, session);
     }
 }
 
-/// The session inside a callback: sends without any queue or lock, where the callback may send.
-pub struct SessionRef<'a> {
-    access: Access<'a>,
-    gate: Option<&'a Gate>,
+/// The session inside a callback in which nothing can be sent.
+pub struct SessionView<'a> {
+    view: View<'a>,
     sessions: &'a Registry,
+}
+
+impl<'a> SessionView<'a> {
+    pub(crate) const fn new(view: View<'a>, sessions: &'a Registry) -> Self {
+        Self { view, sessions }
+    }
+
+    /// Identity of this session.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        self.view.id()
+    }
+
+    /// Where the session stands.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.view.state()
+    }
+
+    /// The next numbers, as [`SessionHandle::next_numbers`] has them: the one expected from the
+    /// counterparty, and ours.
+    #[must_use]
+    pub fn next_numbers(&self) -> (u64, u64) {
+        self.view.next_numbers()
+    }
+
+    /// DefaultApplVerID(1137) in force: agreed in the Logon(A), or of the settings; `None` before
+    /// FIXT.1.1.
+    #[must_use]
+    pub fn appl_ver_id(&self) -> Option<ApplVerId> {
+        self.view.appl_ver_id()
+    }
+
+    /// The moment at which the bytes now being handled were read.
+    #[must_use]
+    pub const fn now(&self) -> Now {
+        self.view.now
+    }
+
+    /// Another session of the same engine, to send into it from here.
+    #[must_use]
+    pub fn other(&self, id: &SessionId) -> Option<SessionHandle> {
+        self.sessions.find(id).map(SessionHandle::of)
+    }
+}
+
+/// The session inside a callback in which it may send: without any queue or lock.
+///
+/// What [`SessionView`] shows can be seen here too.
+pub struct SessionRef<'a> {
+    view: SessionView<'a>,
+    reach: Reach<'a>,
+    gate: Option<&'a Gate>,
+}
+
+impl<'a> Deref for SessionRef<'a> {
+    type Target = SessionView<'a>;
+
+    fn deref(&self) -> &SessionView<'a> {
+        &self.view
+    }
 }
 
 impl<'a> SessionRef<'a> {
@@ -113,39 +178,8 @@ impl<'a> SessionRef<'a> {
         gate: Option<&'a Gate>,
         sessions: &'a Registry,
     ) -> Self {
-        Self { access, gate, sessions }
-    }
-
-    /// Identity of this session.
-    #[must_use]
-    pub fn id(&self) -> &SessionId {
-        self.access.id()
-    }
-
-    /// Where the session stands.
-    #[must_use]
-    pub fn state(&self) -> State {
-        self.access.state()
-    }
-
-    /// The next numbers, as [`SessionHandle::next_numbers`] has them: the one expected from the
-    /// counterparty, and ours.
-    #[must_use]
-    pub fn next_numbers(&self) -> (u64, u64) {
-        self.access.next_numbers()
-    }
-
-    /// DefaultApplVerID(1137) in force: agreed in the Logon(A), or of the settings; `None` before
-    /// FIXT.1.1.
-    #[must_use]
-    pub fn appl_ver_id(&self) -> Option<ApplVerId> {
-        self.access.appl_ver_id()
-    }
-
-    /// The moment at which the bytes now being handled were read.
-    #[must_use]
-    pub const fn now(&self) -> Now {
-        self.access.now
+        let Access { view, reach } = access;
+        Self { view: SessionView::new(view, sessions), reach, gate }
     }
 
     /// Sends an application message of type `msg_type`; `fill` writes its fields. Returns its
@@ -164,71 +198,33 @@ impl<'a> SessionRef<'a> {
         msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        let Some(gate) = self.gate.filter(|_| self.access.may_act()) else {
-            return self.access.send(msg_type, fill);
-        };
+        let (view, reach) = (&mut self.view.view, &mut self.reach);
+        let Some(gate) = self.gate else { return reach.send(view, msg_type, fill) };
         let msg_type = msg_type.as_ref();
         gate.through(msg_type, fill, |body| {
-            self.access.send(msg_type, |whole| _ = whole.fields_unchecked(body))
+            reach.send(view, msg_type, |whole| _ = whole.fields_unchecked(body))
         })
     }
 
-    /// Sends a message of another version than the session's, as FIXT.1.1 allows: `version` says
-    /// which, and comes before all that `fill` writes. Returns its MsgSeqNum(34).
+    /// Sends an application message in another way than [`SessionRef::send`] does.
     ///
     /// # Errors
-    /// As [`SessionRef::send`]; [`SendError::NoApplVerId`] before FIXT.1.1.
-    pub fn send_as(
-        &mut self,
-        version: MessageVersion<'_>,
-        msg_type: impl AsRef<[u8]>,
-        fill: impl FnOnce(&mut Body<'_>),
-    ) -> Result<u64, SendError> {
-        version.check(self.id())?;
-        self.send(msg_type, |body| {
-            version.write(body);
-            fill(body);
-        })
-    }
-
-    /// Sends a message that was received, of this session or another: its type and its fields byte
-    /// for byte and in their order. Left out is what belongs to the session on which it came:
-    /// framing, CompIDs, sub and location ids, numbers, times of sending, PossDupFlag(43),
-    /// signature and encrypted data. To change fields, load it into a
-    /// [`MessageDraft`](crate::codec::MessageDraft).
-    ///
-    /// # Errors
-    /// [`SendError`]; nothing was sent then. [`SendError::Misuse`] if the message has an empty
-    /// value, or a field without a valid tag, which come in without validation alone.
-    pub fn send_copy(&mut self, message: &Message<'_>) -> Result<u64, SendError> {
-        self.send(message.msg_type(), |body| copy_fields(message, body))
-    }
-
-    /// Sends an application message with another header than the next in turn. With a
-    /// MsgSeqNum(34) of its own it is no new message: it is not stored, and the next number stays
-    /// as it is. Only for repair, and for tests of a counterparty.
-    ///
-    /// # Errors
-    /// [`SendError`]; nothing was sent then.
+    /// As [`SessionRef::send`]; [`SendError::NoApplVerId`] for a version before FIXT.1.1.
     pub fn send_with(
         &mut self,
+        options: AnswerOptions<'_>,
         msg_type: impl AsRef<[u8]>,
-        change: HeaderChange,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        let Some(gate) = self.gate.filter(|_| self.access.may_act()) else {
-            return self.access.send_with(msg_type, change, fill);
-        };
-        let msg_type = msg_type.as_ref();
-        gate.through(msg_type, fill, |body| {
-            self.access.send_with(msg_type, change, |whole| _ = whole.fields_unchecked(body))
+        let AnswerOptions { version, poss_resend, header } = options;
+        let fill = Opening::of(version, poss_resend, self.id())?.then(fill);
+        let Some(change) = header else { return self.send(msg_type, fill) };
+        let (view, reach) = (&mut self.view.view, &mut self.reach);
+        let what = (msg_type.as_ref(), change);
+        let Some(gate) = self.gate else { return reach.send_with(view, what, fill) };
+        gate.through(what.0, fill, |body| {
+            reach.send_with(view, what, |whole| _ = whole.fields_unchecked(body))
         })
-    }
-
-    /// Another session of the same engine, to send into it from here.
-    #[must_use]
-    pub fn other(&self, id: &SessionId) -> Option<SessionHandle> {
-        self.sessions.find(id).map(SessionHandle::of)
     }
 
     /// Lets the answer to this message come later, from any thread, where the application is called
@@ -260,22 +256,16 @@ impl<'a> SessionRef<'a> {
     /// ```
     #[must_use = "dropped without an answer, it says \"not available\""]
     pub fn answer_later(&mut self) -> Option<MessageAnswer> {
-        self.access.answer_later().map(MessageAnswer::new)
+        self.reach.answer_later().map(MessageAnswer::new)
     }
 
     /// Begins an orderly end of the session: Logout(5) with this Text(58).
-    ///
-    /// # Errors
-    /// [`SendError::NotHere`] in a callback that sends nothing.
-    pub fn logout(&mut self, text: &str) -> Result<(), SendError> {
-        self.access.logout(text)
+    pub fn logout(&mut self, text: &str) {
+        self.reach.logout(&mut self.view.view, text);
     }
 
     /// Closes the connection without a word, after what has been sent.
-    ///
-    /// # Errors
-    /// [`SendError::NotHere`] in a callback that sends nothing.
-    pub fn disconnect(&mut self) -> Result<(), SendError> {
-        self.access.disconnect()
+    pub fn disconnect(&mut self) {
+        self.reach.disconnect();
     }
 }

@@ -42,8 +42,9 @@ impl Engine {
     /// ```
     /// # use transfix::{
     /// #     Application, BeginString, BusinessReject, Engine, Message, Role, SessionId,
-    /// #     SessionRef, SessionSettings, Settings, store::MemoryStore,
+    /// #     SessionRef, SessionSettings, Settings,
     /// # };
+    /// # use transfix_store::MemoryStore;
     /// # struct Deaf;
     /// # impl Application for Deaf {
     /// #     fn on_message(
@@ -166,6 +167,7 @@ impl<'a> EngineBuilder<'a> {
     /// Runs the engine in another world than that of the machine: time, threads and connections
     /// come from there. For tests; see
     /// [`simulated::io`](crate::simulated::io).
+    #[cfg(feature = "rig")]
     pub fn io(mut self, io: Arc<dyn Io>) -> Self {
         self.io = Some(io);
         self

@@ -6,14 +6,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
-use transfix_codec::raw::check_body;
-use transfix_codec::{Body, Message, Timestamp};
+use transfix_codec::Body;
 use transfix_session::{SendError, SessionId, State};
 use transfix_store::StoreError;
 
 use crate::api::batch::{Batch, BatchSent};
-use crate::api::copy::copy_fields;
-use crate::api::version::MessageVersion;
+use crate::api::options::{Opening, SendOptions};
 use crate::drive::drives::drives;
 use crate::drive::shared::Shared;
 use crate::link::Link;
@@ -101,12 +99,12 @@ impl SessionHandle {
 
     /// Encodes a message, and hands its body over.
     #[inline]
-    fn send_whole(
+    fn send_whole<T>(
         &self,
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
-        hand_over: impl FnOnce(&[u8]) -> Result<Sent, SendError>,
-    ) -> Result<Sent, SendError> {
+        hand_over: impl FnOnce(&[u8]) -> Result<T, SendError>,
+    ) -> Result<T, SendError> {
         self.may_send()?;
         // A thread that ends may send once more, when it has given this memory back.
         let mut body = BODY.try_with(Cell::take).unwrap_or_default();
@@ -124,52 +122,36 @@ impl SessionHandle {
         sent
     }
 
-    /// Sends a message as [`SessionHandle::send`] does, but returns when it is safe in the store,
-    /// with its number where there is a logon or `offline = "store"`: no crash loses it, as far as
-    /// the store's `durability` keeps what it holds. Who passes messages on from one session to
-    /// another needs this: the message counts as taken there when the callback returns. It waits
-    /// for the end of the session's turn, and for the disk; [`Sent::Queued`] says that it waits in
-    /// the store for a logon (`offline = "queue"`).
+    /// Sends an application message in another way than [`SessionHandle::send`] does: with
+    /// [`SendOptions::stored`], for instance, the call returns when the message is safe.
     ///
     /// # Errors
-    /// As [`SessionHandle::send`], and then nothing was sent; but with [`SendError::Failed`] the
-    /// store may have the message nevertheless. [`SendError::NotHere`] in a thread that drives
-    /// sessions: a callback of a program without `application_threads` is called in one.
-    /// [`SendError::WouldBlock`] also where an operator or `queue_pause` holds messages back.
-    pub fn send_stored(
+    /// As [`SessionHandle::send`]; [`SendError::NoApplVerId`] for a version before FIXT.1.1.
+    ///
+    /// With `stored`, also [`SendError::WouldWait`] in a thread that drives sessions: a callback of
+    /// a program without `application_threads` is called in one. [`SendError::WouldBlock`] also
+    /// where an operator or `queue_pause` holds messages back. With [`SendError::Failed`] the
+    /// store may have the message nevertheless; after all other errors nothing was sent.
+    pub fn send_with(
         &self,
+        options: SendOptions<'_>,
         msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        self.send_stored_noting(msg_type, fill, |_| ())
-    }
-
-    /// Sends a message as [`SessionHandle::send_stored`] does, and calls `note` as soon as it has
-    /// its number, before anything can come back that is about it: who notes there what the message
-    /// was sent for finds it when the counterparty rejects it, however fast. One that waits in the
-    /// store for a logon without a number is told too ([`Sent::Queued`]). With an error after the
-    /// call the store may have the message, or not.
-    ///
-    /// `note` is called while this thread holds the session: it must not call anything of a
-    /// session, which could wait for ever, and a panic in it ends the session.
-    ///
-    /// # Errors
-    /// As [`SessionHandle::send_stored`].
-    pub fn send_stored_noting(
-        &self,
-        msg_type: impl AsRef<[u8]>,
-        fill: impl FnOnce(&mut Body<'_>),
-        note: impl FnOnce(Sent),
-    ) -> Result<Sent, SendError> {
+        let SendOptions { version, poss_resend, stored, note } = options;
+        let fill = Opening::of(version, poss_resend, self.id())?.then(fill);
+        let note: &mut dyn FnMut(Sent) = match note {
+            Some(note) => note,
+            None if stored => &mut |_| (),
+            None => return self.send(msg_type, fill),
+        };
         if drives() {
-            return Err(SendError::NotHere);
+            return Err(SendError::WouldWait);
         }
         let msg_type = msg_type.as_ref();
-        let mut note = Some(note);
-        let mut note = |sent| _ = note.take().map(|note| note(sent));
-        self.send_whole(msg_type, fill, |body| match self.store(msg_type, body, &mut note) {
+        self.send_whole(msg_type, fill, |body| match self.store(msg_type, body, note) {
             Err(full @ SendError::WouldBlock { .. }) => {
-                self.shared.when_full(full, || self.store(msg_type, body, &mut note))
+                self.shared.when_full(full, || self.store(msg_type, body, note))
             }
             sent => sent,
         })
@@ -178,16 +160,14 @@ impl SessionHandle {
     /// Sends a message that was received by another session, whose lock this thread has: so it
     /// waits for no lock. It is in the store when this returns.
     pub(crate) fn pass_on(&self, msg_type: &[u8], fill: &mut dyn FnMut(&mut Body<'_>)) -> PassedOn {
-        let mut is_busy = false;
         let until_ns = self.shared.io.monotonic_ns() + PASS_ON_NS;
         let sent = self.send_whole(msg_type, fill, |body| {
             loop {
                 match self.shared.link.try_lock() {
                     Ok(mut link) => {
-                        is_busy = link.core.holds(self.shared.io.now());
-                        return match is_busy {
-                            true => Err(SendError::NotHere),
-                            false => self.put(&mut link, msg_type, body),
+                        return match link.core.holds(self.shared.io.now()) {
+                            true => Ok(PassedOn::Busy),
+                            false => self.put(&mut link, msg_type, body).map(|_| PassedOn::Sent),
                         };
                     }
                     Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
@@ -197,18 +177,11 @@ impl SessionHandle {
                     {
                         std::hint::spin_loop();
                     }
-                    Err(TryLockError::WouldBlock) => {
-                        is_busy = true;
-                        return Err(SendError::NotHere);
-                    }
+                    Err(TryLockError::WouldBlock) => return Ok(PassedOn::Busy),
                 }
             }
         });
-        match sent {
-            Ok(_) => PassedOn::Sent,
-            Err(_) if is_busy => PassedOn::Busy,
-            Err(error) => PassedOn::Refused(error),
-        }
+        sent.unwrap_or_else(PassedOn::Refused)
     }
 
     /// Puts a message with its number into the store, and waits until it is safe there.
@@ -238,49 +211,6 @@ impl SessionHandle {
                 None => return Err(SendError::Failed),
             }
         }
-    }
-
-    /// The same with fields that are encoded already, each ended by its delimiter: those behind the
-    /// standard header, or of it what an application may write.
-    ///
-    /// # Errors
-    /// [`SendError::Misuse`] if the bytes are no such fields; otherwise as [`SessionHandle::send`].
-    pub fn send_encoded(&self, msg_type: impl AsRef<[u8]>, body: &[u8]) -> Result<Sent, SendError> {
-        self.may_send()?;
-        check_body(body).map_err(SendError::Misuse)?;
-        let msg_type = msg_type.as_ref();
-        let Some(gate) = &self.shared.gate else { return self.hand_over(msg_type, body) };
-        let mut body = body.to_vec();
-        gate.pass(msg_type, &mut body)?;
-        self.hand_over(msg_type, &body)
-    }
-
-    /// Sends a message of another version than the session's, as FIXT.1.1 allows: `version` says
-    /// which, and comes before all that `fill` writes.
-    ///
-    /// # Errors
-    /// As [`SessionHandle::send`]; [`SendError::NoApplVerId`] before FIXT.1.1.
-    pub fn send_as(
-        &self,
-        version: MessageVersion<'_>,
-        msg_type: impl AsRef<[u8]>,
-        fill: impl FnOnce(&mut Body<'_>),
-    ) -> Result<Sent, SendError> {
-        version.check(self.id())?;
-        self.send(msg_type, |body| {
-            version.write(body);
-            fill(body);
-        })
-    }
-
-    /// Sends a message that another session has received, as
-    /// [`SessionRef::send_copy`](crate::SessionRef::send_copy) does: a router needs no more.
-    ///
-    /// # Errors
-    /// As [`SessionHandle::send`]; [`SendError::Misuse`] if the message has an empty value, or a
-    /// field without a valid tag.
-    pub fn send_copy(&self, message: &Message<'_>) -> Result<Sent, SendError> {
-        self.send(message.msg_type(), |body| copy_fields(message, body))
     }
 
     /// Puts a message with its number into the store.
@@ -472,18 +402,6 @@ impl SessionHandle {
         self.shared.published.state()
     }
 
-    /// When the last whole message came; `None` before the first one since the engine was started.
-    #[must_use]
-    pub fn last_received(&self) -> Option<Timestamp> {
-        self.shared.published.last_received()
-    }
-
-    /// When the last new message was written; `None` as with [`SessionHandle::last_received`].
-    #[must_use]
-    pub fn last_sent(&self) -> Option<Timestamp> {
-        self.shared.published.last_sent()
-    }
-
     /// Bytes of messages that were handed over and have no number yet.
     #[must_use]
     pub fn queued_bytes(&self) -> usize {
@@ -510,6 +428,36 @@ impl SessionHandle {
                 found => return found,
             }
         }
+    }
+
+    /// Why the session's store takes nothing now: it has failed, or could not be opened at the
+    /// start. Meanwhile the session has no connection, and the store is tried again in growing
+    /// intervals of up to a minute. `None` if all is well.
+    #[must_use]
+    pub fn store_failure(&self) -> Option<String> {
+        self.with_link(|link| link.core.journal.failure().map(str::to_owned))
+    }
+
+    /// Where an initiator connects to, each as `host:port`: `address` first, then the backups
+    /// ([`FailoverSettings`](crate::FailoverSettings)). Empty for an acceptor.
+    #[must_use]
+    pub fn destinations(&self) -> &[String] {
+        &self.shared.destinations
+    }
+
+    /// Which of [`SessionHandle::destinations`] an initiator is connected to, or has tried last;
+    /// `None` for an acceptor.
+    #[must_use]
+    pub fn destination(&self) -> Option<usize> {
+        let current = self.shared.destination.load(Ordering::Acquire);
+        (current < self.shared.destinations.len()).then_some(current)
+    }
+
+    /// The messages that wait in the queue, oldest first: MsgType(35), and the encoded fields
+    /// behind the header.
+    #[must_use]
+    pub fn queued(&self) -> Vec<(String, Vec<u8>)> {
+        self.with_link(|link| link.core.outgoing.list(&self.shared.queue))
     }
 
     pub(crate) fn with_link<T>(&self, use_link: impl FnOnce(&mut Link) -> T) -> T {

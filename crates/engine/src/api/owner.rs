@@ -6,16 +6,16 @@ use std::sync::Arc;
 use transfix_codec::{Body, Message, MsgType};
 use transfix_session::SessionId;
 
-use crate::api::application::{Application, SessionRef};
+use crate::api::application::{Application, SessionRef, SessionView};
 use crate::api::handle::SessionHandle;
 use crate::api::logon::LogonAttempt;
 use crate::drive::registry::Registry;
 use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::before_send::BeforeSend;
-use crate::link::callbacks::{Access, Callbacks, PassedOn};
+use crate::link::callbacks::{Access, Callbacks, PassedOn, View};
 use crate::link::gate::Gate;
 use crate::link::judging::Judgement;
-use crate::link::told::SessionEvent;
+use crate::link::told::{SessionEvent, SessionNotice};
 use crate::observe::called::{Callback, Called};
 
 /// An application, and the sessions that it can find from its callbacks.
@@ -49,6 +49,16 @@ impl Owner {
         let gate = self.gate.as_deref();
         call(&mut *self.application, &mut SessionRef::new(access, gate, &self.sessions))
     }
+
+    fn show<T>(
+        &mut self,
+        callback: Callback,
+        view: View<'_>,
+        show: impl FnOnce(&mut dyn Application, &SessionView<'_>) -> T,
+    ) -> T {
+        let _running = self.called.begin(callback);
+        show(&mut *self.application, &SessionView::new(view, &self.sessions))
+    }
 }
 
 impl Callbacks for Owner {
@@ -77,8 +87,8 @@ impl Callbacks for Owner {
         }
     }
 
-    fn fill_logon(&mut self, logon: &mut Body<'_>, access: Access<'_>) {
-        self.call(Callback::FillLogon, access, |application, session| {
+    fn fill_logon(&mut self, logon: &mut Body<'_>, view: View<'_>) {
+        self.show(Callback::FillLogon, view, |application, session| {
             application.fill_logon(logon, session)
         });
     }
@@ -89,8 +99,14 @@ impl Callbacks for Owner {
         });
     }
 
-    fn on_resend(&mut self, message: &Message<'_>, access: Access<'_>) -> Resend {
-        self.call(Callback::OnResend, access, |application, session| {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, view: View<'_>) {
+        self.show(notice.callback(), view, |application, session| {
+            application.on_notice(notice, session)
+        });
+    }
+
+    fn on_resend(&mut self, message: &Message<'_>, view: View<'_>) -> Resend {
+        self.show(Callback::OnResend, view, |application, session| {
             application.on_resend(message, session)
         })
     }
@@ -99,8 +115,8 @@ impl Callbacks for Owner {
         self.application.wants_wire()
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], access: Access<'_>) {
-        self.call(Callback::OnWire, access, |application, session| {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], view: View<'_>) {
+        self.show(Callback::OnWire, view, |application, session| {
             application.on_wire(direction, frame, session)
         });
     }

@@ -23,9 +23,10 @@ pub struct SessionStatus {
     pub state: State,
     /// Since when; `None` if it has stood there since the engine was started.
     pub since: Option<Timestamp>,
-    /// Whether an operator lets it be connected ([`SessionHandle::log_out`] says no).
+    /// Whether an operator lets it be connected: [`Action::LogOut`](crate::Action::LogOut) says no.
     pub enabled: bool,
-    /// Whether an operator holds back what is sent ([`SessionHandle::hold_sending`]).
+    /// Whether an operator holds back what is sent, by
+    /// [`Action::HoldSending`](crate::Action::HoldSending).
     pub holds_sending: bool,
     /// Whether its store takes nothing now: [`SessionHandle::store_failure`] says why.
     pub store_has_failed: bool,
@@ -35,9 +36,9 @@ pub struct SessionStatus {
     pub next_num_out: u64,
     /// HeartBtInt(108) that was agreed at the last logon; `None` before the first one.
     pub heart_bt_int: Option<Duration>,
-    /// When the last whole message came.
+    /// When the last whole message came; `None` before the first one since the engine was started.
     pub last_received: Option<Timestamp>,
-    /// When the last new message was written.
+    /// When the last new message was written; `None` before the first one.
     pub last_sent: Option<Timestamp>,
     /// Bytes of messages that were handed over and have no number yet.
     pub queued_bytes: usize,

@@ -3,8 +3,8 @@
 use transfix_codec::{Body, tag};
 use transfix_session::{ApplVerId, BeginString, SendError, SessionId};
 
-/// Of which version a message is that is sent on a FIXT.1.1 session, where that is not the
-/// session's. FIXT 1.1, "ApplVerID".
+/// Of which version a message is that is sent on a FIXT.1.1 session; the default is that of the
+/// session. FIXT 1.1, "ApplVerID".
 ///
 /// ```
 /// use transfix::{ApplVerId, MessageVersion};
@@ -25,9 +25,9 @@ pub struct MessageVersion<'a> {
 
 impl MessageVersion<'_> {
     pub(crate) fn check(&self, id: &SessionId) -> Result<(), SendError> {
-        match id.begin_string {
-            BeginString::Fixt11 => Ok(()),
-            _ => Err(SendError::NoApplVerId),
+        match id.begin_string == BeginString::Fixt11 || *self == Self::default() {
+            true => Ok(()),
+            false => Err(SendError::NoApplVerId),
         }
     }
 

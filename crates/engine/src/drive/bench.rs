@@ -10,18 +10,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 
 use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Message, MsgType};
-use transfix_session::{ApplVerId, HeaderChange, SendError, SessionId, State};
+use transfix_session::{ApplVerId, HeaderChange, Now, SendError, SessionId, State};
 
 use crate::drive::line::{Line, Visited};
 use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
 use crate::link::answers::{BusinessReject, Direction, Resend};
-use crate::link::callbacks::{Access, Callbacks, PassedOn, Remote};
+use crate::link::callbacks::{Access, Callbacks, PassedOn, Remote, View};
 use crate::link::core::Core;
-use crate::link::desk::{Call, Desk, Item, Made, Work};
+use crate::link::desk::{Call, Desk, Item, Made, Showing, Work};
 use crate::link::judging::Judgement;
 use crate::link::later::{Answer, Later, Parts};
-use crate::link::told::{Disconnection, Rejected, SessionEvent, Unsendable};
+use crate::link::told::{Disconnection, Rejected, SessionEvent, SessionNotice, Unsendable};
 use crate::settings::{ApplicationSettings, QueueWhenFull};
 
 /// Time after which what the application has sent goes out though there is more for it to do, and
@@ -94,7 +94,6 @@ impl Bench {
 
     /// Returns whether the session's worker is to be called.
     fn serve(&self, session: &Shared, item: Item) -> bool {
-        let acts = item.acts;
         let (work, parts) = item.into_parts();
         let is_message = matches!(work, Work::Message);
         let later = Cell::new(None);
@@ -105,8 +104,7 @@ impl Bench {
             let (body, begin) = (RefCell::new(body), Cell::new(None));
             let remote = Elsewhere { session, bench: self, body, later, begin };
             let (bytes, now, _) = &parts;
-            let access = Access::from_elsewhere(&remote, *now, acts);
-            call(&mut **application, (work, bytes), index, access)
+            call(&mut **application, (work, bytes), index, (&remote, *now))
         }));
         match (called.unwrap_or(Made::Panicked), later.into_inner()) {
             (made, None) => self.desk.end(is_message, parts, made),
@@ -202,20 +200,23 @@ fn call(
     application: &mut dyn Callbacks,
     (work, bytes): (Work, &[u8]),
     index: &mut FieldIndex,
-    access: Access<'_>,
+    (session, now): (&dyn Remote, Now),
 ) -> Made {
+    let access = || Access::from_elsewhere(session, now);
+    let view = || View::from_elsewhere(session, now);
     match work {
-        Work::Call(call) => call(application, access),
-        Work::Wire(direction) => application.on_wire(direction, bytes, access),
+        Work::Call(call) => call(application, access()),
+        Work::Show(show) => show(application, view()),
+        Work::Wire(direction) => application.on_wire(direction, bytes, view()),
         // Both were whole and sound when they came.
         Work::Admin => {
             if let Ok(message) = Message::parse(bytes, index, CheckSumPolicy::Ignore) {
-                application.on_event(SessionEvent::AdminMessage(&message), access);
+                application.on_event(SessionEvent::AdminMessage(&message), access());
             }
         }
         Work::Message => {
             if let Ok(message) = Message::parse(bytes, index, CheckSumPolicy::Ignore) {
-                return Made::of(application.on_message(&message, access));
+                return Made::of(application.on_message(&message, access()));
             }
         }
     }
@@ -343,6 +344,10 @@ fn later(event: SessionEvent<'static>) -> Call {
     Box::new(move |application, access| application.on_event(event, access))
 }
 
+fn shown_later(notice: SessionNotice<'static>) -> Showing {
+    Box::new(move |application, view| application.on_notice(notice, view))
+}
+
 fn rejected_later(rejected: Rejected<'_>) -> Call {
     let Rejected { by, seq, msg_type, reason, tag, id, text } = rejected;
     let (msg_type, id, text) = (msg_type.as_bytes().to_vec(), id.to_vec(), text.to_vec());
@@ -353,11 +358,11 @@ fn rejected_later(rejected: Rejected<'_>) -> Call {
     })
 }
 
-fn unsent_later(unsent: Unsendable<'_>) -> Call {
+fn unsent_later(unsent: Unsendable<'_>) -> Showing {
     let (msg_type, body) = (unsent.msg_type.as_bytes().to_vec(), unsent.body.to_vec());
-    Box::new(move |application, access| {
+    Box::new(move |application, view| {
         let unsent = Unsendable::new(&msg_type, &body, unsent.why);
-        application.on_event(SessionEvent::Unsent(unsent), access);
+        application.on_notice(SessionNotice::Unsent(unsent), view);
     })
 }
 
@@ -368,7 +373,7 @@ impl Callbacks for Pooled {
         access: Access<'_>,
     ) -> Result<(), BusinessReject> {
         let seq = message.msg_seq_num().unwrap_or(0);
-        self.0.desk.hand_over(access.now, seq, message.bytes());
+        self.0.desk.hand_over(access.view.now, seq, message.bytes());
         Ok(())
     }
 
@@ -380,51 +385,57 @@ impl Callbacks for Pooled {
         self.0.seat().application.judge_logon(logon, from)
     }
 
-    fn fill_logon(&mut self, logon: &mut Body<'_>, access: Access<'_>) {
-        self.0.seat().application.fill_logon(logon, access);
+    fn fill_logon(&mut self, logon: &mut Body<'_>, view: View<'_>) {
+        self.0.seat().application.fill_logon(logon, view);
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, access: Access<'_>) {
-        let (desk, now, acts) = (&self.0.desk, access.now, access.may_act());
-        let call: Call = match event {
+        let (desk, now) = (&self.0.desk, access.view.now);
+        let call = match event {
             SessionEvent::AdminMessage(message) => {
-                return desk.tell(now, Work::Admin, message.bytes(), acts);
+                return desk.tell(now, Work::Admin, message.bytes());
             }
             SessionEvent::Rejected(rejected) => rejected_later(rejected),
-            SessionEvent::Unsent(unsent) => unsent_later(unsent),
-            SessionEvent::Undone(undone) => {
-                let undone = undone.clone();
-                Box::new(move |app, access| app.on_event(SessionEvent::Undone(&undone), access))
-            }
-            SessionEvent::Disconnected(Disconnection { reason, text }) => {
-                let text = text.map(<[u8]>::to_vec);
-                Box::new(move |app, access| {
-                    let end = Disconnection::new(reason, text.as_deref());
-                    app.on_event(SessionEvent::Disconnected(end), access);
-                })
-            }
             SessionEvent::LoggedOn => later(SessionEvent::LoggedOn),
             SessionEvent::NumbersReset => later(SessionEvent::NumbersReset),
             SessionEvent::ResendLoop { times } => later(SessionEvent::ResendLoop { times }),
-            SessionEvent::StateChanged { from, to } => {
-                later(SessionEvent::StateChanged { from, to })
-            }
             SessionEvent::SlowConsumer => later(SessionEvent::SlowConsumer),
             SessionEvent::CaughtUp => later(SessionEvent::CaughtUp),
         };
-        desk.tell(now, Work::Call(call), b"", acts);
+        desk.tell(now, Work::Call(call), b"");
     }
 
-    fn on_resend(&mut self, message: &Message<'_>, access: Access<'_>) -> Resend {
-        self.0.seat().application.on_resend(message, access)
+    fn on_notice(&mut self, notice: SessionNotice<'_>, view: View<'_>) {
+        let showing: Showing = match notice {
+            SessionNotice::StateChanged { from, to } => {
+                shown_later(SessionNotice::StateChanged { from, to })
+            }
+            SessionNotice::Disconnected(Disconnection { reason, text }) => {
+                let text = text.map(<[u8]>::to_vec);
+                Box::new(move |app, view| {
+                    let end = Disconnection::new(reason, text.as_deref());
+                    app.on_notice(SessionNotice::Disconnected(end), view);
+                })
+            }
+            SessionNotice::Unsent(unsent) => unsent_later(unsent),
+            SessionNotice::Undone(undone) => {
+                let undone = undone.clone();
+                Box::new(move |app, view| app.on_notice(SessionNotice::Undone(&undone), view))
+            }
+        };
+        self.0.desk.tell(view.now, Work::Show(showing), b"");
+    }
+
+    fn on_resend(&mut self, message: &Message<'_>, view: View<'_>) -> Resend {
+        self.0.seat().application.on_resend(message, view)
     }
 
     fn wants_wire(&self) -> bool {
         self.0.seat().application.wants_wire()
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], access: Access<'_>) {
-        self.0.desk.tell(access.now, Work::Wire(direction), frame, access.may_act());
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], view: View<'_>) {
+        self.0.desk.tell(view.now, Work::Wire(direction), frame);
     }
 
     fn trim(&mut self) {

@@ -133,7 +133,7 @@ impl<'a> OutgoingMessage<'a> {
     }
 
     /// The message, to be changed by what the dictionary says of it, as
-    /// [`MessageDraft::edit`](crate::codec::MessageDraft::edit) does.
+    /// [`MessageDraft::edit`](transfix_codec::MessageDraft::edit) does.
     pub fn edit<'d, M: Members + ?Sized>(&'d mut self, members: &'d M) -> DraftEntry<'d, M> {
         self.is_changed = true;
         self.draft.edit(members)

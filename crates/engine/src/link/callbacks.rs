@@ -15,7 +15,7 @@ use crate::link::gate::Gate;
 use crate::link::judging::Judgement;
 use crate::link::later::Later;
 use crate::link::points::Points;
-use crate::link::told::SessionEvent;
+use crate::link::told::{SessionEvent, SessionNotice};
 use crate::settings::{QueueSettings, QueueWhenFull};
 
 /// Bytes that callbacks may send beyond `queued_bytes_max`: a program that never stops sending in
@@ -38,11 +38,12 @@ pub(crate) trait Callbacks: Send {
         logon: &Message<'_>,
         from: (&SessionId, Option<SocketAddr>),
     ) -> Judgement;
-    fn fill_logon(&mut self, logon: &mut Body<'_>, access: Access<'_>);
+    fn fill_logon(&mut self, logon: &mut Body<'_>, view: View<'_>);
     fn on_event(&mut self, event: SessionEvent<'_>, access: Access<'_>);
-    fn on_resend(&mut self, message: &Message<'_>, access: Access<'_>) -> Resend;
+    fn on_notice(&mut self, notice: SessionNotice<'_>, view: View<'_>);
+    fn on_resend(&mut self, message: &Message<'_>, view: View<'_>) -> Resend;
     fn wants_wire(&self) -> bool;
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], access: Access<'_>);
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], view: View<'_>);
 
     /// The owner's look at what is sent, if it has one.
     fn before_send(&self) -> Option<Arc<dyn BeforeSend>> {
@@ -78,21 +79,34 @@ pub(crate) enum PassedOn {
     Busy,
 }
 
-/// The session while its owner is called.
-pub(crate) struct Access<'a> {
+/// The session in a call in which its owner looks at it alone: a frame is being written, or there
+/// is no connection.
+pub(crate) struct View<'a> {
     pub(crate) now: Now,
-    reach: Reach<'a>,
+    place: Place<'a>,
 }
 
-enum Reach<'a> {
-    /// The caller has the session in hand. `acts`: none where the owner is only told or asked
-    /// something.
-    InHand { session: &'a mut Session, acts: Option<Acts<'a>> },
+enum Place<'a> {
+    /// The caller has the session in hand.
+    Here(&'a mut Session),
     /// The owner is called in a thread of its own, and the session goes on meanwhile.
-    Elsewhere { session: &'a dyn Remote, acts: bool },
+    Elsewhere(&'a dyn Remote),
 }
 
-/// What it takes to send, and to end the connection.
+/// The session in a call in which its owner may send, and end the connection. Both parts are of the
+/// same place.
+pub(crate) struct Access<'a> {
+    pub(crate) view: View<'a>,
+    pub(crate) reach: Reach<'a>,
+}
+
+/// What it takes to act on the session in its place.
+pub(crate) enum Reach<'a> {
+    Here(Acts<'a>),
+    Elsewhere(&'a dyn Remote),
+}
+
+/// What it takes to send, and to end the connection, with the session in hand.
 pub(crate) struct Acts<'a> {
     pub(crate) out: &'a mut Outbox,
     /// For messages that are stored and not written.
@@ -147,162 +161,145 @@ pub(crate) trait Remote {
     fn answer_later(&self) -> Option<Arc<Later>>;
 }
 
+impl<'a> View<'a> {
+    pub(crate) const fn of(session: &'a mut Session, now: Now) -> Self {
+        Self { now, place: Place::Here(session) }
+    }
+
+    /// For a call in a thread that does not drive the session.
+    pub(crate) const fn from_elsewhere(session: &'a dyn Remote, now: Now) -> Self {
+        Self { now, place: Place::Elsewhere(session) }
+    }
+
+    /// The same for another call.
+    pub(crate) const fn again(&mut self) -> View<'_> {
+        let place = match &mut self.place {
+            Place::Here(session) => Place::Here(session),
+            Place::Elsewhere(session) => Place::Elsewhere(*session),
+        };
+        View { now: self.now, place }
+    }
+
+    pub(crate) fn id(&self) -> &SessionId {
+        match &self.place {
+            Place::Here(session) => &session.config().id,
+            Place::Elsewhere(session) => session.id(),
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        match &self.place {
+            Place::Here(session) => session.state(),
+            Place::Elsewhere(session) => session.state(),
+        }
+    }
+
+    pub(crate) fn next_numbers(&self) -> (u64, u64) {
+        match &self.place {
+            Place::Here(session) => (session.next_num_in(), session.next_num_out()),
+            Place::Elsewhere(session) => session.next_numbers(),
+        }
+    }
+
+    pub(crate) fn appl_ver_id(&self) -> Option<ApplVerId> {
+        match &self.place {
+            Place::Here(session) => session.appl_ver_id(),
+            Place::Elsewhere(session) => session.appl_ver_id(),
+        }
+    }
+}
+
 impl<'a> Access<'a> {
-    /// For a call in which the owner may send.
-    pub(crate) const fn act(session: &'a mut Session, now: Now, acts: Acts<'a>) -> Self {
-        Self { now, reach: Reach::InHand { session, acts: Some(acts) } }
+    pub(crate) const fn of(session: &'a mut Session, now: Now, acts: Acts<'a>) -> Self {
+        Self { view: View::of(session, now), reach: Reach::Here(acts) }
     }
 
-    /// For a call in which nothing is sent: a frame is being written, or there is no connection.
-    pub(crate) const fn look(session: &'a mut Session, now: Now) -> Self {
-        Self { now, reach: Reach::InHand { session, acts: None } }
-    }
-
-    /// For a call in a thread that does not drive the session. `acts`: the owner may send.
-    pub(crate) const fn from_elsewhere(session: &'a dyn Remote, now: Now, acts: bool) -> Self {
-        Self { now, reach: Reach::Elsewhere { session, acts } }
+    /// For a call in a thread that does not drive the session.
+    pub(crate) const fn from_elsewhere(session: &'a dyn Remote, now: Now) -> Self {
+        Self { view: View::from_elsewhere(session, now), reach: Reach::Elsewhere(session) }
     }
 
     /// The same for another call.
     pub(crate) const fn again(&mut self) -> Access<'_> {
         let reach = match &mut self.reach {
-            Reach::InHand { session, acts } => {
-                let acts = match acts {
-                    Some(Acts { out, late, queue, cut, points }) => {
-                        Some(Acts { out, late, queue, cut, points })
-                    }
-                    None => None,
-                };
-                Reach::InHand { session, acts }
+            Reach::Here(Acts { out, late, queue, cut, points }) => {
+                Reach::Here(Acts { out, late, queue, cut, points })
             }
-            Reach::Elsewhere { session, acts } => {
-                Reach::Elsewhere { session: *session, acts: *acts }
-            }
+            Reach::Elsewhere(session) => Reach::Elsewhere(*session),
         };
-        Access { now: self.now, reach }
+        Access { view: self.view.again(), reach }
     }
+}
 
-    /// Whether the owner may send.
-    pub(crate) const fn may_act(&self) -> bool {
-        match &self.reach {
-            Reach::InHand { acts, .. } => acts.is_some(),
-            Reach::Elsewhere { acts, .. } => *acts,
-        }
-    }
-
-    pub(crate) fn id(&self) -> &SessionId {
-        match &self.reach {
-            Reach::InHand { session, .. } => &session.config().id,
-            Reach::Elsewhere { session, .. } => session.id(),
-        }
-    }
-
-    pub(crate) fn state(&self) -> State {
-        match &self.reach {
-            Reach::InHand { session, .. } => session.state(),
-            Reach::Elsewhere { session, .. } => session.state(),
-        }
-    }
-
-    pub(crate) fn next_numbers(&self) -> (u64, u64) {
-        match &self.reach {
-            Reach::InHand { session, .. } => (session.next_num_in(), session.next_num_out()),
-            Reach::Elsewhere { session, .. } => session.next_numbers(),
-        }
-    }
-
-    pub(crate) fn appl_ver_id(&self) -> Option<ApplVerId> {
-        match &self.reach {
-            Reach::InHand { session, .. } => session.appl_ver_id(),
-            Reach::Elsewhere { session, .. } => session.appl_ver_id(),
-        }
-    }
-
+impl<'a> Reach<'a> {
     #[inline]
     pub(crate) fn send(
         &mut self,
+        View { now, place }: &mut View<'a>,
         msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        match &mut self.reach {
-            Reach::InHand { session, acts } => {
-                let acts = acts.as_mut().ok_or(SendError::NotHere)?;
+        match (place, self) {
+            (Place::Here(session), Self::Here(acts)) => {
                 let queued_bytes = acts.out.len() + acts.late.len();
                 if queued_bytes > acts.queue.queued_bytes_max {
                     acts.is_full(queued_bytes)?;
                 }
                 if session.ready().is_err() {
                     cold_path();
-                    return session.send_offline(self.now, msg_type, acts.late, fill);
+                    return session.send_offline(*now, msg_type, acts.late, fill);
                 }
-                let sent = session.send(self.now, msg_type, acts.out, fill);
-                acts.note_encoded(self.now, &sent);
+                let sent = session.send(*now, msg_type, acts.out, fill);
+                acts.note_encoded(*now, &sent);
                 sent
             }
-            Reach::Elsewhere { session, acts: true } => {
+            (Place::Elsewhere(session), _) | (_, Self::Elsewhere(session)) => {
                 session.send(msg_type.as_ref(), None, &mut once(fill))
             }
-            Reach::Elsewhere { acts: false, .. } => Err(SendError::NotHere),
         }
     }
 
     pub(crate) fn send_with(
         &mut self,
-        msg_type: impl AsRef<[u8]>,
-        change: HeaderChange,
+        View { now, place }: &mut View<'a>,
+        (msg_type, change): (&[u8], HeaderChange),
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        match &mut self.reach {
-            Reach::InHand { session, acts } => {
-                let acts = acts.as_mut().ok_or(SendError::NotHere)?;
-                let sent = session.send_with(self.now, msg_type, change, acts.out, fill);
-                acts.note_encoded(self.now, &sent);
+        match (place, self) {
+            (Place::Here(session), Self::Here(acts)) => {
+                let sent = session.send_with(*now, msg_type, change, acts.out, fill);
+                acts.note_encoded(*now, &sent);
                 sent
             }
-            Reach::Elsewhere { session, acts: true } => {
-                session.send(msg_type.as_ref(), Some(change), &mut once(fill))
+            (Place::Elsewhere(session), _) | (_, Self::Elsewhere(session)) => {
+                session.send(msg_type, Some(change), &mut once(fill))
             }
-            Reach::Elsewhere { acts: false, .. } => Err(SendError::NotHere),
         }
     }
 
-    pub(crate) fn logout(&mut self, text: &str) -> Result<(), SendError> {
-        match &mut self.reach {
-            Reach::InHand { session, acts } => {
-                let acts = acts.as_mut().ok_or(SendError::NotHere)?;
-                if !session.logout(self.now, text, acts.out) {
+    pub(crate) fn logout(&mut self, View { now, place }: &mut View<'a>, text: &str) {
+        match (place, self) {
+            (Place::Here(session), Self::Here(acts)) => {
+                if !session.logout(*now, text, acts.out) {
                     *acts.cut = Some(Disconnect::Application);
                 }
-                Ok(())
             }
-            Reach::Elsewhere { session, acts: true } => {
-                session.logout(text);
-                Ok(())
-            }
-            Reach::Elsewhere { acts: false, .. } => Err(SendError::NotHere),
+            (Place::Elsewhere(session), _) | (_, Self::Elsewhere(session)) => session.logout(text),
+        }
+    }
+
+    pub(crate) fn disconnect(&mut self) {
+        match self {
+            Self::Here(acts) => *acts.cut = Some(Disconnect::Application),
+            Self::Elsewhere(session) => session.disconnect(),
         }
     }
 
     /// Lets the answer to the message come later; `None` where that cannot be.
     pub(crate) fn answer_later(&self) -> Option<Arc<Later>> {
-        match &self.reach {
-            Reach::Elsewhere { session, .. } => session.answer_later(),
-            Reach::InHand { .. } => None,
-        }
-    }
-
-    pub(crate) fn disconnect(&mut self) -> Result<(), SendError> {
-        match &mut self.reach {
-            Reach::InHand { acts, .. } => {
-                let acts = acts.as_mut().ok_or(SendError::NotHere)?;
-                *acts.cut = Some(Disconnect::Application);
-                Ok(())
-            }
-            Reach::Elsewhere { session, acts: true } => {
-                session.disconnect();
-                Ok(())
-            }
-            Reach::Elsewhere { acts: false, .. } => Err(SendError::NotHere),
+        match self {
+            Self::Here(_) => None,
+            Self::Elsewhere(session) => session.answer_later(),
         }
     }
 }

@@ -26,7 +26,7 @@ use transfix_store::{Store, StoreError};
 use transfix_transport::prefetch;
 
 use self::answering::Answering;
-use crate::link::callbacks::{Access, Callbacks};
+use crate::link::callbacks::{Callbacks, View};
 use crate::link::delivery::Delivery;
 use crate::link::desk::Desk;
 use crate::link::down::Down;
@@ -42,7 +42,7 @@ use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::replay::Replay;
 use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
-use crate::link::told::{Disconnection, SessionEvent};
+use crate::link::told::{Disconnection, SessionEvent, SessionNotice};
 use crate::link::watermarks::Watermarks;
 use crate::observe::protocol_log::Tap;
 use crate::observe::published::Published;
@@ -595,9 +595,9 @@ impl Core {
         let to = self.session.state();
         let from = std::mem::replace(&mut self.told_state, to);
         self.published.note_change(now.utc);
-        let access = Access::look(&mut self.session, now);
-        let event = SessionEvent::StateChanged { from, to };
-        self.delivery.application().on_event(event, access);
+        let view = View::of(&mut self.session, now);
+        let notice = SessionNotice::StateChanged { from, to };
+        self.delivery.application().on_notice(notice, view);
     }
 
     /// The connection has ended.
@@ -642,8 +642,8 @@ impl Core {
         self.ending = None;
         // An answer that is still to come finds nobody.
         self.judging = Judging::default();
-        let access = Access::look(&mut self.session, now);
-        self.delivery.application().on_event(SessionEvent::Disconnected(end), access);
+        let view = View::of(&mut self.session, now);
+        self.delivery.application().on_notice(SessionNotice::Disconnected(end), view);
     }
 }
 

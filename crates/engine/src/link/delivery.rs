@@ -10,7 +10,7 @@ use transfix_codec::Message;
 use transfix_session::{Now, nanos};
 
 use crate::link::answers::{BusinessReject, Direction};
-use crate::link::callbacks::{Access, Callbacks};
+use crate::link::callbacks::{Access, Callbacks, View};
 use crate::link::desk::Desk;
 use crate::observe::mask::masked;
 use crate::settings::{Unavailable, UnavailableAction};
@@ -92,8 +92,8 @@ impl Delivery {
     }
 
     /// Shows a frame to the application, without its passwords.
-    pub(super) fn show(&mut self, direction: Direction, frame: &[u8], access: Access<'_>) {
-        self.application.on_wire(direction, &masked(frame), access);
+    pub(super) fn show(&mut self, direction: Direction, frame: &[u8], view: View<'_>) {
+        self.application.on_wire(direction, &masked(frame), view);
     }
 
     /// Offers a message whose turn it is.

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use transfix_session::Now;
 
 use crate::link::answers::{BusinessReject, Direction};
-use crate::link::callbacks::{Access, Callbacks};
+use crate::link::callbacks::{Access, Callbacks, View};
 use crate::settings::{ApplicationSettings, WhenFull};
 
 /// Buffers that are kept for further messages, and their bytes together: as many as a few turns
@@ -27,12 +27,16 @@ const WAITING_KEPT: usize = 256;
 /// A call of an application, to be made later.
 pub(crate) type Call = Box<dyn FnOnce(&mut dyn Callbacks, Access<'_>) + Send>;
 
+/// The same in which the application looks at the session alone.
+pub(crate) type Showing = Box<dyn FnOnce(&mut dyn Callbacks, View<'_>) + Send>;
+
 /// What the application is called for.
 pub(crate) enum Work {
     Message,
     Admin,
     Wire(Direction),
     Call(Call),
+    Show(Showing),
 }
 
 /// Something for the application.
@@ -42,8 +46,6 @@ pub(crate) struct Item {
     pub(crate) bytes: Vec<u8>,
     /// When it was read, or came about.
     pub(crate) now: Now,
-    /// Whether the application may send when it is called.
-    pub(crate) acts: bool,
     /// Number of a message; 0 if that means nothing any more.
     seq: u64,
     epoch: u32,
@@ -159,22 +161,22 @@ impl Desk {
 
     /// Hands over a message with this number; 0 if that means nothing.
     pub(crate) fn hand_over(&self, now: Now, seq: u64, message: &[u8]) {
-        self.put(now, (Work::Message, seq), message, true);
+        self.put(now, (Work::Message, seq), message);
     }
 
     /// Lets the application be told of a message, or of a frame on the wire.
-    pub(crate) fn tell(&self, now: Now, work: Work, bytes: &[u8], acts: bool) {
-        self.put(now, (work, 0), bytes, acts);
+    pub(crate) fn tell(&self, now: Now, work: Work, bytes: &[u8]) {
+        self.put(now, (work, 0), bytes);
     }
 
-    fn put(&self, now: Now, (work, seq): (Work, u64), from: &[u8], acts: bool) {
+    fn put(&self, now: Now, (work, seq): (Work, u64), from: &[u8]) {
         let mut state = self.lock();
         let mut bytes = state.spare.pop().unwrap_or_default();
         state.spare_bytes -= bytes.capacity();
         bytes.clear();
         bytes.extend_from_slice(from);
         let epoch = state.epoch;
-        let item = Item { work, bytes, now, acts, seq, epoch };
+        let item = Item { work, bytes, now, seq, epoch };
         state.count(&item);
         state.waiting.push_back(item);
         let ApplicationSettings { messages_max, bytes_max, .. } = self.limits;
@@ -225,7 +227,7 @@ impl Desk {
                 state.refusal = Some(reject);
                 let work = Work::Message;
                 let seq = state.forget_counted(seq);
-                let item = Item { work, bytes, now, acts: true, seq, epoch };
+                let item = Item { work, bytes, now, seq, epoch };
                 state.count(&item);
                 state.waiting.push_front(item);
             }
@@ -631,7 +633,7 @@ impl State {
 impl Item {
     /// Whether it is one of those of which so many may wait.
     const fn counts(&self) -> bool {
-        !matches!(self.work, Work::Call(_))
+        !matches!(self.work, Work::Call(_) | Work::Show(_))
     }
 
     /// What [`Desk::end`] needs of it, when the work is taken out.

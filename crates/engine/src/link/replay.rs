@@ -11,7 +11,7 @@ use transfix_session::{Now, Outbox, Session};
 use transfix_store::{Kind, Store, StoreError};
 
 use crate::link::answers::Resend;
-use crate::link::callbacks::{Access, Callbacks};
+use crate::link::callbacks::{Callbacks, View};
 
 /// Bytes encoded at a time; the socket's progress paces the rest. So many take some 5 µs, which
 /// other sessions of the same thread wait for.
@@ -140,7 +140,7 @@ impl Replay {
                 Message::parse(stored.bytes, &mut self.index, CheckSumPolicy::Ignore).ok()
             });
             let message = message.filter(|message| {
-                application.on_resend(message, Access::look(session, now)) == Resend::Send
+                application.on_resend(message, View::of(session, now)) == Resend::Send
             });
             if let Some(message) = message {
                 if let Some(begin) = self.gap_begin.take() {

@@ -1,4 +1,4 @@
-//! What an application hears besides messages: [`SessionEvent`].
+//! What an application hears besides messages: [`SessionEvent`] and [`SessionNotice`].
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use transfix_session::{Disconnect, SendError, State};
 use crate::observe::called::Callback;
 use crate::observe::event_codes::EventCode;
 
-/// Something that has happened to a session. [`Application::on_event`] receives events in the order
-/// in which they happened.
+/// Something that has happened to a session, and to which the application may answer.
+/// [`Application::on_event`] receives events in the order in which they happened.
 ///
 /// [`Application::on_event`]: crate::Application::on_event
 #[derive(Clone, Copy)]
@@ -27,25 +27,6 @@ pub enum SessionEvent<'a> {
     ///
     /// [`Application::on_message`]: crate::Application::on_message
     Rejected(Rejected<'a>),
-    /// The session continues from its store, after the store failed or the application panicked in
-    /// the middle of a turn. Discard everything that the messages in [`Undone`] led to, or rebuild
-    /// it from the journal. After a panic this event always comes, because the application's own
-    /// memory may be half changed. It comes before the session connects again, or when the engine
-    /// stops.
-    Undone(&'a Undone),
-    /// A message that was handed over cannot be sent, or is given back: at the end of a connection
-    /// (`unsent = "return"`), or when the engine stops and it waits in memory alone. Each message
-    /// that [`SessionHandle::send`] took leaves with its number, stays in the store for a later
-    /// process (with `durability = "memory"` it ends with this one), or comes here. One that was
-    /// sent from a callback, and that the store has not kept, is among those of
-    /// [`SessionEvent::Undone`]. If the store has failed and does not open at the stop, nobody
-    /// knows whether it has the messages sent last: the log says how many bytes they are.
-    ///
-    /// [`SessionHandle::send`]: crate::SessionHandle::send
-    Unsent(Unsendable<'a>),
-    /// The connection has ended; the session may log on again later. The event also comes for a
-    /// connection that never logged on.
-    Disconnected(Disconnection<'a>),
     /// The counterparty has repeated the same ResendRequest(2): the resends make no progress. The
     /// event comes from the second request on, before it is answered. [`SessionRef::disconnect`]
     /// ends the connection here; `resend.same_requests_max` in the settings ends it by itself.
@@ -57,14 +38,6 @@ pub enum SessionEvent<'a> {
     },
     /// An administrative message of the counterparty, after the session layer has dealt with it.
     AdminMessage(&'a Message<'a>),
-    /// The state of the session has changed. The event comes for each change, before any other
-    /// event of the same change; [`State`] lists the states.
-    StateChanged {
-        /// The state before.
-        from: State,
-        /// The state now.
-        to: State,
-    },
     /// The counterparty takes its messages too slowly: more than `slow_consumer_bytes` have waited
     /// to be written for `slow_consumer_after`.
     SlowConsumer,
@@ -79,11 +52,7 @@ impl fmt::Debug for SessionEvent<'_> {
         let mut shown = f.debug_tuple(self.callback().name());
         match self {
             Self::Rejected(rejected) => shown.field(rejected),
-            Self::Undone(undone) => shown.field(undone),
-            Self::Unsent(unsent) => shown.field(&unsent.msg_type).field(&unsent.why),
-            Self::Disconnected(end) => shown.field(end),
             Self::ResendLoop { times } => shown.field(times),
-            Self::StateChanged { from, to } => shown.field(from).field(to),
             Self::AdminMessage(message) => {
                 shown.field(&message.msg_type()).field(&message.msg_seq_num().ok())
             }
@@ -100,12 +69,8 @@ impl SessionEvent<'_> {
             Self::LoggedOn => Callback::LoggedOn,
             Self::NumbersReset => Callback::NumbersReset,
             Self::Rejected(_) => Callback::Rejected,
-            Self::Undone(_) => Callback::Undone,
-            Self::Unsent(_) => Callback::Unsent,
-            Self::Disconnected(_) => Callback::Disconnected,
             Self::ResendLoop { .. } => Callback::ResendLoop,
             Self::AdminMessage(_) => Callback::AdminMessage,
-            Self::StateChanged { .. } => Callback::StateChanged,
             Self::SlowConsumer => Callback::SlowConsumer,
             Self::CaughtUp => Callback::CaughtUp,
         }
@@ -119,32 +84,87 @@ impl SessionEvent<'_> {
             Self::LoggedOn => EventCode::LoggedOn,
             Self::NumbersReset => EventCode::NumbersBeginAgain,
             Self::Rejected(_) => EventCode::RejectedByCounterparty,
-            Self::Undone(_) => EventCode::Undone,
-            Self::Unsent(_) => EventCode::GivenBack,
-            Self::Disconnected(_) => EventCode::Disconnected,
             Self::ResendLoop { .. } => EventCode::AskedAgain,
             Self::SlowConsumer => EventCode::SlowConsumer,
             Self::CaughtUp => EventCode::CaughtUp,
-            Self::AdminMessage(_) | Self::StateChanged { .. } => return None,
+            Self::AdminMessage(_) => return None,
         })
     }
+}
 
-    /// Whether the application may send or disconnect during this event.
-    #[must_use]
-    pub const fn may_send(&self) -> bool {
+/// Something that has happened to a session, and during which nothing can be sent.
+/// [`Application::on_notice`] receives notices in the order in which they happened, also among the
+/// events of [`Application::on_event`].
+///
+/// [`Application::on_event`]: crate::Application::on_event
+/// [`Application::on_notice`]: crate::Application::on_notice
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub enum SessionNotice<'a> {
+    /// The state of the session has changed. The notice comes for each change, before any event or
+    /// other notice of the same change; [`State`] lists the states.
+    StateChanged {
+        /// The state before.
+        from: State,
+        /// The state now.
+        to: State,
+    },
+    /// The connection has ended; the session may log on again later. The notice also comes for a
+    /// connection that never logged on.
+    Disconnected(Disconnection<'a>),
+    /// A message that was handed over cannot be sent, or is given back: at the end of a connection
+    /// (`unsent = "return"`), or when the engine stops and it waits in memory alone. Each message
+    /// that [`SessionHandle::send`] took leaves with its number, stays in the store for a later
+    /// process (with `durability = "memory"` it ends with this one), or comes here. One that was
+    /// sent from a callback, and that the store has not kept, is among those of
+    /// [`SessionNotice::Undone`]. If the store has failed and does not open at the stop, nobody
+    /// knows whether it has the messages sent last: the log says how many bytes they are.
+    ///
+    /// [`SessionHandle::send`]: crate::SessionHandle::send
+    Unsent(Unsendable<'a>),
+    /// The session continues from its store, after the store failed or the application panicked in
+    /// the middle of a turn. Discard everything that the messages in [`Undone`] led to, or rebuild
+    /// it from the journal. After a panic this notice always comes, because the application's own
+    /// memory may be half changed. It comes before the session connects again, or when the engine
+    /// stops.
+    Undone(&'a Undone),
+}
+
+/// Of a message its type alone.
+impl fmt::Debug for SessionNotice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_tuple(self.callback().name());
         match self {
-            Self::LoggedOn
-            | Self::NumbersReset
-            | Self::Rejected(_)
-            | Self::ResendLoop { .. }
-            | Self::AdminMessage(_)
-            | Self::SlowConsumer
-            | Self::CaughtUp => true,
-            Self::Undone(_)
-            | Self::Unsent(_)
-            | Self::Disconnected(_)
-            | Self::StateChanged { .. } => false,
+            Self::StateChanged { from, to } => shown.field(from).field(to),
+            Self::Disconnected(end) => shown.field(end),
+            Self::Unsent(unsent) => shown.field(&unsent.msg_type).field(&unsent.why),
+            Self::Undone(undone) => shown.field(undone),
+        };
+        shown.finish()
+    }
+}
+
+impl SessionNotice<'_> {
+    /// The name of a call for it.
+    pub(crate) const fn callback(&self) -> Callback {
+        match self {
+            Self::StateChanged { .. } => Callback::StateChanged,
+            Self::Disconnected(_) => Callback::Disconnected,
+            Self::Unsent(_) => Callback::Unsent,
+            Self::Undone(_) => Callback::Undone,
         }
+    }
+
+    /// Returns the code under which the log records this notice; `None` if the log has no line for
+    /// it.
+    #[must_use]
+    pub const fn code(&self) -> Option<EventCode> {
+        Some(match self {
+            Self::Disconnected(_) => EventCode::Disconnected,
+            Self::Unsent(_) => EventCode::GivenBack,
+            Self::Undone(_) => EventCode::Undone,
+            Self::StateChanged { .. } => return None,
+        })
     }
 }
 
@@ -259,9 +279,8 @@ impl fmt::Display for Rejected<'_> {
 pub struct Unsendable<'a> {
     /// MsgType(35).
     pub msg_type: MsgType<'a>,
-    /// Its encoded fields behind the header, as [`SessionHandle::send_encoded`] takes them.
-    ///
-    /// [`SessionHandle::send_encoded`]: crate::SessionHandle::send_encoded
+    /// Its encoded fields behind the header, as [`Body::fields`](transfix_codec::Body::fields)
+    /// takes them.
     pub body: &'a [u8],
     /// Why it is not sent.
     pub why: SendError,

@@ -162,7 +162,7 @@ events! {
         "Mend the program that made the message: `reject` says why it is not valid.";
     GivenBack = 2019, Warn,
         "a message was not sent, and given back",
-        "Handle the message of `SessionEvent::Unsent`, which the application got; `why` says the \
+        "Handle the message of `SessionNotice::Unsent`, which the application got; `why` says the \
         cause.";
     NotAnswered = 2020, Warn,
         "the answer of the application could not be sent",
@@ -318,7 +318,7 @@ events! {
         "Wait until the store is open again: then the engine reports whether it has the messages.";
     SentInDoubt = 2205, Error,
         "a message was sent as the store failed: it comes back when the store is open again",
-        "Wait until the store is open again: then the application gets `SessionEvent::Undone`.";
+        "Wait until the store is open again: then the application gets `SessionNotice::Undone`.";
     NotGivenBack = 2206, Error,
         "messages were not given back: they wait again",
         "Wait: the application could not be told, and is told later.";

@@ -18,8 +18,8 @@ fn printed(fields: &[u8], dictionary: &Dictionary) -> (String, String) {
     let mut index = FieldIndex::default();
     let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
     let (mut tree, mut line) = (String::new(), String::new());
-    readable(&message, dictionary, dictionary, &mut tree).unwrap();
-    one_line(&message, dictionary, dictionary, &mut line).unwrap();
+    readable(&message, [dictionary; 2], &Palette::PLAIN, &mut tree).unwrap();
+    one_line(&message, [dictionary; 2], &Palette::PLAIN, &mut line).unwrap();
     (tree, line)
 }
 
@@ -121,8 +121,8 @@ fn what_a_reject_speaks_of_has_a_name() {
     let mut index = FieldIndex::default();
     let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
     let (mut tree, mut line) = (String::new(), String::new());
-    readable(&message, &fix44, &fix44, &mut tree).unwrap();
-    one_line(&message, &fix44, &fix44, &mut line).unwrap();
+    readable(&message, [&fix44; 2], &Palette::PLAIN, &mut tree).unwrap();
+    one_line(&message, [&fix44; 2], &Palette::PLAIN, &mut line).unwrap();
     let text = r"Required tag missing, tag Side(54) [MsgSeqNum 7, MsgType NewOrderSingle(D)], \
         field=99999 and Tag Price(44)\n";
     let text = text.replace("\\\n        ", "");
@@ -148,8 +148,8 @@ fn colours_are_all_that_a_palette_adds() {
     let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
     let plain = printed(b"34=7|49=A|56=B|453=1|448=X|54=1|58=a|", &fix44);
     let (mut tree, mut line) = (String::new(), String::new());
-    readable_in(&message, [&fix44; 2], &Palette::ANSI, &mut tree).unwrap();
-    one_line_in(&message, [&fix44; 2], &Palette::ANSI, &mut line).unwrap();
+    readable(&message, [&fix44; 2], &Palette::ANSI, &mut tree).unwrap();
+    one_line(&message, [&fix44; 2], &Palette::ANSI, &mut line).unwrap();
     assert!(tree.contains("\x1b[36mSide\x1b[0m (54): \x1b[33mBUY\x1b[0m (1)\n"), "{tree:?}");
     assert!(line.contains(" \x1b[36mSide\x1b[0m=\x1b[33mBUY\x1b[0m"), "{line:?}");
     let Palette { heading, name, value, end } = Palette::ANSI;

@@ -13,9 +13,9 @@ const WITH_KEYS: [(u32, &str); 9] = [
     (143, "target_location_id says it"),
     (97, "it is of one message: send it with that"),
     (369, "numbers.send_last_processed says it"),
-    (1128, "default_appl_ver_id says it, and of one message `send_as`"),
-    (1129, "logon.default_cstm_appl_ver_id says it, and of one message `send_as`"),
-    (1156, "it is of one message: `send_as` says it"),
+    (1128, "default_appl_ver_id says it, and of one message `send_with`"),
+    (1129, "logon.default_cstm_appl_ver_id says it, and of one message `send_with`"),
+    (1156, "it is of one message: `send_with` says it"),
 ];
 
 pub(crate) fn header_fields(session: &SessionSettings) -> Result<(), String> {

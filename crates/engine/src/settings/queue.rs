@@ -91,7 +91,7 @@ pub enum Unsent {
     /// They are sent after the next logon. Those that are in memory alone when the engine stops go
     /// back to the application.
     Keep,
-    /// They go back to the application: [`crate::SessionEvent::Unsent`].
+    /// They go back to the application: [`crate::SessionNotice::Unsent`].
     Return,
 }
 

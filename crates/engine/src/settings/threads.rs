@@ -73,8 +73,8 @@ pub enum SendMode {
 #[non_exhaustive]
 pub enum AfterPanic {
     /// It goes on from its store after a pause that grows from 1 s to 64 s;
-    /// [`crate::SessionEvent::Undone`] says what that does not have.
+    /// [`crate::SessionNotice::Undone`] says what that does not have.
     Revive,
-    /// It stays down until [`crate::SessionHandle::revive`], or the next start of the engine.
+    /// It stays down until [`crate::Action::Revive`], or the next start of the engine.
     End,
 }

@@ -4,11 +4,11 @@ use std::error::Error;
 use std::fs;
 use std::time::Duration;
 
-use transfix::store::{Damage, StoreError};
 use transfix::{
     Application, BeginString, BusinessReject, Decimal, Engine, EngineError, Message, Misuse,
     SendError, SessionId, SessionRef, Settings, SettingsError,
 };
+use transfix_store::{Damage, StoreError};
 use transfix_testkit::temp::TempDir;
 
 struct Nothing;
@@ -91,7 +91,7 @@ fn all_errors_show_their_text_by_debug() {
         Box::new(SendError::WouldBlock { queued_bytes: 7 }),
         Box::new(SendError::Misuse(Misuse::EmptyValue(transfix::tag::TEXT))),
         Box::new("x".parse::<Decimal>().unwrap_err()),
-        Box::new(transfix::dictionary::standard("FIX45").unwrap_err()),
+        Box::new(transfix_dictionary::standard("FIX45").unwrap_err()),
     ];
     for error in errors {
         assert_eq!(format!("{error:?}"), error.to_string());

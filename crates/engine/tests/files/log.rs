@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use transfix::codec::{raw, shown};
 use transfix::{
     Actor, Application, BeginString, BusinessReject, Durability, Engine, LogDirection, LogSettings,
-    Message, Role, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, Tag, Timestamp,
-    tag,
+    Message, Role, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView, Settings,
+    Tag, Timestamp, tag,
 };
+use transfix_codec::{raw, shown};
 use transfix_testkit::temp::TempDir;
 
 use crate::counterparty::Client;
@@ -33,8 +33,8 @@ impl Application for Venue {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Disconnected(_) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(_) = notice {
             let _ = self.0.send(());
         }
     }
@@ -376,7 +376,7 @@ fn closed_files_are_compressed() {
     rolled.retain(|path| path.to_string_lossy().contains(".in.2"));
     rolled.sort();
     assert!(rolled.len() > 2 && rolled.iter().all(|p| p.extension().unwrap() == "zst"));
-    let first = transfix::store::compress::read(&rolled[0]).unwrap();
+    let first = transfix_store::compress::read(&rolled[0]).unwrap();
     let text = String::from_utf8(first).unwrap().replace('\x01', "|");
     assert!(parts(text.lines().next().unwrap()).1.contains("|35=A|"));
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use transfix::store::{FileStore, Options};
 use transfix::{
     Application, BeginString, BusinessReject, Engine, Message, Offline, Role, SessionId,
     SessionRef, SessionSettings, Settings, tag,
 };
+use transfix_store::{FileStore, Options};
 use transfix_testkit::temp::TempDir;
 
 const SESSIONS: u64 = 200;

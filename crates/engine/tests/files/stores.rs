@@ -7,11 +7,11 @@ use std::time::Duration;
 use std::{env, fs};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use transfix::store::{FileStore, survey};
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineError, Message, Offline,
-    Role, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, tag,
+    Role, SendOptions, SessionEvent, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
+use transfix_store::{FileStore, survey};
 use transfix_testkit::temp::TempDir;
 
 use crate::LONG;
@@ -152,7 +152,8 @@ fn child_with_a_limit() {
     let engine = start(&settings, &told).unwrap();
     let session = engine.sessions().next().unwrap();
     let text = "x".repeat(60_000);
-    let send = || session.send_stored("B", |news| _ = news.str(tag::TEXT, &text));
+    let stored = || SendOptions { stored: true, ..SendOptions::default() };
+    let send = || session.send_with(stored(), "B", |news| _ = news.str(tag::TEXT, &text));
     let sent = (0..60).find(|_| send().is_err());
     assert!(sent.is_some_and(|sent| sent > 0), "{sent:?}");
     println!("refused: {}", session.store_failure().unwrap());

@@ -3,8 +3,10 @@
 use std::sync::mpsc::Sender;
 
 use transfix::{
-    Application, Body, BusinessReject, Disconnect, Message, SessionEvent, SessionRef, Tag, tag,
+    Action, Application, Body, BusinessReject, Disconnect, Message, SessionNotice, SessionRef,
+    SessionView, Tag, tag,
 };
+use transfix_testkit::scenario::Operation;
 
 /// What the application tells the world.
 pub(crate) enum Event {
@@ -45,13 +47,13 @@ impl Application for Recorder {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::Unsent(unsent) => {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Unsent(unsent) => {
                 let message = [b"35=", unsent.msg_type.as_bytes(), b"\x01", unsent.body].concat();
                 let _ = self.events.send(Event::Returned(message));
             }
-            SessionEvent::Disconnected(end) => {
+            SessionNotice::Disconnected(end) => {
                 let _ = self.events.send(Event::Ended(end.reason));
             }
             _ => {}
@@ -70,4 +72,20 @@ pub(crate) fn fill(fields: &[(Tag, &str)], body: &mut Body<'_>) {
     for (tag, value) in fields {
         body.str(*tag, value);
     }
+}
+
+/// What an operator asks for in a scenario; `None` for a start anew.
+pub(crate) fn action(operation: &Operation) -> Option<Action> {
+    Some(match operation {
+        Operation::Logout(text) => Action::LogOut { text: text.clone() },
+        Operation::Disconnect => Action::Disconnect {},
+        Operation::TestRequest(id) => Action::TestRequest { id: id.clone() },
+        Operation::ResendRequest(begin, end) => Action::ResendRequest { begin: *begin, end: *end },
+        Operation::SequenceReset(new) => Action::SequenceReset { new_seq_no: *new },
+        Operation::ResetAtLogon => Action::ResetAtNextLogon {},
+        Operation::ResetInSession => Action::ResetInSession {},
+        Operation::NextIn(next) => Action::SetNumbers { next_in: Some(*next), next_out: None },
+        Operation::NextOut(next) => Action::SetNumbers { next_in: None, next_out: Some(*next) },
+        Operation::Restart => return None,
+    })
 }

@@ -6,14 +6,15 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use transfix::codec::{Frame, Limits, frame};
 use transfix::{
-    Application, Durability, Engine, Role, SessionHandle, SessionId, Settings, Timestamp, clock,
+    Action, Application, Durability, Engine, Role, SessionHandle, SessionId, Settings, Timestamp,
+    clock,
 };
+use transfix_codec::{Frame, Limits, frame};
 use transfix_testkit::scenario::{Answer, Operation, Scenario, Version, World};
 use transfix_testkit::temp::TempDir;
 
-use crate::application::{Event, Recorder, fill, split};
+use crate::application::{Event, Recorder, action, fill, split};
 
 /// How long something expected may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -138,7 +139,7 @@ impl World for Loopback {
         self.ended = None;
         let stream = match &self.listener {
             Some(listener) => {
-                self.session().log_on().unwrap();
+                self.session().operate(&Action::LogOn {}).unwrap();
                 listener.accept().map(|(stream, _)| stream)
             }
             None => TcpStream::connect(self.engine.as_ref().unwrap().listening()[0]),
@@ -188,25 +189,18 @@ impl World for Loopback {
     fn operate(&mut self, operation: &Operation) -> Result<(), String> {
         self.settle();
         let session = self.session();
-        let done = match operation {
-            Operation::Logout(text) => session.log_out(text).and_then(|()| session.log_on()),
-            Operation::Disconnect => session.disconnect(),
-            Operation::TestRequest(id) => session.test_request(id),
-            Operation::ResendRequest(begin, end) => session.request_resend(*begin, *end),
-            Operation::SequenceReset(new) => session.sequence_reset(*new),
-            Operation::ResetAtLogon => session.reset_at_next_logon(),
-            Operation::ResetInSession => session.reset_in_session(),
-            Operation::NextIn(next) => session.set_next_numbers(Some(*next), None),
-            Operation::NextOut(next) => session.set_next_numbers(None, Some(*next)),
-            Operation::Restart => {
-                drop(session);
-                self.wire = Wire::default();
-                self.engine = None;
-                let (engine, events) = start(&self.settings);
-                (self.engine, self.events, self.sent) = (Some(engine), events, 0);
-                Ok(())
-            }
+        let Some(action) = action(operation) else {
+            drop(session);
+            self.wire = Wire::default();
+            self.engine = None;
+            let (engine, events) = start(&self.settings);
+            (self.engine, self.events, self.sent) = (Some(engine), events, 0);
+            return Ok(());
         };
+        let mut done = session.operate(&action);
+        if matches!(action, Action::LogOut { .. }) {
+            done = done.and_then(|()| session.operate(&Action::LogOn {}));
+        }
         done.map_err(|error| error.to_string())
     }
 

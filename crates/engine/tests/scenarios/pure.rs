@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use transfix::codec::{Frame, Limits, frame};
 use transfix::simulated::{SimulatedSession, Simulation};
 use transfix::{Durability, Now, SessionSettings, Timestamp};
+use transfix_codec::{Frame, Limits, frame};
 use transfix_testkit::scenario::{Answer, Operation, Scenario, Version, World};
 use transfix_testkit::temp::TempDir;
 
-use crate::application::{Event, Recorder, fill, split};
+use crate::application::{Event, Recorder, action, fill, split};
 
 /// 2026-11-21 12:00:00.
 const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
@@ -182,48 +182,14 @@ impl World for PureWorld<'_> {
     fn operate(&mut self, operation: &Operation) -> Result<(), String> {
         let now = self.moment();
         let session = self.session.as_mut().unwrap();
-        let done = match operation {
-            Operation::Logout(text) => {
-                session.log_out(now, text);
-                Ok(())
-            }
-            Operation::Disconnect => {
-                session.disconnect(now);
-                Ok(())
-            }
-            Operation::TestRequest(id) => {
-                session.operate(now, |s, now, out| s.test_request(now, id, out))
-            }
-            Operation::ResendRequest(begin, end) => {
-                session.operate(now, |s, now, out| s.request_resend(now, *begin, *end, out))
-            }
-            Operation::SequenceReset(new) => {
-                session.operate(now, |s, now, out| s.sequence_reset(now, *new, out))
-            }
-            Operation::ResetAtLogon => session.operate(now, |s, _, _| {
-                s.reset_at_next_logon();
-                Ok(())
-            }),
-            Operation::ResetInSession => {
-                session.operate(now, |s, now, out| s.reset_in_session(now, out))
-            }
-            Operation::NextIn(next) => session.operate(now, |s, _, _| {
-                s.set_next_num_in(*next);
-                Ok(())
-            }),
-            Operation::NextOut(next) => session.operate(now, |s, _, _| {
-                s.set_next_num_out(*next);
-                Ok(())
-            }),
-            Operation::Restart => {
-                self.session = None;
-                let (session, events) = start(self.simulation, &self.settings);
-                (self.session, self.events, self.is_up) = (Some(session), events, false);
-                self.unread.clear();
-                Ok(())
-            }
+        let Some(action) = action(operation) else {
+            self.session = None;
+            let (session, events) = start(self.simulation, &self.settings);
+            (self.session, self.events, self.is_up) = (Some(session), events, false);
+            self.unread.clear();
+            return Ok(());
         };
-        done.map_err(|error| error.to_string())
+        session.operate(now, &action).map_err(|error| error.to_string())
     }
 
     fn delivered(&mut self, _: bool) -> Option<Vec<u8>> {

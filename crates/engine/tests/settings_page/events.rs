@@ -177,8 +177,8 @@ fn a_remedy_says_what_to_do() {
 /// Names in a remedy that are neither keys of the settings nor fields of the event.
 const OTHER_NAMES: [&str; 14] = [
     "LimitNOFILE",
-    "SessionEvent::Undone",
-    "SessionEvent::Unsent",
+    "SessionNotice::Undone",
+    "SessionNotice::Unsent",
     "asked",
     "audit_hash",
     "callback",

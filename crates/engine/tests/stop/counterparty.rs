@@ -3,8 +3,8 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
 use transfix::{BeginString, Body, Message, Precision, clock, tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
 
 use crate::stop::LONG;
 

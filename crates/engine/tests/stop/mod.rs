@@ -11,7 +11,7 @@ use std::time::Duration;
 use transfix::{
     Application, BeginString, BusinessReject, Direction, Disconnect, Durability, Engine,
     EngineSettings, Message, Outcome, Role, SendError, SendMode, SessionEvent, SessionId,
-    SessionRef, SessionSettings, Settings, clock, tag,
+    SessionNotice, SessionRef, SessionSettings, SessionView, Settings, clock, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -63,7 +63,7 @@ impl Application for Venue {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
         match event {
             SessionEvent::LoggedOn => {
                 self.reach(Callback::Logon);
@@ -71,12 +71,15 @@ impl Application for Venue {
             SessionEvent::AdminMessage(_) => {
                 self.reach(Callback::Admin);
             }
-            SessionEvent::Disconnected(end) => {
-                // Nobody listens any more where the engine is dropped at the end of a test.
-                let _ = self.ended.send((session.id().target_comp_id.to_string(), end.reason));
-                self.reach(Callback::Disconnect);
-            }
             _ => {}
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            // Nobody listens any more where the engine is dropped at the end of a test.
+            let _ = self.ended.send((session.id().target_comp_id.to_string(), end.reason));
+            self.reach(Callback::Disconnect);
         }
     }
 
@@ -84,7 +87,7 @@ impl Application for Venue {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, _: &[u8], _: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, direction: Direction, _: &[u8], _: &SessionView<'_>) {
         let inbound = direction == Direction::Inbound;
         self.reach(if inbound { Callback::WireIn } else { Callback::WireOut });
     }

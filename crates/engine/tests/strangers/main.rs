@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use transfix::codec::shown::is_hidden;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, LogSettings,
-    LogonAttempt, LogonRefusal, Message, Offline, Role, Secret, SessionEvent, SessionId,
-    SessionRef, SessionSettings, Settings, ThreadLost, Unsent, tag,
+    LogonAttempt, LogonRefusal, Message, Offline, Role, Secret, SendOptions, SessionId,
+    SessionNotice, SessionRef, SessionSettings, SessionView, Settings, ThreadLost, Unsent, tag,
 };
+use transfix_codec::shown::is_hidden;
 use transfix_testkit::program::Haproxy;
 use transfix_testkit::proxy::{self, Header, Proxy};
 use transfix_testkit::temp::TempDir;
@@ -57,8 +57,8 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Unsent(_) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Unsent(_) = notice {
             self.0.send(()).unwrap();
         }
     }
@@ -532,7 +532,8 @@ fn a_reset_tells_which_stored_messages_are_not_sent() {
     let (address, handle) = (engine.listening()[0], engine.sessions().next().unwrap());
     let send = |count: u64| {
         for _ in 0..count {
-            let sent = handle.send_stored("B", |news| _ = news.str(tag::TEXT, "x"));
+            let stored = SendOptions { stored: true, ..SendOptions::default() };
+            let sent = handle.send_with(stored, "B", |news| _ = news.str(tag::TEXT, "x"));
             assert!(sent.is_ok(), "{sent:?}");
         }
     };

@@ -4,8 +4,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use transfix::codec::{Frame, FrameWriter, Limits, frame};
 use transfix::{Precision, clock, tag};
+use transfix_codec::{Frame, FrameWriter, Limits, frame};
 
 /// Long enough for the slowest machine.
 const LONG: Duration = Duration::from_secs(300);

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use transfix::{
-    Action, Actor, Admin, AdminError, BeginString, Engine, EngineAction, SessionId, Settings,
-    State, verify_audit,
+    Action, Actor, Admin, AdminError, BeginString, Engine, EngineAction, OperateError, SessionId,
+    Settings, State, verify_audit,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -97,9 +97,12 @@ fn what_is_refused_is_written_down_with_the_reason() {
     let low = refused(Action::SequenceReset { new_seq_no: 1 });
     assert_eq!(low.as_u16(), 1305, "as the session says it");
     let no_field = Action::Send { msg_type: "B".to_owned(), fields: "148".to_owned() };
-    assert!(matches!(refused(no_field), AdminError::Send(_)));
+    assert!(matches!(refused(no_field), AdminError::Operate(OperateError::Send(_))));
     let admin_message = Action::Send { msg_type: "4".to_owned(), fields: "36=9".to_owned() };
-    assert!(matches!(refused(admin_message), AdminError::Send(_)), "the session layer's own");
+    assert!(
+        matches!(refused(admin_message), AdminError::Operate(OperateError::Send(_))),
+        "the session layer's own"
+    );
     assert!(matches!(refused(Action::ConnectTo { destination: 0 }), AdminError::Operate(_)));
     let other = SessionId::new(BeginString::Fix44, "VENUE", "NOBODY");
     let nobody = admin.act(&anna(), &other, &Action::LogOn {}).unwrap_err();

@@ -1,4 +1,4 @@
-//! Messages that the application answers later, and messages that are safe when `send_stored`
+//! Messages that the application answers later, and messages that are safe when `send_with`
 //! returns.
 
 use std::io;
@@ -7,12 +7,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored, Wake};
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Engine, Message, MessageAnswer, Offline,
-    SendError, Sent, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
-    tag,
+    Action, Application, BeginString, Body, BusinessReject, Engine, Message, MessageAnswer,
+    Offline, SendError, SendOptions, Sent, SessionEvent, SessionHandle, SessionId, SessionRef,
+    SessionSettings, Settings, tag,
 };
+use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored, Wake};
 
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, venue};
@@ -154,7 +154,7 @@ fn a_panic_is_a_panic_whoever_has_the_answer() {
     let answer = next(&asked, "a panic");
     assert_eq!(wire.next(), "");
     answer.give(Ok(()));
-    session(&engine, "CLIENT").revive().unwrap();
+    session(&engine, "CLIENT").operate(&Action::Revive {}).unwrap();
 }
 
 /// Nobody waits for the answer of an application that is called by the thread of its session.
@@ -230,7 +230,7 @@ impl Store for Slow {
     }
 }
 
-/// `send` returns at once, `send_stored` when no crash can lose the message; if the store fails
+/// `send` returns at once, with `stored` when no crash can lose the message; if the store fails
 /// before, it says so. Its number is told before anybody else knows of it.
 #[test]
 fn what_is_sent_stored_is_safe_when_it_returns() {
@@ -256,7 +256,9 @@ fn what_is_sent_stored_is_safe_when_it_returns() {
         let (tells, numbered) = channel();
         let news = move |session: &SessionHandle| {
             let fill = |news: &mut Body<'_>| _ = news.str(tag::TEXT, "news");
-            session.send_stored_noting("B", fill, |sent| tells.send(sent).unwrap())
+            let mut note = |sent| tells.send(sent).unwrap();
+            let options = SendOptions { note: Some(&mut note), ..SendOptions::default() };
+            session.send_with(options, "B", fill)
         };
         let (done, is_done) = channel();
         let of_thread = session.clone();
@@ -294,7 +296,8 @@ fn what_is_sent_stored_has_a_number_or_is_in_the_store() {
     ];
     let (engine, _asked) = start(sessions.into(), 0);
     let send = |name: &str| {
-        session(&engine, name).send_stored("B", |news| _ = news.str(tag::TEXT, "news"))
+        let stored = SendOptions { stored: true, ..SendOptions::default() };
+        session(&engine, name).send_with(stored, "B", |news| _ = news.str(tag::TEXT, "news"))
     };
     assert!(matches!(send("REFUSES"), Err(SendError::NotLoggedOn)), "{:?}", send("REFUSES"));
     assert!(matches!(send("STORES"), Ok(Sent::Stored(1))));
@@ -370,7 +373,8 @@ fn a_callback_in_the_thread_of_its_session_does_not_wait_for_another() {
             session: &mut SessionRef<'_>,
         ) -> Result<(), BusinessReject> {
             let own = session.other(&session.id().clone()).unwrap();
-            let _ = self.0.send(own.send_stored("B", |news| _ = news.str(tag::TEXT, "x")));
+            let stored = SendOptions { stored: true, ..SendOptions::default() };
+            let _ = self.0.send(own.send_with(stored, "B", |news| _ = news.str(tag::TEXT, "x")));
             Ok(())
         }
     }
@@ -382,7 +386,7 @@ fn a_callback_in_the_thread_of_its_session_does_not_wait_for_another() {
         let mut wire = log_on(&engine, "CLIENT");
         wire.send("35=D|34=2|11=a");
         match (threads, sent.recv_timeout(LONG).unwrap()) {
-            (0, Err(SendError::NotHere)) | (1, Ok(Sent::Direct(2))) => {}
+            (0, Err(SendError::WouldWait)) | (1, Ok(Sent::Direct(2))) => {}
             (_, sent) => panic!("{sent:?}"),
         }
     }

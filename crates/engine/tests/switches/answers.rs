@@ -3,11 +3,11 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use transfix::store::journal::{self, Event};
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Mode, SessionRef,
-    SessionSettings, Settings, clock, tag,
+    Action, Application, BeginString, BusinessReject, Durability, Engine, Message, Mode,
+    SessionRef, SessionSettings, Settings, clock, tag,
 };
+use transfix_store::journal::{self, Event};
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
@@ -155,7 +155,7 @@ fn an_order_that_comes_behind_our_logout_is_answered() {
         let desk = Desk::of(threads, way);
         let mut wire = logged_on(desk.engine.listening()[0]);
         let handle = desk.engine.sessions().next().unwrap();
-        handle.log_out("the desk closes").unwrap();
+        handle.operate(&Action::LogOut { text: "the desk closes".to_owned() }).unwrap();
         assert_eq!(wire.next(), "35=5|34=2|58=the desk closes");
         for n in 2..7 {
             wire.send(&format!("35=D|34={n}|11={n}"));
@@ -163,7 +163,7 @@ fn an_order_that_comes_behind_our_logout_is_answered() {
         let executed: Vec<_> = (2..7).map(|_| desk.executed.recv_timeout(LONG).unwrap()).collect();
         wire.send("35=5|34=7");
         assert_eq!(wire.next(), "", "{threads} threads, {way:?}");
-        handle.log_on().unwrap();
+        handle.operate(&Action::LogOn {}).unwrap();
         assert_eq!(asked_again(&desk, 8), executed, "{threads} threads, {way:?}");
     }
 }

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Resend,
-    SessionEvent, SessionRef, SessionSettings, Settings, State, WhenFull, tag,
+    Action, Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message,
+    Resend, SessionEvent, SessionNotice, SessionRef, SessionSettings, SessionView, Settings, State,
+    WhenFull, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -52,24 +53,24 @@ impl Application for Slow {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                self.tell(format!("logon of {}", session.id().target_comp_id));
-            }
-            SessionEvent::Undone(undone) => {
+        if let SessionEvent::LoggedOn = event {
+            self.tell(format!("logon of {}", session.id().target_comp_id));
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Undone(undone) => {
                 self.tell(format!("undone {:?} {:?}", undone.received, undone.sent));
             }
-            SessionEvent::Disconnected(end) => {
-                assert!(session.send("8", |_| ()).is_err(), "there is no connection");
-                if end.reason != Disconnect::LogonUnanswered {
-                    self.tell(format!("end: {}", end.reason));
-                }
+            SessionNotice::Disconnected(end) if end.reason != Disconnect::LogonUnanswered => {
+                self.tell(format!("end: {}", end.reason));
             }
             _ => {}
         }
     }
 
-    fn on_resend(&mut self, message: &Message<'_>, _: &mut SessionRef<'_>) -> Resend {
+    fn on_resend(&mut self, message: &Message<'_>, _: &SessionView<'_>) -> Resend {
         match message.text(tag::CL_ORD_ID) {
             Ok("stale") => Resend::Skip,
             _ => Resend::Send,
@@ -311,7 +312,7 @@ fn a_panic_costs_its_own_session_alone() {
     rig.expect("panic");
     assert_eq!(wire.next(), "");
     rig.expect("end: the application or the engine panicked");
-    rig.engine.sessions().next().unwrap().revive().unwrap();
+    rig.engine.sessions().next().unwrap().operate(&Action::Revive {}).unwrap();
     rig.expect("undone 3..3 2..2");
     let mut wire = loop {
         let mut wire = Wire::connect(rig.engine.listening()[0], BeginString::Fix44);

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
     Application, Batch, BusinessReject, Engine, Message, Offline, SendError, SendMode, Sent,
     SessionHandle, SessionRef, SessionSettings, Settings, State, tag,
 };
+use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};

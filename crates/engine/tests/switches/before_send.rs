@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use transfix::{
-    ApplVerId, Application, BeforeSend, BeginString, BusinessReject, Engine, Message,
-    MessageVersion, MsgType, Offline, OutgoingMessage, Reject, RejectReason, Role, SendError,
-    SendMode, SessionId, SessionRef, SessionSettings, Tag, ValidateOut, Veto, msg_type, tag,
+    AnswerOptions, ApplVerId, Application, BeforeSend, BeginString, BusinessReject, Engine,
+    Message, MessageVersion, MsgType, Offline, OutgoingMessage, Reject, RejectReason, Role,
+    SendError, SendMode, SendOptions, SessionId, SessionRef, SessionSettings, Tag, ValidateOut,
+    Veto, msg_type, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -49,7 +50,7 @@ fn fields_of_the_settings_stand_in_the_bodies_that_have_a_place_for_them() {
     let (engine, address) = start(vec![settings], || Echo);
     let mut wire = logged_on(address);
     let handle = engine.sessions().next().unwrap();
-    let order = |body: &[u8]| handle.send_encoded("D", body).unwrap();
+    let order = |body: &[u8]| handle.send("D", |order| _ = order.fields(body)).unwrap();
     order(b"11=a\x0155=EU\x01");
     assert_eq!(wire.next(), "35=D|34=2|1=DESK7|11=a|55=EU");
     order(b"50=TRADER\x0111=b\x01");
@@ -116,7 +117,7 @@ impl Application for Looking {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        match session.send_copy(message) {
+        match session.send(message.msg_type(), |copy| _ = copy.copy(message)) {
             Ok(_) => {}
             Err(why) => {
                 let text = why.to_string();
@@ -156,8 +157,8 @@ fn the_program_looks_at_each_message_before_it_is_sent() {
         order("b").unwrap();
         assert_eq!(wire.next(), "35=D|34=4|11=b|1=SEEN");
         assert_eq!(order("bad"), Err(SendError::Vetoed));
-        assert_eq!(handle.send_encoded("D", b"11=bad\x01"), Err(SendError::Vetoed));
-        handle.send_encoded("D", b"11=c\x0155=EU\x01").unwrap();
+        assert_eq!(handle.send("D", |body| _ = body.fields(b"11=bad\x01")), Err(SendError::Vetoed));
+        handle.send("D", |body| _ = body.fields(b"11=c\x0155=EU\x01")).unwrap();
         assert_eq!(wire.next(), "35=D|34=5|11=c|1=SEEN");
         let mut batch = handle.batch();
         for id in ["d", "e", "bad", "f"] {
@@ -321,8 +322,10 @@ impl Application for Names {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         let MsgType { .. } = message.msg_type();
-        let old = MessageVersion { appl_ver_id: Some(ApplVerId(4)), ..MessageVersion::default() };
-        let sent = session.send_as(old, "B", |news| {
+        let version =
+            MessageVersion { appl_ver_id: Some(ApplVerId(4)), ..MessageVersion::default() };
+        let options = AnswerOptions { version, ..AnswerOptions::default() };
+        let sent = session.send_with(options, "B", |news| {
             news.str(Tag(148), "taken").uint(Tag(33), 1).str(tag::TEXT, "x");
         });
         assert!(sent.is_ok(), "{sent:?}");
@@ -379,8 +382,9 @@ fn a_message_is_sent_as_of_another_version() {
     let (mut wire, _) = fixt_logon(&engine, "");
     let handle = engine.sessions().next().unwrap();
     let version = |n| MessageVersion { appl_ver_id: Some(ApplVerId(n)), ..Default::default() };
+    let as_of = |version| SendOptions { version, ..SendOptions::default() };
     let day = |version| {
-        handle.send_as(version, "D", |order| {
+        handle.send_with(as_of(version), "D", |order| {
             order.fields(format!("{ORDER}|205=4|").replace('|', "\x01").as_bytes());
         })
     };
@@ -395,7 +399,7 @@ fn a_message_is_sent_as_of_another_version() {
     assert!(refused.to_string().contains("1129"), "{refused}");
     let (engine, address) = start(vec![venue(|_| ())], || Echo);
     let _wire = logged_on(address);
-    let sent = engine.sessions().next().unwrap().send_as(version(4), "D", |_| ());
+    let sent = engine.sessions().next().unwrap().send_with(as_of(version(4)), "D", |_| ());
     assert_eq!(sent, Err(SendError::NoApplVerId));
 }
 

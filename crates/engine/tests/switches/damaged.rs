@@ -5,8 +5,8 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use transfix::store::{FileStore, StoreError};
 use transfix::{Durability, Engine, Settings};
+use transfix_store::{FileStore, StoreError};
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::reopening::insist;

@@ -109,8 +109,8 @@ impl Application for Ender {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         match self {
-            Self::LogsOut => session.logout("bye").unwrap(),
-            Self::Disconnects => session.disconnect().unwrap(),
+            Self::LogsOut => session.logout("bye"),
+            Self::Disconnects => session.disconnect(),
         }
         Ok(())
     }

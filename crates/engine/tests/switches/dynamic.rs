@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use transfix::{
-    BeginString, Changes, Durability, Engine, EngineError, Mode, OperateError, Outcome, Role,
-    SessionHandle, SessionId, SessionSettings, Settings, State, clock,
+    Action, BeginString, Changes, Durability, Engine, EngineError, Mode, OperateError, Outcome,
+    Role, SessionHandle, SessionId, SessionSettings, Settings, State, clock,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -89,7 +89,7 @@ fn acceptors_are_added_and_removed_at_any_address() {
             assert_eq!((outcome.next_num_in, outcome.next_num_out), (first + 3, first + 3));
             assert!(engine.session(&id).is_none());
             assert_eq!(engine.sessions().count(), 1);
-            assert!(matches!(handle.log_on(), Err(OperateError::Closed)));
+            assert!(matches!(handle.operate(&Action::LogOn {}), Err(OperateError::Closed)));
             assert_eq!(handle.next_numbers(), (first + 3, first + 3));
             assert!(engine.remove(&id, "", Duration::ZERO).is_err(), "it is gone");
             if at == known {
@@ -189,7 +189,7 @@ fn a_counterparty_that_does_not_answer_is_cut_at_the_deadline_and_others_go_on()
     assert_eq!(day(address, "OTHER", 1)[1], "35=D|34=2|11=a");
     // One that is not connected goes at once, one that is logging on too.
     let other = SessionId::new(BeginString::Fix44, "VENUE", "OTHER");
-    engine.session(&other).unwrap().log_out("").unwrap();
+    engine.session(&other).unwrap().operate(&Action::LogOut { text: String::new() }).unwrap();
     engine.remove(&other, "", Duration::from_secs(60)).unwrap();
     assert_eq!(engine.sessions().count(), 0);
     assert!(engine.listening().is_empty());

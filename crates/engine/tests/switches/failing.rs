@@ -8,13 +8,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use transfix::store::{
-    Committed, FileStore, MemoryStore, Numbers, Options, Record, Store, StoreError, Stored,
-};
 use transfix::{
-    Application, BusinessReject, Disconnect, Engine, Message, Offline, OperateError, Outcome,
-    SendError, SendMode, Sent, SessionEvent, SessionHandle, SessionRef, SessionSettings, Settings,
-    Unsent, tag,
+    Action, Application, BusinessReject, Disconnect, Engine, Message, Offline, OperateError,
+    Outcome, SendError, SendMode, Sent, SessionHandle, SessionNotice, SessionRef, SessionSettings,
+    SessionView, Settings, Unsent, tag,
+};
+use transfix_store::{
+    Committed, FileStore, MemoryStore, Numbers, Options, Record, Store, StoreError, Stored,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -97,13 +97,13 @@ impl Application for Told {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::Unsent(unsent) => {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Unsent(unsent) => {
                 let body = unsent.body.escape_ascii().to_string();
                 self.events.send(Event::Unsent(body, unsent.why)).unwrap();
             }
-            SessionEvent::Disconnected(end) => {
+            SessionNotice::Disconnected(end) => {
                 if let Some(own) = self.own.get() {
                     self.fails.store(self.how, Ordering::SeqCst);
                     for id in ["a", "b", "c"] {
@@ -202,7 +202,10 @@ fn a_failure_under_an_operators_hand_is_seen_at_once() {
     let venue = Venue::start(venue(|_| ()), None, LOST);
     let _wire = logged_on(venue.engine.listening()[0]);
     venue.fail(LOST);
-    assert_eq!(venue.session.test_request("x"), Err(OperateError::Failed));
+    assert_eq!(
+        venue.session.operate(&Action::TestRequest { id: "x".to_owned() }),
+        Err(OperateError::Failed)
+    );
     assert_eq!(venue.next_event(), Event::Ended(Disconnect::StoreFailed));
     assert!(!venue.session.is_logged_on());
 }
@@ -280,7 +283,7 @@ fn what_a_stop_finds_in_no_store_comes_back() {
     let settings = venue(|s| s.queue.offline = Offline::Queue);
     let venue = Venue::start(settings, None, SOUND);
     let mut wire = logged_on(venue.engine.listening()[0]);
-    venue.session.hold_sending().unwrap();
+    venue.session.operate(&Action::HoldSending {}).unwrap();
     assert!(matches!(send(&venue.session, "a"), Ok(Sent::Queued { .. })));
     venue.fail(LOST);
     wire.send("35=1|34=2|112=x");
@@ -319,7 +322,7 @@ fn what_the_store_never_had_comes_back_although_it_fails() {
     let settings = venue(|s| s.queue.unsent = Unsent::Return);
     let venue = Venue::start(settings, None, SOUND);
     let mut wire = logged_on(venue.engine.listening()[0]);
-    venue.session.hold_sending().unwrap();
+    venue.session.operate(&Action::HoldSending {}).unwrap();
     assert!(matches!(send(&venue.session, "a"), Ok(Sent::Queued { .. })));
     venue.fail(LOST);
     wire.send("35=1|34=2|112=x");

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use transfix::{
-    Durability, Engine, FailoverOrder, OperateError, ProxyKind, ProxySettings, Role, Secret,
-    SessionHandle, SessionSettings, Settings, clock,
+    Action, Durability, Engine, FailoverOrder, OperateError, ProxyKind, ProxySettings, Role,
+    Secret, SessionHandle, SessionSettings, Settings, clock,
 };
 use transfix_testkit::program::Program;
 use transfix_testkit::proxy::{self, Login, Proxy};
@@ -84,7 +84,7 @@ fn a_backup_takes_over_and_the_primary_comes_back() {
         primary.stop(Duration::from_secs(1));
         reaches(&handle, 1);
         let primary = acceptor(places[0], |_| ());
-        the_one(&backup).disconnect().unwrap();
+        the_one(&backup).operate(&Action::Disconnect {}).unwrap();
         // What it was reset to is what both acceptors begin with.
         reaches(&handle, back_at);
         drop((primary, backup));
@@ -104,13 +104,16 @@ fn an_operator_chooses_the_destination() {
     let handle = the_one(&engine);
     reaches(&handle, 0);
     for destination in [1, 0, 1] {
-        handle.connect_to(destination).unwrap();
+        handle.operate(&Action::ConnectTo { destination }).unwrap();
         reaches(&handle, destination);
     }
-    assert!(matches!(handle.connect_to(2), Err(OperateError::NoDestination(2))));
+    assert!(matches!(
+        handle.operate(&Action::ConnectTo { destination: 2 }),
+        Err(OperateError::NoDestination(2))
+    ));
     assert_eq!(the_one(&both[0]).destination(), None);
-    handle.log_out("for the night").unwrap();
-    handle.connect_to(0).unwrap();
+    handle.operate(&Action::LogOut { text: "for the night".to_owned() }).unwrap();
+    handle.operate(&Action::ConnectTo { destination: 0 }).unwrap();
     reaches(&handle, 0);
 }
 
@@ -136,7 +139,7 @@ fn backups_have_a_store_of_their_own_if_that_is_wanted() {
         let mut visits = [1, 0];
         reaches(&handle, 0);
         for destination in [1, 0, 1, 1, 0] {
-            handle.connect_to(destination).unwrap();
+            handle.operate(&Action::ConnectTo { destination }).unwrap();
             visits[destination] += 1;
             // Logon(A) and Logout(5) take a number each, of each side. With one store for both
             // destinations the numbers would be higher.
@@ -173,7 +176,7 @@ fn it_gives_up_after_as_many_attempts_as_it_may() {
     thread::park_timeout(Duration::from_millis(50));
     assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
     listener.set_nonblocking(false).unwrap();
-    the_one(&engine).log_on().unwrap();
+    the_one(&engine).operate(&Action::LogOn {}).unwrap();
     drop(listener.accept().unwrap());
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use transfix::schedule::ScheduleSettings;
 use transfix::{
-    BeginString, Disconnect, Engine, Mode, Offline, Role, Sent, SessionHandle, SessionId,
-    SessionSettings, Settings, msg_type, tag,
+    BeginString, Disconnect, Engine, Mode, Offline, Role, SendOptions, Sent, SessionHandle,
+    SessionId, SessionSettings, Settings, msg_type, tag,
 };
 use transfix_store::{Committed, FileStore, Numbers, Record, Store, StoreError, Stored, Wake};
 use transfix_testkit::temp::TempDir;
@@ -278,6 +278,10 @@ fn a_store_that_cannot_be_refreshed_costs_its_connection() {
     }
 }
 
+fn stored() -> SendOptions<'static> {
+    SendOptions { stored: true, ..SendOptions::default() }
+}
+
 /// What is sent while a store is refreshed, and after the connection has gone meanwhile, is neither
 /// lost nor put in between.
 #[test]
@@ -299,7 +303,7 @@ fn what_is_sent_during_a_refresh_waits() {
         std::thread::scope(|scope| {
             let notes = scope.spawn(|| handle.next_numbers());
             let stored =
-                scope.spawn(|| handle.send_stored("B", |n| _ = n.str(tag::TEXT, "stored")));
+                scope.spawn(|| handle.send_with(stored(), "B", |n| _ = n.str(tag::TEXT, "stored")));
             assert!(matches!(order("after"), Sent::Queued { .. }));
             gate.open();
             stored.join().unwrap().unwrap();

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Direction, MSG_SEQ_NUM_MAX, Message, Misuse,
-    OperateError, Resend, SendError, SendMode, Sent, SessionEvent, SessionId, SessionRef,
-    SessionSettings, State, Unsent, msg_type, tag,
+    Action, Application, BeginString, Body, BusinessReject, Direction, MSG_SEQ_NUM_MAX, Message,
+    Misuse, OperateError, Resend, SendError, SendMode, Sent, SessionEvent, SessionHandle,
+    SessionId, SessionNotice, SessionRef, SessionSettings, SessionView, State, Unsent, msg_type,
+    tag,
 };
 
 use crate::switches::wire::Wire;
@@ -39,7 +40,11 @@ fn a_session_is_seen_while_its_turn_runs() {
     let holder = Holder { here, go: Arc::new(Mutex::new(may_go)) };
     let (engine, address) = start(vec![venue(|_| ())], || holder.clone());
     let handle = engine.sessions().next().unwrap();
-    assert_eq!((handle.last_received(), handle.last_sent()), (None, None));
+    let times = |handle: &SessionHandle| {
+        let status = handle.status();
+        (status.last_received, status.last_sent)
+    };
+    assert_eq!(times(&handle), (None, None));
     let mut wire = logged_on(address);
     wire.send("35=D|34=2|11=A");
     is_here.recv_timeout(LONG).unwrap();
@@ -48,7 +53,8 @@ fn a_session_is_seen_while_its_turn_runs() {
     assert_eq!(handle.next_numbers(), (3, 2));
     let counters = handle.counters();
     assert_eq!((counters.messages_in, counters.messages_out, counters.logons), (2, 1, 1));
-    assert!(handle.last_received() >= handle.last_sent() && handle.last_sent().is_some());
+    let (received, sent) = times(&handle);
+    assert!(received >= sent && sent.is_some());
     let sent = handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "B"));
     assert!(matches!(sent, Ok(Sent::Queued { bytes }) if bytes == handle.queued_bytes()));
     go.send(()).unwrap();
@@ -95,7 +101,7 @@ fn one_message_is_sent_while_another_is_filled() {
 fn a_body_that_is_encoded_already_is_checked() {
     let (engine, address) = start(vec![venue(|_| ())], || crate::switches::Echo);
     let handle = engine.sessions().next().unwrap();
-    assert_eq!(handle.send_encoded("D", b"11=A\x01"), Err(SendError::NotLoggedOn));
+    assert_eq!(handle.send("D", |body| _ = body.fields(b"11=A\x01")), Err(SendError::NotLoggedOn));
     let mut wire = logged_on(address);
     for (body, misuse) in [
         ("11=A", Misuse::NotWholeFields),
@@ -105,13 +111,14 @@ fn a_body_that_is_encoded_already_is_checked() {
         ("11=A|10=000|", Misuse::SessionOwned(tag::CHECK_SUM)),
     ] {
         let body = body.replace('|', "\x01");
-        let sent = handle.send_encoded("D", body.as_bytes());
+        let sent = handle.send("D", |order| _ = order.fields(body.as_bytes()));
         assert_eq!(sent, Err(SendError::Misuse(misuse)), "{body}");
-        let filled = handle.send("D", |order| _ = order.fields(body.as_bytes()));
-        assert_eq!(filled, Err(SendError::Misuse(misuse)), "{body}");
     }
-    assert_eq!(handle.send_encoded("A", b"11=A\x01"), Err(SendError::Misuse(Misuse::MsgType)));
-    assert!(handle.send_encoded("D", b"11=A\x0195=3\x0196=a\x01b\x01").is_ok());
+    assert_eq!(
+        handle.send("A", |body| _ = body.fields(b"11=A\x01")),
+        Err(SendError::Misuse(Misuse::MsgType))
+    );
+    assert!(handle.send("D", |body| _ = body.fields(b"11=A\x0195=3\x0196=a\x01b\x01")).is_ok());
     assert_eq!(wire.next(), r"35=D|34=2|11=A|95=3|96=a\x01b");
 }
 
@@ -127,8 +134,11 @@ impl Application for Passage {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         match &self.to {
-            None => session.send_copy(message).map(drop)?,
-            Some(to) => session.other(to).unwrap().send_copy(message).map(drop)?,
+            None => session.send(message.msg_type(), |copy| _ = copy.copy(message)).map(drop)?,
+            Some(to) => {
+                let other = session.other(to).unwrap();
+                other.send(message.msg_type(), |copy| _ = copy.copy(message)).map(drop)?;
+            }
         }
         Ok(())
     }
@@ -170,40 +180,54 @@ fn a_copy_has_all_fields_but_those_of_its_session() {
 fn an_operator_is_told_why_nothing_was_done() {
     let (engine, address) = start(vec![venue(|_| ())], || crate::switches::Echo);
     let handle = engine.sessions().next().unwrap();
-    assert_eq!(handle.test_request("x"), Err(OperateError::NotLoggedOn));
-    assert_eq!(handle.reset_in_session(), Err(OperateError::NotLoggedOn));
-    assert_eq!(handle.disconnect(), Err(OperateError::NotConnected));
+    assert_eq!(
+        handle.operate(&Action::TestRequest { id: "x".to_owned() }),
+        Err(OperateError::NotLoggedOn)
+    );
+    assert_eq!(handle.operate(&Action::ResetInSession {}), Err(OperateError::NotLoggedOn));
+    assert_eq!(handle.operate(&Action::Disconnect {}), Err(OperateError::NotConnected));
     let mut wire = logged_on(address);
-    assert_eq!(handle.sequence_reset(2), Err(OperateError::NotAbove { next: 2 }));
+    assert_eq!(
+        handle.operate(&Action::SequenceReset { new_seq_no: 2 }),
+        Err(OperateError::NotAbove { next: 2 })
+    );
     let beyond = MSG_SEQ_NUM_MAX + 1;
-    assert_eq!(handle.sequence_reset(beyond), Err(OperateError::MsgSeqNum(beyond)));
-    assert_eq!(handle.set_next_numbers(Some(9), Some(0)), Err(OperateError::MsgSeqNum(0)));
+    assert_eq!(
+        handle.operate(&Action::SequenceReset { new_seq_no: beyond }),
+        Err(OperateError::MsgSeqNum(beyond))
+    );
+    assert_eq!(
+        handle.operate(&Action::SetNumbers { next_in: Some(9), next_out: Some(0) }),
+        Err(OperateError::MsgSeqNum(0))
+    );
     assert_eq!(handle.next_numbers(), (2, 2));
-    assert_eq!(handle.request_resend(0, 0), Err(OperateError::MsgSeqNum(0)));
-    assert_eq!(handle.request_resend(3, 2), Err(OperateError::EmptyRange));
-    assert_eq!(handle.reset_in_session(), Ok(()));
-    assert_eq!(handle.reset_in_session(), Err(OperateError::ResetUnderWay));
+    assert_eq!(
+        handle.operate(&Action::ResendRequest { begin: 0, end: 0 }),
+        Err(OperateError::MsgSeqNum(0))
+    );
+    assert_eq!(
+        handle.operate(&Action::ResendRequest { begin: 3, end: 2 }),
+        Err(OperateError::EmptyRange)
+    );
+    assert_eq!(handle.operate(&Action::ResetInSession {}), Ok(()));
+    assert_eq!(handle.operate(&Action::ResetInSession {}), Err(OperateError::ResetUnderWay));
     assert!(wire.next().starts_with("35=A|34=1|"), "the first message after the logon");
     engine.stop(Duration::ZERO);
-    assert_eq!(handle.log_on(), Err(OperateError::Closed));
-    assert_eq!(handle.revive(), Err(OperateError::Closed));
+    assert_eq!(handle.operate(&Action::LogOn {}), Err(OperateError::Closed));
+    assert_eq!(handle.operate(&Action::Revive {}), Err(OperateError::Closed));
 
     let old = |settings: &mut SessionSettings| settings.begin_string = BeginString::Fix40;
     let (engine, _) = start(vec![venue(old)], || crate::switches::Echo);
     let handle = engine.sessions().next().unwrap();
-    assert_eq!(handle.reset_at_next_logon(), Err(OperateError::NoResetFlag));
+    assert_eq!(handle.operate(&Action::ResetAtNextLogon {}), Err(OperateError::NoResetFlag));
 }
 
-/// Tries to act on its session where nothing is sent, and tells what it sees there.
+/// Tells what it sees of its session where nothing can be sent.
 #[derive(Clone)]
 struct Looker(Sender<(&'static str, State, (u64, u64))>);
 
 impl Looker {
-    fn look(&self, place: &'static str, session: &mut SessionRef<'_>) {
-        let sent = session.send(msg_type::NEWS, |news| _ = news.str(tag::TEXT, "?"));
-        assert_eq!(sent, Err(SendError::NotHere), "{place}");
-        assert_eq!(session.logout("?"), Err(SendError::NotHere), "{place}");
-        assert_eq!(session.disconnect(), Err(SendError::NotHere), "{place}");
+    fn look(&self, place: &'static str, session: &SessionView<'_>) {
         assert_eq!(session.id().target_comp_id.to_string(), "CLIENT");
         assert!(session.other(&session.id().clone()).is_some());
         self.0.send((place, session.state(), session.next_numbers())).unwrap();
@@ -220,27 +244,30 @@ impl Application for Looker {
         Ok(())
     }
 
-    fn fill_logon(&mut self, _: &mut Body<'_>, session: &mut SessionRef<'_>) {
+    fn fill_logon(&mut self, _: &mut Body<'_>, session: &SessionView<'_>) {
         self.look("fill_logon", session);
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        // The session layer alone may send a Logon(A): nothing is written in any case.
+        // The session layer alone may send a Logon(A): nothing is written.
         let refused = session.send(msg_type::LOGON, |_| ());
-        assert_eq!(refused != Err(SendError::NotHere), event.may_send(), "{event:?}");
-        match event {
-            SessionEvent::Unsent(message) => {
+        assert!(matches!(refused, Err(SendError::Misuse(_))), "{refused:?} at {event:?}");
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Unsent(message) => {
                 assert_eq!((message.msg_type, message.body), (msg_type::NEWS, &b"58=held\x01"[..]));
                 self.look("Unsent", session);
             }
-            SessionEvent::Disconnected(_) => {
+            SessionNotice::Disconnected(_) => {
                 self.look("Disconnected", session);
             }
             _ => {}
         }
     }
 
-    fn on_resend(&mut self, _: &Message<'_>, session: &mut SessionRef<'_>) -> Resend {
+    fn on_resend(&mut self, _: &Message<'_>, session: &SessionView<'_>) -> Resend {
         self.look("on_resend", session);
         Resend::Send
     }
@@ -249,7 +276,7 @@ impl Application for Looker {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], session: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], session: &SessionView<'_>) {
         if direction == Direction::Inbound && frame.windows(5).any(|part| part == b"\x0135=1") {
             self.look("on_wire", session);
         }
@@ -257,7 +284,7 @@ impl Application for Looker {
 }
 
 #[test]
-fn callbacks_that_only_tell_see_the_session_and_send_nothing() {
+fn a_callback_sees_its_session_where_nothing_can_be_sent() {
     let (seen, sees) = channel();
     let looker = Looker(seen);
     let settings = venue(|s| s.queue.unsent = Unsent::Return);
@@ -273,7 +300,7 @@ fn callbacks_that_only_tell_see_the_session_and_send_nothing() {
     assert!(wire.next().starts_with("35=B|34=2|43=Y|"));
     wire.send("35=1|34=4|112=x");
     assert_eq!((next().0, wire.next()), ("on_wire", "35=0|34=3|112=x".to_owned()));
-    handle.hold_sending().unwrap();
+    handle.operate(&Action::HoldSending {}).unwrap();
     handle.send(msg_type::NEWS, |news| _ = news.str(tag::TEXT, "held")).unwrap();
     drop(wire);
     assert_eq!(next().0, "Unsent");

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use transfix::{
-    Application, BusinessReject, Engine, Latency, LatencyStage, Message, Offline, SendMode,
+    Action, Application, BusinessReject, Engine, Latency, LatencyStage, Message, Offline, SendMode,
     SessionHandle, SessionRef, Settings, clock, tag,
 };
 
@@ -217,7 +217,7 @@ fn a_test_request_is_measured_until_its_heartbeat() {
     let answered = |latency: &Latency| latency.stage(LatencyStage::TestRequest).count();
     for (seq, id) in [(2, "a"), (5, "b")] {
         let before = answered(&session.latency());
-        session.test_request(id).unwrap();
+        session.operate(&Action::TestRequest { id: id.to_owned() }).unwrap();
         assert!(wire.next().ends_with(&format!("|112={id}")));
         wire.send(&format!("35=0|34={seq}"));
         wire.send(&format!("35=0|34={}|112=other", seq + 1));

@@ -4,9 +4,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Engine, LogonAnswer, LogonAttempt,
-    LogonRefusal, Message, Mode, Role, SessionEvent, SessionId, SessionRef, SessionSettings,
-    Settings,
+    Action, Application, BeginString, BusinessReject, Disconnect, Engine, LogonAnswer,
+    LogonAttempt, LogonRefusal, Message, Mode, Role, SessionId, SessionNotice, SessionRef,
+    SessionSettings, SessionView, Settings,
 };
 
 use crate::switches::{Echo, LONG, Wire, start, venue};
@@ -36,8 +36,8 @@ impl Application for Asks {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Disconnected(end) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
             let _ = self.ended.send(end.reason);
         }
     }
@@ -133,7 +133,7 @@ fn a_session_that_waits_for_an_answer_can_be_disconnected() {
     let (engine, address) = start(vec![venue(|_| ())], || application.clone());
     let mut wire = knock(address);
     let late = asked.recv_timeout(LONG).unwrap();
-    engine.sessions().next().unwrap().disconnect().unwrap();
+    engine.sessions().next().unwrap().operate(&Action::Disconnect {}).unwrap();
     assert_eq!(wire.next(), "");
     assert_eq!(ended.recv_timeout(LONG), Ok(Disconnect::Operator));
     late.accept();

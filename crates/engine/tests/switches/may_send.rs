@@ -11,12 +11,12 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use transfix::schedule::ScheduleSettings;
-use transfix::store::MemoryStore;
 use transfix::{
-    Application, BeginString, BusinessReject, Engine, LogonAnswer, LogonAttempt, LogonRefusal,
-    Message, Offline, Role, SendError, Sent, SessionHandle, SessionId, SessionRef, SessionSettings,
-    Settings, State, tag,
+    Action, Application, BeginString, BusinessReject, Engine, LogonAnswer, LogonAttempt,
+    LogonRefusal, Message, Offline, Role, SendError, SendOptions, Sent, SessionHandle, SessionId,
+    SessionRef, SessionSettings, Settings, State, tag,
 };
+use transfix_store::MemoryStore;
 
 use crate::switches::pool::{Bad, Behaviour};
 use crate::switches::wire::Wire;
@@ -46,8 +46,8 @@ decides. The table was made by running each case.
 | refused | An error names the reason. Nothing was sent, and no number was used. |
 
 A callback of the session itself always sends: its message is sent, or stored where nothing can \
-be written. The other ways are `SessionHandle::send` (also `send_batch`, `send_encoded`, \
-`send_copy`), `SessionHandle::send_stored`, and `SessionHandle::send` in a callback of another \
+be written. The other ways are `SessionHandle::send` (also `send_batch`), `send_with` with \
+`stored`, and `SessionHandle::send` in a callback of another \
 session.
 ";
 
@@ -154,7 +154,10 @@ fn send(handle: &SessionHandle) -> String {
 }
 
 fn store(handle: &SessionHandle) -> String {
-    at_rest(handle, |handle| word(handle.send_stored("B", |news| _ = news.str(tag::TEXT, "x"))))
+    at_rest(handle, |handle| {
+        let stored = SendOptions { stored: true, ..SendOptions::default() };
+        word(handle.send_with(stored, "B", |news| _ = news.str(tag::TEXT, "x")))
+    })
 }
 
 impl Case {
@@ -240,18 +243,18 @@ impl Case {
 
     fn reset(&mut self) {
         self.log_on();
-        self.handle().reset_in_session().unwrap();
+        self.handle().operate(&Action::ResetInSession {}).unwrap();
         assert!(self.wires[0].next().starts_with("35=A|34=1|"));
     }
 
     fn hold(&mut self) {
         self.log_on();
-        self.handle().hold_sending().unwrap();
+        self.handle().operate(&Action::HoldSending {}).unwrap();
     }
 
     fn log_out(&mut self) {
         self.log_on();
-        self.handle().log_out("the day is over").unwrap();
+        self.handle().operate(&Action::LogOut { text: "the day is over".to_owned() }).unwrap();
         self.until(State::LogoutSent);
     }
 
@@ -299,7 +302,7 @@ fn page() -> String {
     for (state, prepare) in STATES {
         let all = [Offline::Refuse, Offline::Store, Offline::Queue]
             .map(|offline| Case::new(offline, prepare).outcomes());
-        let ways = ["`send`", "`send_stored`", "from another session"];
+        let ways = ["`send`", "`send_with`, `stored`", "from another session"];
         let row = |way: usize| [0, 1, 2].map(|offline: usize| all[offline][way].clone());
         let same = row(0) == row(1) && row(1) == row(2);
         for (n, way) in ways.iter().enumerate().take(if same { 1 } else { 3 }) {

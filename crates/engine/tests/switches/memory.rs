@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Engine, Message, SendError, SendMode,
-    SessionEvent, SessionId, SessionRef, Settings, tag,
+    SessionId, SessionNotice, SessionRef, SessionView, Settings, tag,
 };
 
 use crate::switches::wire::Wire;
@@ -23,8 +23,8 @@ impl Application for Ends {
         Echo.on_message(message, session)
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        if let SessionEvent::Disconnected(end) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
             self.0.send((session.id().target_comp_id.to_string(), end.reason)).unwrap();
         }
     }

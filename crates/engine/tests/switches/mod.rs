@@ -38,12 +38,12 @@ pub(crate) mod wire;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use transfix::store::journal;
 use transfix::{
     Application, BeginString, Body, BusinessReject, Durability, Engine, GarbledPolicy,
-    LogonAttempt, LogonRefusal, Message, Role, SessionId, SessionRef, SessionSettings, Settings,
-    tag,
+    LogonAttempt, LogonRefusal, Message, Role, SessionId, SessionRef, SessionSettings, SessionView,
+    Settings, tag,
 };
+use transfix_store::journal;
 use transfix_testkit::temp::TempDir;
 use wire::Wire;
 
@@ -176,7 +176,7 @@ impl Application for Doorkeeper {
         }
     }
 
-    fn fill_logon(&mut self, logon: &mut Body<'_>, session: &mut SessionRef<'_>) {
+    fn fill_logon(&mut self, logon: &mut Body<'_>, session: &SessionView<'_>) {
         logon.str(tag::TEXT, &format!("welcome, {}", session.id().target_comp_id));
     }
 }

@@ -5,8 +5,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Message, Offline, Resend, SendError,
-    Sent, SessionEvent, SessionHandle, SessionRef, Unsent, tag,
+    Action, Application, BeginString, BusinessReject, Durability, Message, Offline, Resend,
+    SendError, Sent, SessionEvent, SessionHandle, SessionNotice, SessionRef, SessionView, Unsent,
+    tag,
 };
 
 use transfix_testkit::temp::TempDir;
@@ -98,8 +99,8 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Unsent(unsent) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Unsent(unsent) = notice {
             let line = format!("{}|{}", unsent.msg_type, unsent.body.escape_ascii());
             self.0.send((line, unsent.why)).unwrap();
         }
@@ -140,7 +141,7 @@ fn what_waits_in_memory_alone_comes_back_at_the_end() {
         let (engine, address) = start(vec![settings], || Returned(sender.clone()));
         let handle = engine.sessions().next().unwrap();
         let _wire = crate::switches::logged_on(address);
-        handle.hold_sending().unwrap();
+        handle.operate(&Action::HoldSending {}).unwrap();
         for id in ["a", "b"] {
             assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
         }
@@ -164,8 +165,8 @@ impl Application for Fragile {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Unsent(unsent) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Unsent(unsent) = notice {
             self.0.send(unsent.body.escape_ascii().to_string()).unwrap();
             panic!("at each message");
         }
@@ -187,7 +188,7 @@ fn a_panic_at_a_message_that_comes_back_hides_none_of_the_others() {
         let handle = engine.sessions().next().unwrap();
         let wire = (offline == Offline::Refuse).then(|| crate::switches::logged_on(address));
         if wire.is_some() {
-            handle.hold_sending().unwrap();
+            handle.operate(&Action::HoldSending {}).unwrap();
         }
         for id in ["a", "b", "c"] {
             send(&handle, id).unwrap();
@@ -204,14 +205,14 @@ fn what_is_held_back_keeps_its_order_without_a_connection() {
     let (engine, address) = start(vec![settings], || Echo);
     let handle = engine.sessions().next().unwrap();
     let wire = crate::switches::logged_on(address);
-    handle.hold_sending().unwrap();
+    handle.operate(&Action::HoldSending {}).unwrap();
     send(&handle, "a").unwrap();
     drop(wire);
     while handle.is_logged_on() {
         std::thread::yield_now();
     }
     assert!(matches!(send(&handle, "b"), Ok(Sent::Queued { .. })));
-    handle.release_sending().unwrap();
+    handle.operate(&Action::ReleaseSending {}).unwrap();
     // If the worker has not stored a and b yet, sending c does.
     send(&handle, "c").unwrap();
     let mut wire = Wire::connect(address, BeginString::Fix44);
@@ -243,7 +244,7 @@ fn sending_is_held_back_and_goes_on() {
     let (engine, address) = start(vec![venue(|_| ())], || Echo);
     let handle = engine.sessions().next().unwrap();
     let mut wire = crate::switches::logged_on(address);
-    handle.hold_sending().unwrap();
+    handle.operate(&Action::HoldSending {}).unwrap();
     for id in ["a", "b"] {
         assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
     }
@@ -252,12 +253,13 @@ fn sending_is_held_back_and_goes_on() {
     assert_eq!(waiting.len(), 2);
     wire.send("35=D|34=2|11=echo");
     assert_eq!(wire.next(), "35=D|34=2|11=echo", "out of turn");
-    handle.release_sending().unwrap();
+    handle.operate(&Action::ReleaseSending {}).unwrap();
     assert_eq!((wire.next(), wire.next()), ("35=D|34=3|11=a".into(), "35=D|34=4|11=b".into()));
-    handle.hold_sending().unwrap();
+    handle.operate(&Action::HoldSending {}).unwrap();
     send(&handle, "c").unwrap();
-    assert_eq!((handle.clear_queued(), handle.queued().len()), (Ok(1), 0));
-    handle.release_sending().unwrap();
+    assert_eq!(handle.queued().len(), 1);
+    assert_eq!((handle.operate(&Action::ClearQueued {}), handle.queued().len()), (Ok(()), 0));
+    handle.operate(&Action::ReleaseSending {}).unwrap();
     send(&handle, "d").unwrap();
     assert_eq!(wire.next(), "35=D|34=5|11=d");
 }
@@ -274,7 +276,7 @@ impl Application for Stale {
         Ok(())
     }
 
-    fn on_resend(&mut self, message: &Message<'_>, _: &mut SessionRef<'_>) -> Resend {
+    fn on_resend(&mut self, message: &Message<'_>, _: &SessionView<'_>) -> Resend {
         if message.raw(tag::CL_ORD_ID) == Some(b"stale") { Resend::Skip } else { Resend::Send }
     }
 }
@@ -322,7 +324,7 @@ impl Application for Patient {
         if let SessionEvent::ResendLoop { times } = event {
             self.0.send(times).unwrap();
             if times == 3 {
-                session.disconnect().unwrap();
+                session.disconnect();
             }
         }
     }
@@ -370,16 +372,16 @@ impl Application for FromWithin {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                self.1 = self.0.try_recv().ok().or(self.1.take());
-            }
-            SessionEvent::Disconnected(_) => {
-                if let Some(handle) = &self.1 {
-                    assert!(matches!(send(handle, "within"), Ok(Sent::Queued { .. })));
-                }
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            self.1 = self.0.try_recv().ok().or(self.1.take());
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(_) = notice
+            && let Some(handle) = &self.1
+        {
+            assert!(matches!(send(handle, "within"), Ok(Sent::Queued { .. })));
         }
     }
 }

@@ -10,11 +10,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use plain::PlainStore;
-use transfix::store::{Record, Store, StoreError};
 use transfix::{
     Application, BeginString, BusinessReject, Engine, EngineError, LogonAttempt, LogonRefusal,
     Message, SessionRef, SessionSettings, Settings,
 };
+use transfix_store::{Record, Store, StoreError};
 use transfix_testkit::laws::{lasting_store_laws, store_laws};
 use transfix_testkit::temp::TempDir;
 

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, SendError,
-    SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, State, clock,
-    tag,
+    Action, Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message,
+    SendError, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings,
+    SessionView, Settings, State, clock, tag,
 };
+use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::reopening::insist;
@@ -79,18 +79,21 @@ impl Application for Actor {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                self.tell(format!("logon of {}", session.id().target_comp_id));
-                if self.waits_at_logon {
-                    self.wait();
-                    send(session, "welcome").unwrap();
-                }
+        if let SessionEvent::LoggedOn = event {
+            self.tell(format!("logon of {}", session.id().target_comp_id));
+            if self.waits_at_logon {
+                self.wait();
+                send(session, "welcome").unwrap();
             }
-            SessionEvent::Undone(undone) => {
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Undone(undone) => {
                 self.tell(format!("undone {:?} {:?}", undone.received, undone.sent));
             }
-            SessionEvent::Disconnected(end) if end.reason != Disconnect::LogonUnanswered => {
+            SessionNotice::Disconnected(end) if end.reason != Disconnect::LogonUnanswered => {
                 self.tell(format!("end: {}", end.reason));
             }
             _ => {}
@@ -489,7 +492,7 @@ fn a_message_does_not_count_whose_answer_the_store_has_lost() {
     assert_eq!(wire.next(), "", "nothing is sent that is not stored");
     does.fails.store(false, Ordering::SeqCst);
     let session = stage.session("CLIENT");
-    session.revive().unwrap();
+    session.operate(&Action::Revive {}).unwrap();
     while session.store_failure().is_some() {
         thread::yield_now();
     }
@@ -516,7 +519,7 @@ fn a_store_that_panics_in_a_thread_of_the_applications_costs_its_session_alone()
     stage.expect("sent 3, next 4");
     assert_eq!(wire.next(), "");
     stage.expect("end: the application or the engine panicked");
-    stage.session("CLIENT").revive().unwrap();
+    stage.session("CLIENT").operate(&Action::Revive {}).unwrap();
     // The end of the connection has made safe what the panic has left.
     stage.expect("undone 3..3 4..4");
     let (mut wire, logon) = insist(stage.engine.listening()[0], "35=A|34=3|98=0|108=30");

@@ -4,9 +4,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Engine, Message, QueueWhenFull, Role, SendError,
-    SendMode, Sent, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
-    SlowConsumer, tag,
+    Action, Application, BeginString, BusinessReject, Engine, Message, QueueWhenFull, Role,
+    SendError, SendMode, Sent, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef,
+    SessionSettings, SessionView, Settings, SlowConsumer, tag,
 };
 
 use crate::switches::wire::Wire;
@@ -52,10 +52,6 @@ impl Application for Teller {
             SessionEvent::LoggedOn => {
                 self.tell("logon");
             }
-            SessionEvent::StateChanged { from, to } => {
-                assert_eq!(session.send("B", |_| ()), Err(SendError::NotHere));
-                self.tell(format!("{from:?} to {to:?}"));
-            }
             SessionEvent::SlowConsumer | SessionEvent::CaughtUp => {
                 let is_slow = matches!(event, SessionEvent::SlowConsumer);
                 // It may send.
@@ -63,7 +59,16 @@ impl Application for Teller {
                 self.tell(if is_slow { "slow" } else { "caught up" });
                 assert!(sent.is_ok());
             }
-            SessionEvent::Disconnected(end) => {
+            _ => {}
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::StateChanged { from, to } => {
+                self.tell(format!("{from:?} to {to:?}"));
+            }
+            SessionNotice::Disconnected(end) => {
                 self.tell(format!("end: {}", end.reason));
             }
             _ => {}
@@ -263,7 +268,7 @@ fn each_change_of_the_state_is_told_in_its_order() {
         let stranger = Wire::connect(hall.engine.listening()[0], BeginString::Fix44);
         stranger.end();
         let mut wire = logged_on_at(&hall, 3);
-        hall.handle().log_out("enough").unwrap();
+        hall.handle().operate(&Action::LogOut { text: "enough".to_owned() }).unwrap();
         assert_eq!(wire.next(), "35=5|34=4|58=enough");
         hall.expect("Active to LogoutSent");
         wire.send("35=5|34=4");

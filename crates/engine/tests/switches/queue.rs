@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use transfix::simulated::Simulation;
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Now, Offline, Role,
-    SendError, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
-    Timestamp, Unsent, tag,
+    Action, Application, BeginString, BusinessReject, Durability, Engine, Message, Now, Offline,
+    Role, SendError, SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings,
+    SessionView, Settings, Timestamp, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -28,8 +28,8 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Unsent(unsent) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Unsent(unsent) = notice {
             self.0.send((unsent.body.escape_ascii().to_string(), unsent.why)).unwrap();
         }
     }
@@ -134,7 +134,7 @@ fn what_a_lost_connection_leaves_unsent_waits_too() {
     let dir = TempDir::new();
     let process = Process::start(queueing(dir.path()));
     let wire = log_on(process.address(), 1, &[]);
-    process.session().hold_sending().unwrap();
+    process.session().operate(&Action::HoldSending {}).unwrap();
     process.send("a").unwrap();
     drop(wire);
     process.wait_for_the_end();
@@ -155,7 +155,8 @@ fn a_queue_that_is_cleared_or_given_back_is_so_for_good() {
         let process = Process::start(settings());
         process.send("a").unwrap();
         if unsent == Unsent::Keep {
-            assert_eq!(process.session().clear_queued(), Ok(1));
+            assert_eq!(process.session().queued().len(), 1);
+            assert_eq!(process.session().operate(&Action::ClearQueued {}), Ok(()));
         }
         let back = process.stop();
         match unsent {
@@ -183,7 +184,7 @@ fn all_that_waits_counts_to_the_limit() {
     process.stop();
     let process = Process::start(settings());
     assert_eq!(accepted(&process), 0);
-    process.session().clear_queued().unwrap();
+    process.session().operate(&Action::ClearQueued {}).unwrap();
     assert_eq!(accepted(&process), 4);
 }
 
@@ -232,7 +233,7 @@ fn what_has_waited_too_long_comes_back_also_to_a_later_process() {
 
 fn logon(now: Now) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut frame = transfix::codec::FrameWriter::new(&mut out, b"FIX.4.4", b"A");
+    let mut frame = transfix_codec::FrameWriter::new(&mut out, b"FIX.4.4", b"A");
     frame.raw(b"49=VENUE\x0156=CLIENT\x0134=1\x01");
     frame.header_timestamp(tag::SENDING_TIME, now.utc, transfix::Precision::Millis);
     frame.raw(b"98=0\x01108=30\x01");

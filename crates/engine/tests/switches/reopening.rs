@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
     BeginString, BeyondLimit, Durability, Engine, Outcome, RetentionSettings, Settings,
 };
+use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
-    AfterPanic, Application, BeginString, BusinessReject, Direction, Disconnect, Engine,
-    LogonFault, Message, RejectedBy, Role, SessionEvent, SessionHandle, SessionRef,
-    SessionSettings, Settings, Undone, tag,
+    Action, AfterPanic, Application, BeginString, BusinessReject, Direction, Disconnect, Engine,
+    LogonFault, Message, RejectedBy, Role, SessionEvent, SessionHandle, SessionNotice, SessionRef,
+    SessionSettings, SessionView, Settings, Undone, tag,
 };
+use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 
 use crate::switches::wire::Wire;
 use crate::switches::{Echo, LONG, logged_on, venue};
@@ -58,10 +58,16 @@ impl Application for Told {
                 let (msg_type, why) = (rejected.msg_type.to_string(), text(rejected.text));
                 self.0.send(Event::Rejected(rejected.by, rejected.seq, msg_type, why)).unwrap();
             }
-            SessionEvent::Undone(undone) => {
+            _ => {}
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Undone(undone) => {
                 self.0.send(Event::Undone(undone.clone())).unwrap();
             }
-            SessionEvent::Disconnected(end) => {
+            SessionNotice::Disconnected(end) => {
                 let text = String::from_utf8_lossy(end.text.unwrap_or_default()).into_owned();
                 self.0.send(Event::Ended(end.reason, text)).unwrap();
             }
@@ -243,7 +249,7 @@ fn a_reset_within_a_session_is_no_logon() {
     let mut wire = hall.log_on();
     wire.send("35=A|34=1|98=0|108=30|141=Y");
     assert_eq!(hall.next(), Event::Reset);
-    hall.session.reset_in_session().unwrap();
+    hall.session.operate(&Action::ResetInSession {}).unwrap();
     while !wire.next().contains("|34=1|98=0|108=30|141=Y") {}
     wire.send("35=A|34=1|98=0|108=30|141=Y");
     assert_eq!(hall.next(), Event::Reset);
@@ -264,7 +270,7 @@ fn what_the_store_has_not_kept_is_told_before_it_comes_again() {
     assert_eq!(hall.next(), Event::Ended(Disconnect::StoreFailed, String::new()));
     fails.store(false, Ordering::SeqCst);
     // No restart: the operator calls, or the session waits a second.
-    hall.session.revive().unwrap();
+    hall.session.operate(&Action::Revive {}).unwrap();
     let Event::Undone(undone) = hall.next() else { panic!("not told") };
     assert_eq!((undone.received, undone.sent), (3..4, 3..4));
     let mut wire = hall.come_back(3);
@@ -279,7 +285,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
         let hall = Hall::start(venue(|s| s.threads.after_panic = after_panic));
         let mut wire = hall.log_on();
         // Of no use to a session that is well, and not kept for later.
-        hall.session.revive().unwrap();
+        hall.session.operate(&Action::Revive {}).unwrap();
         wire.send("35=D|34=2|11=a");
         assert_eq!(hall.next(), Event::Message("a".to_owned()));
         assert!(wire.next().ends_with("11=a"));
@@ -292,7 +298,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
             let mut refused = Wire::connect(hall.engine.listening()[0], BeginString::Fix44);
             refused.send("35=A|34=4|98=0|108=30");
             assert_eq!(refused.next(), "", "it stays down");
-            hall.session.revive().unwrap();
+            hall.session.operate(&Action::Revive {}).unwrap();
         }
         let Event::Undone(undone) = hall.next() else { panic!("not told") };
         assert!(undone.received.is_empty() && undone.sent.is_empty(), "{undone}");
@@ -344,14 +350,14 @@ impl Application for Shy {
         true
     }
 
-    fn on_wire(&mut self, _: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, _: Direction, frame: &[u8], _: &SessionView<'_>) {
         let is_news = frame.windows(6).any(|bytes| bytes == b"\x0135=B\x01");
         let is_sender = std::thread::current().name() == Some(SENDER);
         assert!(!is_news || !is_sender || !self.panics.swap(false, Ordering::Relaxed), "a bug");
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        if let SessionEvent::Disconnected(end) = event {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
             self.ended.send(end.reason).unwrap();
         }
     }
@@ -373,7 +379,7 @@ fn a_panic_in_the_thread_of_a_sender_takes_nobody_down_for_good() {
     while let Ok(sent) = sends().join() {
         sent.unwrap();
     }
-    session.revive().unwrap();
+    session.operate(&Action::Revive {}).unwrap();
     drop(wire);
     assert_eq!(has_ended.recv_timeout(LONG), Ok(Disconnect::Panicked));
     // Until it is back, it refuses connections.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use transfix::{
     Application, BeginString, BusinessReject, Direction, Engine, Message, SendMode, SessionRef,
-    Settings, tag,
+    SessionView, Settings, tag,
 };
 
 use crate::switches::wire::Wire;
@@ -36,7 +36,7 @@ impl Application for Teller {
     }
 
     /// Tells the orders that are sent.
-    fn on_wire(&mut self, direction: Direction, message: &[u8], _: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, direction: Direction, message: &[u8], _: &SessionView<'_>) {
         if direction == Direction::Outbound
             && message.windows(6).any(|bytes| bytes == b"\x0135=D\x01")
         {

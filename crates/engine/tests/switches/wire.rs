@@ -3,8 +3,8 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
 use transfix::{BeginString, Message, Precision, clock, tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
 
 use crate::switches::LONG;
 

@@ -6,8 +6,8 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use socket2::SockRef;
-use transfix::codec::{Frame, FrameWriter, Limits, frame};
 use transfix::{Precision, clock};
+use transfix_codec::{Frame, FrameWriter, Limits, frame};
 use transfix_transport::Stream as _;
 use transfix_transport::memory::{MemoryStream, pipe};
 use transfix_transport::tls::{

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use transfix::simulated::io::{Connecting, Io, Listener, Poll, Ready, System, Thread, Waker};
-use transfix::simulated::transport::{Registry, SocketOptions, Token};
 use transfix::{CertificateStatus, Now, Timestamp};
+use transfix_transport::{Registry, SocketOptions, Token};
 
 use super::*;
 

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use transfix::simulated::transport::tls::{Client, ClientOptions};
-use transfix::simulated::transport::{Stream, memory};
+use transfix_transport::tls::{Client, ClientOptions};
+use transfix_transport::{Stream, memory};
 
 use super::*;
 

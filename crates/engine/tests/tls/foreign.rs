@@ -9,14 +9,14 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use transfix::codec::{Frame, FrameWriter, Limits, frame};
-use transfix::simulated::transport::tls::Certificate;
 use transfix::{Precision, clock, tag};
+use transfix_codec::{Frame, FrameWriter, Limits, frame};
 use transfix_testkit::certificates::Signed;
 use transfix_testkit::tls::rustls::{ClientConfig, HandshakeKind, ServerConfig};
 use transfix_testkit::tls::{
     self, ClientStream, ServerStream, TLS12, TLS12_AND_13, TLS13, Versions,
 };
+use transfix_transport::tls::Certificate;
 
 use crate::{Firms, LONG};
 

@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use transfix::codec::{Frame, FrameWriter, Limits, frame};
+use transfix_codec::{Frame, FrameWriter, Limits, frame};
 
 use super::*;
 

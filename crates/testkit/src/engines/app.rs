@@ -5,7 +5,8 @@ use std::sync::{Arc, PoisonError};
 
 use transfix::{
     Application, Body, BusinessReject, Direction, LogonAttempt, LogonRefusal, Message, SendError,
-    Sent, SessionEvent, SessionHandle, SessionId, SessionRef, State, tag,
+    Sent, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef, SessionView, State,
+    tag,
 };
 
 use super::ledger::{Board, CALLBACK, Lost};
@@ -134,13 +135,15 @@ impl Application for App {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        // No application may send a Logon(A): nothing is written in any case.
-        let refused = session.send("A", |_| ());
-        if (refused == Err(SendError::NotHere)) == event.may_send() {
-            self.board.machine.breaks(|| format!("{refused:?} to what is sent at {event:?}"));
+        // No application may send a Logon(A).
+        if session.send("A", |_| ()).is_ok() {
+            self.board.machine.breaks(|| format!("a Logon(A) is sent at {event:?}"));
         }
-        match event {
-            SessionEvent::Undone(undone) => {
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+        match notice {
+            SessionNotice::Undone(undone) => {
                 let mut numbers = session.next_numbers();
                 if self.is_pooled {
                     // The session has gone on meanwhile, and may have taken note of more messages.
@@ -155,7 +158,7 @@ impl Application for App {
                 });
                 self.board.undo(self.mine(), numbers, Lost::Turn);
             }
-            SessionEvent::StateChanged { from, to } => {
+            SessionNotice::StateChanged { from, to } => {
                 let before = std::mem::replace(&mut self.state, to);
                 if before != from || from == to {
                     let (side, session) = self.mine();
@@ -165,7 +168,7 @@ impl Application for App {
                     });
                 }
             }
-            SessionEvent::Unsent(unsent) => {
+            SessionNotice::Unsent(unsent) => {
                 let id = id_of(unsent.body);
                 self.board.machine.say(|| format!("side {} gets back {id}", self.side));
                 self.board.give_back(self.mine(), id);
@@ -178,7 +181,7 @@ impl Application for App {
                     resume_unwind(Box::new(()));
                 }
             }
-            SessionEvent::Disconnected(end) => {
+            SessionNotice::Disconnected(end) => {
                 let reason = end.reason;
                 self.board
                     .machine
@@ -193,7 +196,7 @@ impl Application for App {
         self.board.machine.is_traced() && !self.is_pooled
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &SessionView<'_>) {
         self.board.machine.say(|| {
             let text = String::from_utf8_lossy(frame).replace('\x01', "|");
             format!("side {}, session {} {direction:?}: {text:.300}", self.side, self.session)

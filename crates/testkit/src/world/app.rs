@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transfix::{
     Application, BeginString, Body, BusinessReject, LogonAnswer, LogonAttempt, LogonRefusal,
-    Message, SessionEvent, SessionRef, tag,
+    Message, SessionEvent, SessionNotice, SessionRef, SessionView, tag,
 };
 
 use crate::random::Random;
@@ -225,14 +225,14 @@ impl Application for Shared {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                assert!(self.lock().admitted, "a session is logged on that was not admitted");
-            }
-            SessionEvent::Unsent(unsent) => {
-                self.lock().returned.push(id_of(unsent.body));
-            }
-            _ => {}
+        if let SessionEvent::LoggedOn = event {
+            assert!(self.lock().admitted, "a session is logged on that was not admitted");
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Unsent(unsent) = notice {
+            self.lock().returned.push(id_of(unsent.body));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! What a hostile counterparty writes: mostly sound frames, mostly with the number expected, and
 //! values that no honest one would send.
 
-use transfix::codec::FrameWriter;
 use transfix::simulated::rig::Seen;
 use transfix::{BeginString, Now, SessionSettings};
+use transfix_codec::FrameWriter;
 
 use super::app::PASSWORD;
 use crate::random::Random;

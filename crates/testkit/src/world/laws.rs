@@ -7,7 +7,7 @@ use transfix::{Disconnect, State, UnavailableAction};
 use super::app::{Log, Sent, Source};
 use super::net::MS;
 use super::{SECOND, World};
-use transfix::simulated::session::nanos;
+use transfix_session::nanos;
 
 /// Longest wait for an answer to a TestRequest(1).
 const TEST_REQUEST_WAIT_MAX: u64 = 20 * SECOND;

@@ -8,10 +8,9 @@ use std::collections::VecDeque;
 
 use transfix::schedule::{Interval, Outside, Schedule};
 use transfix::simulated::rig::{Ended, Rig, Rules};
-use transfix::{
-    Body, Disconnect, Now, SendError, Sent, SessionSettings, State, Timestamp, store::Store,
-};
+use transfix::{Body, Disconnect, Now, SendError, Sent, SessionSettings, State, Timestamp};
 use transfix_session::{Config, Outbox, Session};
+use transfix_store::Store;
 
 use crate::disk::Crash;
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use transfix::clock::monotonic_ns;
 use transfix::{
-    Application, Batch, BeginString, BusinessReject, Durability, Engine, Message, Mode, Role,
-    SendError, SessionEvent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
-    State,
+    Action, Application, Batch, BeginString, BusinessReject, Durability, Engine, Message, Mode,
+    Role, SendError, SessionEvent, SessionHandle, SessionId, SessionNotice, SessionRef,
+    SessionSettings, SessionView, Settings, State,
 };
 
 use super::super::book::{Book, Check, Counts};
@@ -63,10 +63,13 @@ impl Application for Listener {
             SessionEvent::Rejected(rejected) => {
                 self.seen().book.wrong(&format!("the server does not take an order: {rejected}"));
             }
-            SessionEvent::Disconnected(end) => {
-                self.seen().events.push(Event::Ended(end.to_string()));
-            }
             _ => {}
+        }
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        if let SessionNotice::Disconnected(end) = notice {
+            self.seen().events.push(Event::Ended(end.to_string()));
         }
     }
 }
@@ -123,7 +126,7 @@ impl Session {
         let engine = engine.map_err(|error| error.to_string())?;
         let handle = engine.session(&id).ok_or("no session")?;
         // The server may remember another client.
-        handle.reset_at_next_logon().map_err(|why| why.to_string())?;
+        handle.operate(&Action::ResetAtNextLogon {}).map_err(|why| why.to_string())?;
         say(match args.valid {
             true => "Reports are validated by FIX 4.2",
             false => {
@@ -272,7 +275,7 @@ impl Session {
     }
 
     pub(super) fn log_on(&mut self) -> Result<(), String> {
-        self.handle.log_on().map_err(|why| why.to_string())?;
+        self.handle.operate(&Action::LogOn {}).map_err(|why| why.to_string())?;
         (self.is_wanted, self.logs_out) = (true, false);
         self.be_patient();
         Ok(())
@@ -281,7 +284,9 @@ impl Session {
     /// Logs out, and waits for the answer.
     pub(super) fn log_out(&mut self) -> Result<(), String> {
         (self.is_wanted, self.logs_out) = (false, true);
-        self.handle.log_out("").map_err(|why| why.to_string())?;
+        self.handle
+            .operate(&Action::LogOut { text: String::new() })
+            .map_err(|why| why.to_string())?;
         let until_ns = monotonic_ns() + LOGOUT_NS;
         while self.handle.state() != State::Disconnected {
             if monotonic_ns() > until_ns {

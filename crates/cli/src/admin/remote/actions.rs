@@ -4,7 +4,7 @@
 //! Invariant: they are those of [`transfix::Action`]; a test compares the two.
 
 use serde_json::{Map, Value};
-use transfix::dictionary::nearest;
+use transfix_dictionary::nearest;
 
 use super::{Do, Failure};
 

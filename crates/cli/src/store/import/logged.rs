@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{Message, tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex};
 
 use super::quickfix::Foreign;
 use crate::input::{self, Failure, Found, Place, Sink, Wrong, parse};

@@ -9,8 +9,8 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, TzTimestamp};
 use transfix::{MSG_SEQ_NUM_MAX, Timestamp, tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex, TzTimestamp};
 
 use crate::input::parse;
 

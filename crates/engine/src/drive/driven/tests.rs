@@ -185,7 +185,9 @@ fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
         (slot.deadline().unwrap() - now.monotonic_ns) / SECOND
     };
     assert_eq!(deadline(&mut slot), 60, "it waits");
-    crate::SessionHandle { shared: Arc::clone(&slot.shared) }.log_on().unwrap();
+    crate::SessionHandle { shared: Arc::clone(&slot.shared) }
+        .operate(&crate::Action::LogOn {})
+        .unwrap();
     assert_eq!(deadline(&mut slot), 10, "it tries");
     let connector = slot.connector.as_mut().unwrap();
     connector.down(now.monotonic_ns, Ended::Refused);

@@ -164,7 +164,7 @@ fn finish(slot: &mut DrivenSession, until_ns: u64) {
         return;
     }
     let mut left = slot.unsettled();
-    // A panic at `SessionEvent::Unsent` leaves one message less to tell. One at another event, or
+    // A panic at `SessionNotice::Unsent` leaves one message less to tell. One at another event, or
     // in whoever listens to the log, leaves as many: a few of these are borne, so that the loop
     // ends.
     let mut borne = 0;

@@ -11,7 +11,7 @@ use transfix_session::{Disconnect, Now, Verdict};
 
 use super::Core;
 use crate::link::answers::Direction;
-use crate::link::callbacks::Access;
+use crate::link::callbacks::View;
 use crate::link::delivery::Handling;
 use crate::link::down::Down;
 use crate::link::event::Event;
@@ -29,8 +29,8 @@ impl Core {
         self.published.received(now.utc, message.bytes().len());
         if self.delivery.wants_wire() {
             cold_path();
-            let access = Access::look(&mut self.session, now);
-            self.delivery.show(Direction::Inbound, message.bytes(), access);
+            let view = View::of(&mut self.session, now);
+            self.delivery.show(Direction::Inbound, message.bytes(), view);
         }
         self.note_remarks(now);
         let acted = self.act_on_one(now, message, verdict);

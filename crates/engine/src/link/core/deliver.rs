@@ -65,7 +65,7 @@ impl Core {
             points: &mut self.points,
         };
         let begin = acts.out.len();
-        let access = Access::act(&mut self.session, now, acts);
+        let access = Access::of(&mut self.session, now, acts);
         let called = call(&mut self.delivery, access);
         self.note_burst(begin);
         if !self.late.entries().is_empty() {

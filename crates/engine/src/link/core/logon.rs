@@ -5,7 +5,7 @@ use transfix_session::{ApplVerId, Disconnect, Now, Role, State, Verdict};
 use transfix_store::StoreError;
 
 use super::Core;
-use crate::link::callbacks::Access;
+use crate::link::callbacks::View;
 use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::failed_logons::is_failed_logon;
@@ -136,9 +136,8 @@ impl Core {
 
     pub(super) fn fill_logon(&mut self, now: Now) {
         let (mut fields, precision) = (Vec::new(), self.session.config().precision());
-        let (application, access) =
-            (self.delivery.application(), Access::look(&mut self.session, now));
-        let fill = |body: &mut Body<'_>| application.fill_logon(body, access);
+        let (application, view) = (self.delivery.application(), View::of(&mut self.session, now));
+        let fill = |body: &mut Body<'_>| application.fill_logon(body, view);
         let filled = Body::detached(&mut fields, precision, fill);
         let filled = filled.and_then(|()| {
             self.session.set_logon_fields(|body| _ = body.fields_unchecked(&fields))

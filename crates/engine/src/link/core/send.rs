@@ -8,12 +8,12 @@ use transfix_session::{HeaderChange, Now, SendError, State};
 use transfix_store::StoreError;
 
 use super::Core;
-use crate::link::callbacks::{Access, Acts};
+use crate::link::callbacks::{Access, Acts, View};
 use crate::link::event::Event;
 use crate::link::outgoing::{GivenBack, IfLost};
 use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
-use crate::link::told::{SessionEvent, Unsendable};
+use crate::link::told::{SessionNotice, Unsendable};
 
 impl Core {
     pub(crate) fn send(
@@ -49,10 +49,10 @@ impl Core {
         if change.is_none() && self.session.ready().is_err() {
             return self.store_late(now, msg_type, fill);
         }
-        let mut access = self.access(now);
+        let Access { mut view, mut reach } = self.access(now);
         match change {
-            None => access.send(msg_type, fill),
-            Some(change) => access.send_with(msg_type, change, fill),
+            None => reach.send(&mut view, msg_type, fill),
+            Some(change) => reach.send_with(&mut view, (msg_type, change), fill),
         }
     }
 
@@ -86,7 +86,7 @@ impl Core {
             cut: &mut self.cut,
             points: &mut self.points,
         };
-        Access::act(&mut self.session, now, acts)
+        Access::of(&mut self.session, now, acts)
     }
 
     /// The same for a handle: how long it takes to encode the message, and the message to the
@@ -317,8 +317,8 @@ impl Core {
     pub(super) fn tell_unsent(&mut self, now: Now, ticket: u64) {
         while let Some((left, why)) = self.outgoing.take_untold(ticket) {
             let unsent = Unsendable::new(&left.msg_type, &left.body, why);
-            let access = Access::look(&mut self.session, now);
-            self.delivery.application().on_event(SessionEvent::Unsent(unsent), access);
+            let view = View::of(&mut self.session, now);
+            self.delivery.application().on_notice(SessionNotice::Unsent(unsent), view);
             // Behind the call: whoever listens to events may panic.
             self.tell(now, &Event::GivenBack { why });
         }

@@ -9,13 +9,13 @@ use transfix_store::{Committed, StoreError};
 
 use super::{BatchLimits, Core};
 use crate::io::Io;
-use crate::link::callbacks::Access;
+use crate::link::callbacks::View;
 use crate::link::event::Event;
 use crate::link::gate::Gate;
 use crate::link::journal::Journal;
 use crate::link::queue::SendQueue;
 use crate::link::replay::Replay;
-use crate::link::told::{SessionEvent, Undone};
+use crate::link::told::{SessionNotice, Undone};
 use crate::link::watermarks::Awaited;
 
 /// What a turn that nobody waits for writes at once: with fewer messages the system calls cost more
@@ -285,7 +285,7 @@ impl Core {
             Undone { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };
         self.tell(now, &Event::Undone(&undone));
         self.note_state(now);
-        let access = Access::look(&mut self.session, now);
-        self.delivery.application().on_event(SessionEvent::Undone(&undone), access);
+        let view = View::of(&mut self.session, now);
+        self.delivery.application().on_notice(SessionNotice::Undone(&undone), view);
     }
 }

@@ -12,7 +12,7 @@ use transfix_transport::Stream;
 
 use super::Core;
 use crate::link::answers::Direction;
-use crate::link::callbacks::Access;
+use crate::link::callbacks::View;
 use crate::link::delivery::Delivery;
 use crate::link::down::Down;
 use crate::link::replay::Replay;
@@ -72,8 +72,8 @@ impl Core {
             let unshown = self.shown.saturating_sub(self.out.written()) as usize;
             if self.delivery.wants_wire() && !replays {
                 cold_path();
-                let access = Access::look(&mut self.session, now);
-                show_frames(&mut self.delivery, &bytes[unshown..], access);
+                let view = View::of(&mut self.session, now);
+                show_frames(&mut self.delivery, &bytes[unshown..], view);
             }
             let written = stream.write(bytes);
             // Behind the write: the log costs the counterparty nothing.
@@ -129,8 +129,8 @@ impl Core {
             Err(error) => return Err(Down::Store(error)),
         }
         if self.delivery.wants_wire() {
-            let access = Access::look(&mut self.session, now);
-            show_frames(&mut self.delivery, self.replay.out.bytes(), access);
+            let view = View::of(&mut self.session, now);
+            show_frames(&mut self.delivery, self.replay.out.bytes(), view);
         }
         if let Some(log) = &mut self.log {
             let lost = log.outbound(now.utc, self.replay.out.bytes());
@@ -181,11 +181,11 @@ fn log_received(
     }
 }
 
-fn show_frames(delivery: &mut Delivery, mut bytes: &[u8], mut access: Access<'_>) {
+fn show_frames(delivery: &mut Delivery, mut bytes: &[u8], mut view: View<'_>) {
     // Our own frames: as long as they are.
     let limits = Limits { message_bytes_max: usize::MAX };
     while let Frame::Whole(end) = frame::split(bytes, limits) {
-        delivery.show(Direction::Outbound, &bytes[..end], access.again());
+        delivery.show(Direction::Outbound, &bytes[..end], view.again());
         bytes = &bytes[end..];
     }
 }
