@@ -435,6 +435,21 @@ impl Core {
         if self.journal.is_refreshing() { self.refresh(now) } else { Ok(()) }
     }
 
+    /// Looks whether a refresh is over, or takes too long.
+    fn look_at_refresh(&mut self, now: Now) -> Result<(), Down> {
+        if let Some(until_ns) = self.judging.refreshes_until_ns() {
+            // The turn that follows looks whether it is over.
+            self.refresh_look_ns = now.monotonic_ns + store::REFRESH_LOOK_NS;
+            let is_late = now.monotonic_ns >= until_ns;
+            return if is_late { Err(Down::Session(self.not_refreshed(now))) } else { Ok(()) };
+        }
+        // Its connection has ended meanwhile.
+        match self.settle_refresh(now) {
+            Ok(()) | Err(StoreError::NotYet) => Ok(()),
+            Err(error) => Err(Down::Store(error)),
+        }
+    }
+
     /// The store has not taken over in time what another process has written.
     fn not_refreshed(&mut self, now: Now) -> Disconnect {
         self.tell(now, &Event::StoreNotRead(&StoreError::NotYet));
@@ -499,16 +514,7 @@ impl Core {
         if self.is_refreshing() {
             return self.log_on_refreshed(now);
         }
-        // Its connection may have ended meanwhile.
-        if self.judging.refreshes_until_ns().is_none() {
-            match self.settle_refresh(now) {
-                Ok(()) | Err(StoreError::NotYet) => {}
-                Err(error) => return Err(Down::Store(error)),
-            }
-        }
-        if self.judging.refreshes_until_ns().is_some_and(|at| now.monotonic_ns >= at) {
-            return Err(Down::Session(self.not_refreshed(now)));
-        }
+        self.look_at_refresh(now)?;
         if self.judging.give_up(now.monotonic_ns) {
             self.tell(now, &Event::LogonUnanswered);
         }

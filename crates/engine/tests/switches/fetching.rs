@@ -250,6 +250,8 @@ fn a_store_that_never_answers_costs_its_connection() {
     assert_eq!(wire.next(), "");
     let handle = far(&engine);
     until(|| handle.status().last_end.is_some_and(|end| end.reason == Disconnect::StoreFailed));
+    // The worker looks now and then: it does not spin.
+    assert!(gate.asked() < 100, "asked {} times", gate.asked());
     // It is as before when the store answers.
     gate.open();
     let mut wire = logon(engine.listening()[0], "CLIENT", 1);

@@ -26,7 +26,7 @@ const EARLY: BatchLimits = BatchLimits { messages_max: 16, bytes_max: usize::MAX
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The same for a store that takes over what another process has written, if it does not call.
-const REFRESH_LOOK_NS: u64 = 10_000_000;
+pub(super) const REFRESH_LOOK_NS: u64 = 10_000_000;
 
 /// The session layer that goes on from a journal.
 pub(super) fn session_of(journal: &Journal, config: Config) -> Session {
