@@ -90,27 +90,57 @@ impl<S: Server + 'static> DatabaseStore<S> {
         if self.poisoned { Err(StoreError::Poisoned) } else { Ok(()) }
     }
 
-    /// What the server has, unless something was not written before, and what it was asked for.
+    /// Asks the server, unless the answer to another question is awaited: one at a time, so that
+    /// whoever makes the session ask cannot make it ask without end.
     ///
     /// # Errors
-    /// [`StoreError::NotYet`] until the answer is there.
-    fn fetch(&mut self, what: Fetch) -> Result<(Fetch, Messages), StoreError> {
-        self.check()?;
-        if let Some((_, asked)) =
-            self.asked.as_ref().filter(|(before, _)| before.begin() == what.begin())
-        {
-            let answer = asked.hear();
-            if matches!(answer, Err(StoreError::NotYet)) {
-                return Err(StoreError::NotYet);
-            }
-            let what = self.asked.take().map_or(what, |(what, _)| what);
-            let answer = self.behind.tickets().and(answer);
-            self.poisoned = answer.is_err();
-            return answer.map(|found| (what, found));
+    /// [`StoreError::NotYet`]: the answer is not there yet.
+    fn ask(&mut self, what: Fetch) -> Result<(), StoreError> {
+        if self.asked.is_none() {
+            let asked = self.behind.ask(move |server| what.from(server));
+            self.asked = Some((what, asked.inspect_err(|_| self.poisoned = true)?));
         }
-        let asked = self.behind.ask(move |server| what.from(server));
-        self.asked = Some((what, asked.inspect_err(|_| self.poisoned = true)?));
         Err(StoreError::NotYet)
+    }
+
+    /// Files the answer that is awaited, if it is there.
+    fn hear(&mut self) -> Result<(), StoreError> {
+        self.check()?;
+        let Some((what, asked)) = &self.asked else { return Ok(()) };
+        let (what, answer) = (*what, asked.hear());
+        if matches!(answer, Err(StoreError::NotYet)) {
+            return Ok(());
+        }
+        self.asked = None;
+        // Unless something was not written before.
+        let answer = self.behind.tickets().and(answer);
+        self.poisoned = answer.is_err();
+        let mut found = answer?;
+        match what {
+            // The answer does not know what was committed after the question.
+            Fetch::Outbound(begin, end) => self.window.fill(begin, end, found),
+            Fetch::Inbound(seq) => self.received = Some((seq, found.pop().map(|(_, kept)| kept))),
+            Fetch::Queue(begin) => self.queue = Some((begin, found)),
+        }
+        Ok(())
+    }
+
+    /// The batch makes something that was read, or is being read, another.
+    fn forget_what_changes(&mut self) {
+        let (undoes, queues) = (self.batch.undoes(), self.batch.queues());
+        self.received = None;
+        if undoes {
+            self.window.forget();
+        }
+        if queues {
+            self.queue = None;
+        }
+        let is_void = |what: &Fetch| match what {
+            Fetch::Outbound(..) => undoes,
+            Fetch::Inbound(_) => true,
+            Fetch::Queue(_) => queues,
+        };
+        self.asked.take_if(|(what, _)| is_void(what));
     }
 
     fn tickets(&mut self) -> Result<(u64, u64), StoreError> {
@@ -142,15 +172,6 @@ enum Fetch {
 }
 
 impl Fetch {
-    /// What two questions for the same have in common.
-    const fn begin(self) -> (u8, u64) {
-        match self {
-            Self::Outbound(begin, _) => (0, begin),
-            Self::Inbound(seq) => (1, seq),
-            Self::Queue(ticket) => (2, ticket),
-        }
-    }
-
     fn from(self, server: &mut impl Server) -> Result<Messages, StoreError> {
         match self {
             Self::Outbound(begin, end) => server.read(Direction::Outbound, (begin, end), AHEAD),
@@ -181,14 +202,7 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
             let is_safe = safe == committed;
             return Ok(if is_safe { Committed::Now } else { Committed::Pending(committed) });
         }
-        self.received = None;
-        if self.batch.undoes() {
-            self.window.forget();
-            self.asked = None;
-        }
-        if self.batch.queues() {
-            (self.queue, self.asked) = (None, None);
-        }
+        self.forget_what_changes();
         self.numbers = self.batch.numbers;
         let batch = std::mem::replace(&mut self.batch, Batch::new(self.numbers));
         self.poisoned = true;
@@ -206,35 +220,29 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
     }
 
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.check()?;
+        self.hear()?;
         if seq >= self.numbers.next_out {
             return Ok(None);
         }
         if !self.window.covers(seq) {
-            let (asked, found) = self.fetch(Fetch::Outbound(seq, self.numbers.next_out))?;
-            // The answer does not know what was committed after the question.
-            if let Fetch::Outbound(_, end) = asked {
-                self.window.fill(seq, end, found);
-            }
+            self.ask(Fetch::Outbound(seq, self.numbers.next_out))?;
         }
         Ok(self.window.find(seq).map(|kept| stored(seq, kept)))
     }
 
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.check()?;
+        self.hear()?;
         if self.received.as_ref().is_none_or(|(known, _)| *known != seq) {
-            let (_, mut found) = self.fetch(Fetch::Inbound(seq))?;
-            self.received = Some((seq, found.pop().map(|(_, kept)| kept)));
+            self.ask(Fetch::Inbound(seq))?;
         }
         let kept = self.received.as_ref().and_then(|(_, kept)| kept.as_ref());
         Ok(kept.map(|kept| stored(seq, kept)))
     }
 
     fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.check()?;
+        self.hear()?;
         if self.queue.as_ref().is_none_or(|(begin, _)| *begin > ticket) {
-            let (_, waiting) = self.fetch(Fetch::Queue(ticket))?;
-            self.queue = Some((ticket, waiting));
+            self.ask(Fetch::Queue(ticket))?;
         }
         let waiting = self.queue.as_ref().map(|(_, waiting)| &waiting[..]).unwrap_or_default();
         let at = waiting.partition_point(|(known, _)| *known < ticket);
@@ -270,6 +278,8 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
                 Err(error)
             }
             Ok((numbers, sent, queue)) => {
+                // Of what was committed before, something may not have been written.
+                self.behind.tickets().inspect_err(|_| self.poisoned = true)?;
                 self.go_on(numbers);
                 self.window.fill(1, numbers.next_out, sent);
                 self.queue = Some((0, queue));

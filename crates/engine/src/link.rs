@@ -241,6 +241,9 @@ impl Link {
     fn begin_or_end(&mut self, now: Now) -> Result<Turn, Down> {
         if self.core.is_refreshing() {
             self.core.journal.check().map_err(Down::Store)?;
+            if let Some(reason) = self.core.cut.take() {
+                return Err(Down::Session(reason));
+            }
             self.core.log_on_refreshed(now)?;
             self.flush(now)?;
             let progress = !self.core.is_refreshing();

@@ -28,6 +28,9 @@ impl Session {
     /// session ends.
     #[inline]
     pub(crate) fn after(&mut self, now: Now, verdict: Verdict, out: &mut Outbox) -> Verdict {
+        if self.is_vetoed {
+            return self.end_vetoed();
+        }
         // The usual verdict is not copied: a processor waits for what it reads back in one piece
         // after it has written it in several.
         if verdict == Verdict::Deliver && self.gap.is_quiet() {
@@ -39,6 +42,13 @@ impl Session {
         self.after_all(now, verdict, out)
     }
 
+    /// The program has vetoed a message of ours: the connection ends, as if it had broken before.
+    #[cold]
+    fn end_vetoed(&mut self) -> Verdict {
+        self.ended = Some(Disconnect::Vetoed);
+        Verdict::Disconnect(Disconnect::Vetoed)
+    }
+
     #[cold]
     fn after_all(&mut self, now: Now, verdict: Verdict, out: &mut Outbox) -> Verdict {
         let verdict = match verdict {
@@ -48,6 +58,9 @@ impl Session {
                 Err(why) => self.end(now, why, out),
             },
         };
+        if self.is_vetoed {
+            return self.end_vetoed();
+        }
         if let Verdict::Disconnect(why) = verdict {
             self.ended = Some(why);
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
 use transfix_codec::Body;
-use transfix_session::{SendError, SessionId, State};
+use transfix_session::{OperateError, SendError, SessionId, State};
 use transfix_store::StoreError;
 
 use crate::api::batch::{Batch, BatchSent};
@@ -460,18 +460,38 @@ impl SessionHandle {
         self.with_link(|link| link.core.outgoing.list(&self.shared.queue))
     }
 
+    /// The same, as soon as no refresh of the store is under way: what is set before would be
+    /// overwritten by what the store has.
+    ///
+    /// # Errors
+    /// [`OperateError::Failed`] if the store has not answered for long.
+    pub(crate) fn with_settled_link<T>(
+        &self,
+        use_link: impl FnOnce(&mut Link) -> Result<T, OperateError>,
+    ) -> Result<T, OperateError> {
+        let until_ns = self.shared.io.monotonic_ns() + REFRESH_WAIT_NS;
+        loop {
+            let settled = self.with_link(|link| {
+                let settled = link.core.settle_refresh(self.shared.io.now());
+                match settled {
+                    Err(StoreError::NotYet) => {}
+                    Err(error) => link.core.journal.fail(&error),
+                    Ok(()) => return Some(true),
+                }
+                (link.core.journal.has_failed()).then_some(false)
+            });
+            match settled {
+                Some(true) => return self.with_link(use_link),
+                None if self.shared.io.monotonic_ns() < until_ns => {
+                    self.shared.io.sleep(SAFE_LOOK);
+                }
+                _ => return Err(OperateError::Failed),
+            }
+        }
+    }
+
     pub(crate) fn with_link<T>(&self, use_link: impl FnOnce(&mut Link) -> T) -> T {
         let mut link = self.shared.lock();
-        // What an operator sets would be overwritten by what the store has. A store that does not
-        // answer must not keep operators out.
-        let until_ns = self.shared.io.monotonic_ns() + REFRESH_WAIT_NS;
-        while let Err(StoreError::NotYet) = link.core.settle_refresh(self.shared.io.now())
-            && self.shared.io.monotonic_ns() < until_ns
-        {
-            drop(link);
-            self.shared.io.sleep(SAFE_LOOK);
-            link = self.shared.lock();
-        }
         let used = use_link(&mut link);
         link.core.note_state(self.shared.io.now());
         if link.core.journal.has_failed() {

@@ -134,7 +134,7 @@ impl SessionHandle {
     }
 
     fn clear_queued(&self) -> Result<(), OperateError> {
-        self.with_link(|link| {
+        self.with_settled_link(|link| {
             link.core.outgoing.clear(&self.shared.queue);
             // A link that fails is closed by its worker, which sees a failed store too.
             match link.flush(self.shared.io.now()) {
@@ -156,13 +156,22 @@ impl SessionHandle {
         if self.shared.link.is_poisoned() {
             return Err(OperateError::Failed);
         }
-        self.with_link(|link| act_on_session(link, self.shared.io.now(), action))
+        let done =
+            self.with_settled_link(|link| act_on_session(link, self.shared.io.now(), action));
+        if done == Err(OperateError::Vetoed) {
+            // It ends the connection.
+            self.shared.call_worker();
+        }
+        done
     }
 
     fn note(&self, text: &str) {
         if !self.shared.link.is_poisoned() {
             // A store that fails here fails again when the numbers are put.
-            self.with_link(|link| drop(link.core.journal.note(self.shared.io.now(), text)));
+            let now = || self.shared.io.now();
+            let _ = self.with_settled_link(|link| {
+                link.core.journal.note(now(), text).map_err(|_| OperateError::Failed)
+            });
         }
     }
 }
@@ -177,29 +186,35 @@ pub(crate) fn act_on_session(
         return Err(OperateError::Failed);
     }
     let (session, out) = (&mut link.core.session, &mut link.core.out);
-    match action {
+    let done = match action {
         Action::SetNumbers { next_in, next_out } => {
             check_numbers(*next_in, *next_out)?;
             next_in.iter().for_each(|next| session.set_next_num_in(*next));
             next_out.iter().for_each(|next| session.set_next_num_out(*next));
+            Ok(())
         }
         Action::ResetAtNextLogon {} => {
             if session.config().id.begin_string == BeginString::Fix40 {
                 return Err(OperateError::NoResetFlag);
             }
             session.reset_at_next_logon();
+            Ok(())
         }
-        Action::ResetInSession {} => session.reset_in_session(now, out)?,
-        Action::SequenceReset { new_seq_no } => session.sequence_reset(now, *new_seq_no, out)?,
-        Action::Heartbeat {} => session.heartbeat(now, out)?,
-        Action::TestRequest { id } => session.test_request(now, id, out)?,
-        Action::ResendRequest { begin, end } => session.request_resend(now, *begin, *end, out)?,
-        _ => {}
+        Action::ResetInSession {} => session.reset_in_session(now, out),
+        Action::SequenceReset { new_seq_no } => session.sequence_reset(now, *new_seq_no, out),
+        Action::Heartbeat {} => session.heartbeat(now, out),
+        Action::TestRequest { id } => session.test_request(now, id, out),
+        Action::ResendRequest { begin, end } => session.request_resend(now, *begin, *end, out),
+        _ => Ok(()),
+    };
+    // A message that was vetoed may have reset the numbers before.
+    if !matches!(done, Ok(()) | Err(OperateError::Vetoed)) {
+        return done;
     }
     // As in log_out: the worker closes a link that fails.
     match link.flush(now) {
         Err(Down::Store(_)) => Err(OperateError::Failed),
-        _ => Ok(()),
+        _ => done,
     }
 }
 

@@ -164,11 +164,12 @@ impl DrivenSession {
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         link.core.event_log.tell_untold(now);
         link.core.look_what_is_safe(now).map_err(Down::Store)?;
+        link.core.look_at_refresh(now)?;
         if link.core.has_news() {
             link.core.hear(now)?;
             link.flush(now)?;
         }
-        self.untold_at = link.core.event_log.deadline();
+        self.untold_at = link.core.deadline_at_rest();
         if link.core.journal.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
         }
@@ -313,7 +314,7 @@ impl DrivenSession {
                 () => "the session is logged out by its operator",
             };
             link.core.refused_connection(now, arrival.stream.peer_addr(), why);
-            let untold_at = link.core.event_log.deadline();
+            let untold_at = link.core.deadline_at_rest();
             drop(link);
             self.untold_at = untold_at;
             return Ok(());
@@ -475,7 +476,7 @@ impl DrivenSession {
             link.core.abandon();
         }
         let (has_failed, untold_at) =
-            (link.core.journal.has_failed(), link.core.event_log.deadline());
+            (link.core.journal.has_failed(), link.core.deadline_at_rest());
         drop(link);
         self.untold_at = untold_at;
         if has_failed && !std::mem::replace(&mut self.failed, true) {

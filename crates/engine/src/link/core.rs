@@ -410,6 +410,7 @@ impl Core {
     /// has written.
     pub(crate) fn log_on_refreshed(&mut self, now: Now) -> Result<(), Down> {
         // What the application has of the last connection comes to the store before.
+        self.refresh_look_ns = now.monotonic_ns + store::REFRESH_LOOK_NS;
         let refreshed = match self.delivery.stands_still() {
             true => self.refresh(now),
             false => Err(StoreError::NotYet),
@@ -422,6 +423,7 @@ impl Core {
             refreshed => refreshed.map_err(Down::Store)?,
         }
         self.refreshes_until_ns = None;
+        self.journal.end_refresh(false);
         self.fill_logon(now);
         self.session.connected(now, &mut self.out);
         Ok(())
@@ -435,15 +437,15 @@ impl Core {
         if self.journal.is_refreshing() { self.refresh(now) } else { Ok(()) }
     }
 
-    /// Looks whether a refresh is over, or takes too long.
-    fn look_at_refresh(&mut self, now: Now) -> Result<(), Down> {
+    /// Looks whether a refresh is over, or takes too long; also of a connection that has ended.
+    pub(crate) fn look_at_refresh(&mut self, now: Now) -> Result<(), Down> {
         if let Some(until_ns) = self.judging.refreshes_until_ns() {
             // The turn that follows looks whether it is over.
+            self.journal.look_again();
             self.refresh_look_ns = now.monotonic_ns + store::REFRESH_LOOK_NS;
             let is_late = now.monotonic_ns >= until_ns;
             return if is_late { Err(Down::Session(self.not_refreshed(now))) } else { Ok(()) };
         }
-        // Its connection has ended meanwhile.
         match self.settle_refresh(now) {
             Ok(()) | Err(StoreError::NotYet) => Ok(()),
             Err(error) => Err(Down::Store(error)),
@@ -452,13 +454,23 @@ impl Core {
 
     /// The store has not taken over in time what another process has written.
     fn not_refreshed(&mut self, now: Now) -> Disconnect {
-        self.tell(now, &Event::StoreNotRead(&StoreError::NotYet));
+        self.tell(now, &Event::StoreNotRead(&store::unanswered()));
         Disconnect::StoreFailed
     }
 
     /// How long the application may take to judge a Logon(A), and the store to be refreshed for it.
     fn answer_ns(&self) -> u64 {
         nanos(self.options.logon_answer)
+    }
+
+    /// When to look again at a refresh that is under way.
+    fn refresh_deadline(&self) -> Option<u64> {
+        self.journal.is_refreshing().then_some(self.refresh_look_ns)
+    }
+
+    /// When there is something to tell or to look at though there is no connection.
+    pub(crate) fn deadline_at_rest(&self) -> Option<u64> {
+        self.event_log.deadline().into_iter().chain(self.refresh_deadline()).min()
     }
 
     /// When [`Core::tick`] must be called at the latest.
@@ -474,7 +486,7 @@ impl Core {
             self.trim_at_ns,
             tells,
             self.refreshes_until_ns,
-            self.journal.is_refreshing().then_some(self.refresh_look_ns),
+            self.refresh_deadline(),
             self.judging.deadline(),
             self.answering.deadline(),
             self.slow.deadline(),
@@ -621,10 +633,11 @@ impl Core {
         // What the application has sent before it panicked in a turn is not lost with the turn: it
         // goes out after the next logon. In other turns all of it is in the store already.
         let put = self.put_entries(now);
-        // The session need not have heard of the connection.
+        // An initiator that has waited for its store has not begun the connection.
         if self.refreshes_until_ns.take().is_none() {
             self.session.disconnected(&mut self.out);
         }
+        self.journal.take_fresh();
         self.note_state(now);
         let noted = put.and_then(|()| self.journal.note_end(now, reason));
         // A reset that this end brings; a store that has failed keeps the session down anyway.

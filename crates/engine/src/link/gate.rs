@@ -317,7 +317,7 @@ impl BeforeAdmin for Gate {
         self.with_memory(|Memory { frame, index, draft, .. }| {
             // What the session layer writes is a message.
             let written = self.write(frame, msg_type.as_bytes(), body, b"");
-            let Ok(whole) = written.and_then(|_| parsed(frame, index)) else { return true };
+            let Ok(whole) = written.and_then(|_| parsed(frame, index)) else { return false };
             draft.load(&whole);
             let mut shown = OutgoingMessage::new(&self.id, draft);
             shown.sent_as = Some((msg_seq_num, sending_time));

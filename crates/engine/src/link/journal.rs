@@ -26,14 +26,18 @@ pub(crate) struct Keeps {
     pub(crate) inbound: bool,
 }
 
-/// Where the store is with what another process may have written.
+/// Progress of [`Store::refresh`].
 enum Refresh {
     None,
     UnderWay,
-    /// The store has taken it over, and the session has not.
+    /// The store is refreshed, and the session has not taken over its numbers.
     Done,
-    /// The store could not, which the session has not heard.
+    /// The same; the store has still to fetch something that the session needs for it.
+    Waits,
+    /// The refresh has failed; the session has not taken the error yet.
     Failed(StoreError),
+    /// A connection waits for a refresh that somebody else has brought to its end.
+    Fresh,
 }
 
 /// The store of a session.
@@ -233,8 +237,8 @@ impl Journal {
         if self.numbers().next_in == 1 { asked_to_reset(&mut self.store) } else { Ok(false) }
     }
 
-    /// Whether the store has taken over what another process has written, or has failed at it. It
-    /// begins to, if nobody has asked before.
+    /// Whether the store is refreshed, or has failed at it. The refresh begins if nobody has asked
+    /// before.
     pub(super) fn is_refreshed(&mut self) -> bool {
         if matches!(self.refresh, Refresh::None | Refresh::UnderWay) {
             self.refresh = match self.store.refresh() {
@@ -243,15 +247,16 @@ impl Journal {
                 Err(error) => Refresh::Failed(error),
             };
         }
-        !matches!(self.refresh, Refresh::UnderWay)
+        !matches!(self.refresh, Refresh::UnderWay | Refresh::Waits)
     }
 
     /// Takes over what another process has written.
     ///
     /// # Errors
-    /// [`StoreError::NotYet`]: the store is at it, and nothing may be put before the session has
-    /// taken over the numbers that are there then. Or the error of the store.
+    /// [`StoreError::NotYet`]: the refresh is under way. Nothing may be put until the session has
+    /// taken over the numbers of the store. Or the error of the store.
     pub(super) fn refresh(&mut self) -> Result<(), StoreError> {
+        self.look_again();
         if !self.is_refreshed() {
             return Err(StoreError::NotYet);
         }
@@ -262,14 +267,35 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether a refresh was begun, and the session has not gone on from it.
+    /// Whether nothing may be put: a refresh has begun, and the session has not gone on from it.
     pub(crate) const fn is_refreshing(&self) -> bool {
-        !matches!(self.refresh, Refresh::None)
+        !matches!(self.refresh, Refresh::None | Refresh::Fresh)
     }
 
-    /// The session has gone on from what the store has.
-    pub(super) fn end_refresh(&mut self) {
-        self.refresh = Refresh::None;
+    /// The session cannot go on from the refreshed store before it has fetched something.
+    pub(super) fn wait_for_fetch(&mut self) {
+        self.refresh = Refresh::Waits;
+    }
+
+    /// The store may have fetched it.
+    pub(super) fn look_again(&mut self) {
+        if matches!(self.refresh, Refresh::Waits) {
+            self.refresh = Refresh::Done;
+        }
+    }
+
+    /// The session has gone on from what the store has. `is_awaited`: a connection waits for that.
+    pub(super) fn end_refresh(&mut self, is_awaited: bool) {
+        self.refresh = if is_awaited { Refresh::Fresh } else { Refresh::None };
+    }
+
+    /// Whether the store was refreshed for the connection that waits for it; once.
+    pub(super) fn take_fresh(&mut self) -> bool {
+        let is_fresh = matches!(self.refresh, Refresh::Fresh);
+        if is_fresh {
+            self.refresh = Refresh::None;
+        }
+        is_fresh
     }
 
     /// Goes on from the numbers that the store has.

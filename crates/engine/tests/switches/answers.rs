@@ -84,7 +84,7 @@ impl Desk {
 /// reports that come before the Heartbeat(0) which answers the last message.
 fn asked_again(desk: &Desk, seq: u64) -> Vec<String> {
     let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
-    let mut wire = loop {
+    let (mut wire, last) = loop {
         let mut wire = Wire::connect(desk.engine.listening()[0], BeginString::Fix44);
         wire.send(&format!("35=A|34={seq}|98=0|108=30"));
         // While the connection before is still there, this one is closed.
@@ -92,31 +92,42 @@ fn asked_again(desk: &Desk, seq: u64) -> Vec<String> {
             "" => assert!(clock::monotonic_ns() < until_ns, "it never logs on again"),
             answer => {
                 assert!(answer.starts_with("35=A|"), "{answer}");
-                break wire;
+                let last: u64 = field(answer, "34").unwrap().parse().unwrap();
+                break (wire, last);
             }
         }
     };
     wire.send(&format!("35=2|34={}|7=1|16=0", seq + 1));
-    wire.send(&format!("35=1|34={}|112=end", seq + 2));
     let mut ids = Vec::new();
+    let mut asks_for_the_end = false;
     loop {
         let message = wire.next();
         assert_ne!(message, "");
         assert!(!message.starts_with("35=j") && !message.starts_with("35=3|"), "{message}");
-        if let Some(asked) = message.strip_prefix("35=2|") {
+        if message.starts_with("35=2|") {
             // The connection ended while the application had a message: what came behind it is
             // asked for once more.
-            let from = asked.split("|7=").nth(1).unwrap().split('|').next().unwrap();
+            let from = field(&message, "7").unwrap();
             wire.send(&format!("35=4|34={from}|43=Y|122=20200101-00:00:00|123=Y|36={}", seq + 1));
         }
         if message.ends_with("|112=end") {
             return ids;
         }
         if message.starts_with("35=8|") {
-            let id = message.split("|11=").nth(1).unwrap();
-            ids.push(id.split('|').next().unwrap().to_owned());
+            ids.push(field(&message, "11").unwrap().to_owned());
+        }
+        // What is sent again may come behind other messages: the application is asked about it.
+        let fills_to = field(&message, "36").and_then(|next| next.parse::<u64>().ok());
+        if !asks_for_the_end && fills_to.is_some_and(|next| next > last) {
+            asks_for_the_end = true;
+            wire.send(&format!("35=1|34={}|112=end", seq + 2));
         }
     }
+}
+
+/// The value of a field of a line.
+fn field<'l>(line: &'l str, tag: &str) -> Option<&'l str> {
+    line.split('|').find_map(|field| field.strip_prefix(tag)?.strip_prefix('='))
 }
 
 #[test]

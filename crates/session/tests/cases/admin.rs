@@ -8,6 +8,8 @@ use transfix_session::{
 
 use crate::cases::counterparty::World;
 
+const VETOED: Verdict = Verdict::Disconnect(Disconnect::Vetoed);
+
 /// Adds a field to each message, and vetoes those of one type.
 #[derive(Debug)]
 struct Look {
@@ -50,15 +52,15 @@ fn a_veto_ends_the_connection_as_if_it_had_broken_before() {
     type Act = fn(&mut World) -> Result<(), OperateError>;
     let acts: [(&[u8], Act); 7] = [
         (b"0", |w| {
-            w.takes("35=1|34=2|112=x");
+            assert_eq!(w.receive("35=1|34=2|112=x"), VETOED);
             Ok(())
         }),
         (b"3", |w| {
-            w.takes("35=1|34=2");
+            assert_eq!(w.receive("35=1|34=2"), VETOED);
             Ok(())
         }),
         (b"2", |w| {
-            w.takes("35=0|34=9");
+            assert_eq!(w.receive("35=0|34=9"), VETOED);
             Ok(())
         }),
         (b"5", |w| {
@@ -77,7 +79,7 @@ fn a_veto_ends_the_connection_as_if_it_had_broken_before() {
         assert_eq!(w.sent(), [""; 0], "{}", vetoed.escape_ascii());
         assert_eq!(w.session.next_num_out(), 2, "no number is used");
         assert_eq!(w.session.next_deadline(), Some(0), "at once");
-        assert_eq!(w.later(0), Verdict::Disconnect(Disconnect::Vetoed));
+        assert_eq!(w.later(0), VETOED);
         w.disconnect();
         assert_eq!(w.session.state(), State::Disconnected);
         looking(&mut w, b"");

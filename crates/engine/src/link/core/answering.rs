@@ -80,7 +80,14 @@ impl Core {
 
     /// The same, unless it is over by now.
     pub(crate) fn holds(&mut self, now: Now) -> bool {
-        matches!(self.settle_refresh(now), Err(StoreError::NotYet)) || self.holds_answer(now)
+        match self.settle_refresh(now) {
+            Ok(()) => self.holds_answer(now),
+            Err(StoreError::NotYet) => true,
+            Err(error) => {
+                self.journal.fail(&error);
+                false
+            }
+        }
     }
 
     /// Whether nothing is committed, and nothing more written, before that call returns.

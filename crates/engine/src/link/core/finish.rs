@@ -27,10 +27,10 @@ impl Core {
             // A store that fails is opened again below.
             let _ = self.commit(io.now());
         }
-        // A store that fails at it is opened again below.
-        let settled = patiently(io, || self.settle_refresh(io.now()));
+        // A store that fails, or takes too long, is opened again below.
+        let settled = patiently(io, until_ns, || self.settle_refresh(io.now()));
         if let Err(error) = settled {
-            self.journal.end_refresh();
+            self.journal.end_refresh(false);
             self.journal.fail(&error);
         }
         queue.close();

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is on the wire was committed before.
 
+use std::io;
 use std::time::Duration;
 
 use transfix_session::{Config, Entry, Now, Session};
@@ -22,6 +23,8 @@ use crate::link::watermarks::Awaited;
 /// than is gained, with more the counterparty waits.
 const EARLY: BatchLimits = BatchLimits { messages_max: 16, bytes_max: usize::MAX };
 
+/// How long a store that is opened may take to fetch what the session goes on from.
+const OPENING_NS_MAX: u64 = 60_000_000_000;
 /// Time between two looks whether the store has fetched something.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -34,18 +37,26 @@ pub(super) fn session_of(journal: &Journal, config: Config) -> Session {
     Session::new(config, numbers.next_in, numbers.next_out)
 }
 
-/// Asks the store in a thread that no session waits for: what the store has to fetch is waited for.
-/// `ask` may be called several times.
+/// Asks the store until it has fetched what it is asked for, at most until this moment of the
+/// monotonic clock. `ask` may be called several times.
 pub(super) fn patiently(
     io: &dyn Io,
+    until_ns: u64,
     mut ask: impl FnMut() -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     loop {
         match ask() {
-            Err(StoreError::NotYet) => io.sleep(LOOK),
+            Err(StoreError::NotYet) if io.monotonic_ns() < until_ns => io.sleep(LOOK),
+            Err(StoreError::NotYet) => return Err(unanswered()),
             done => return done,
         }
     }
+}
+
+/// The store has not answered in time.
+pub(super) fn unanswered() -> StoreError {
+    let why = "the store has not answered in time";
+    StoreError::Own(io::Error::new(io::ErrorKind::TimedOut, why))
 }
 
 impl Core {
@@ -174,16 +185,30 @@ impl Core {
 
     /// Whether the next connection may go on in another store: of this one all is safe.
     pub(crate) fn may_change_store(&self) -> bool {
-        !self.options.refresh_on_logon || self.watermarks.are_safe()
+        !self.options.refresh_on_logon
+            || (self.watermarks.are_safe() && !self.journal.is_refreshing())
     }
 
     /// Goes on from what another process has left in the store.
     pub(super) fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
         self.look_what_is_safe(now)?;
         self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
+        if self.journal.take_fresh() {
+            return Ok(());
+        }
+        if !self.journal.is_refreshing() {
+            // No batch may be begun.
+            self.commit(now)?;
+        }
         self.journal.refresh()?;
-        self.resume(now)?;
-        self.journal.end_refresh();
+        if let Err(error) = self.resume(now) {
+            if matches!(error, StoreError::NotYet) {
+                self.journal.wait_for_fetch();
+            }
+            return Err(error);
+        }
+        let is_awaited = self.is_refreshing() || self.judging.refreshes_until_ns().is_some();
+        self.journal.end_refresh(is_awaited);
         self.open_window(now);
         Ok(())
     }
@@ -204,8 +229,9 @@ impl Core {
 
     /// Goes on, at the start, from what the store has besides numbers.
     pub(crate) fn begin_from_store(&mut self, io: &dyn Io) -> Result<(), StoreError> {
-        patiently(io, || self.note_asked_reset())?;
-        patiently(io, || self.restore_queued(io.now()))
+        let until_ns = io.monotonic_ns() + OPENING_NS_MAX;
+        patiently(io, until_ns, || self.note_asked_reset())?;
+        patiently(io, until_ns, || self.restore_queued(io.now()))
     }
 
     /// A Logon(A) that has asked for a reset, and is not answered, asks again.
@@ -219,6 +245,7 @@ impl Core {
     /// Goes on, after the store has failed, from what it has.
     pub(crate) fn reopen(&mut self, io: &dyn Io, queue: &SendQueue) -> Result<(), StoreError> {
         let now = io.now();
+        let until_ns = now.monotonic_ns + OPENING_NS_MAX;
         self.journal.reopen()?;
         // What it did not take was never on the wire.
         self.out.clear();
@@ -226,10 +253,12 @@ impl Core {
         self.answering.close();
         self.watermarks.clear(self.out.end());
         self.points.reset();
-        self.journal.end_refresh();
+        self.journal.end_refresh(false);
         let before = self.journal.numbers_before_failure();
         if let Some(before) = before {
-            patiently(io, || self.outgoing.settle_uncommitted(before, self.journal.store()))?;
+            patiently(io, until_ns, || {
+                self.outgoing.settle_uncommitted(before, self.journal.store())
+            })?;
         }
         self.put_back_untold(now);
         let mut had = (self.session.next_num_in(), self.session.next_num_out());
@@ -238,9 +267,9 @@ impl Core {
             let last = self.delivery.last_seq();
             had.0 = had.0.max(last.map_or(0, |last| last + 1));
             self.renew();
-            patiently(io, || self.note_asked_reset())?;
+            patiently(io, until_ns, || self.note_asked_reset())?;
         }
-        patiently(io, || self.resume(now))?;
+        patiently(io, until_ns, || self.resume(now))?;
         if !self.panicked && had.1 > self.journal.put_numbers().1 {
             had.0 = had.0.max(self.delivery.undo().map_or(0, |last| last + 1));
         }
