@@ -1,8 +1,8 @@
 //! The thread of a store, which alone speaks to the server: the session waits for nothing.
 //!
-//! **Invariants:** the server is asked one thing after the other, so what is read has all that was
-//! committed before; what is committed while a transaction is under way is one transaction behind
-//! it; after a failure nothing is written before the store is open again.
+//! **Invariants:** the thread sends one request at a time, so a read sees every earlier commit.
+//! Commits during a transaction form the next one. After a failure nothing is written before the
+//! store is open again.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};

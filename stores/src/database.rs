@@ -45,8 +45,7 @@ pub enum Written {
 pub enum Taking {
     /// It is.
     Over,
-    /// Only what is ours already is taken anew: what we have asked for, and the server has not done
-    /// yet, is not done any more.
+    /// Only if this process still has it. Requests that the server has not carried out are void.
     Again,
 }
 

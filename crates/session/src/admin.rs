@@ -1,7 +1,6 @@
 //! The administrative messages that a session writes, each after the look at it.
 //!
-//! Invariant: a message that is vetoed leaves no trace but the end of the connection, as if that
-//! had broken before the message.
+//! Invariant: a veto ends the connection. The message uses no number and is not stored.
 
 use std::hint::cold_path;
 

@@ -229,7 +229,7 @@ impl fmt::Display for StoreError {
             Self::TooLarge { len, max } => {
                 write!(f, "record of {len} bytes in one batch, at most {max}; commit more often")
             }
-            Self::NotYet => f.write_str("the store is still fetching the answer; ask again"),
+            Self::NotYet => f.write_str("the store has not answered yet"),
         }
     }
 }

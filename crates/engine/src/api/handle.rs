@@ -342,11 +342,12 @@ impl SessionHandle {
         Ok(Sent::Queued { bytes })
     }
 
-    /// Queues a message without a logon: it is in the store when this returns.
+    /// Queues a message without a logon: it is in the store when this returns, with two exceptions.
     ///
     /// Who has the lock gives it back soon. A thread that drives sessions does not wait for it: it
     /// may have it itself, in a callback, and others must not wait with it. Then the message goes
-    /// into the store with the session's next turn, at once.
+    /// into the store with the session's next turn, at once. While the store is being refreshed,
+    /// the message waits in memory until the refresh is over.
     fn queue_offline(&self, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         let shared = &*self.shared;
         let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);

@@ -30,9 +30,9 @@ pub struct SendOptions<'a> {
     /// waits for the end of the session's turn, and for the disk; [`Sent::Queued`] says that the
     /// message waits in the store for a logon (`offline = "queue"`).
     pub stored: bool,
-    /// Is called once, as soon as the message has its number, before anything can come back that is
-    /// about the message: what is noted here is there when the counterparty rejects the message,
-    /// however fast. A message that waits in the store for a logon without a number is told too
+    /// Called once, when the message has its number and before any answer can arrive: what is noted
+    /// here is there when a rejection comes. A message that waits in the store for a logon without
+    /// a number is reported too
     /// ([`Sent::Queued`]). With an error after the call the store may have the message, or not.
     /// The message is sent as with `stored`.
     ///

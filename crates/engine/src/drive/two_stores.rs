@@ -2,7 +2,7 @@
 //! the backups.
 //!
 //! Invariant: the one that counts changes in [`Store::refresh`] alone, before a connection, when
-//! all of the other one is safe. So tickets of the two never meet.
+//! all of the other one is safe and none is being refreshed. So tickets of the two never meet.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

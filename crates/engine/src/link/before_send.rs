@@ -45,9 +45,9 @@ pub trait BeforeSend: Send + Sync {
     /// those with which it is sent, so that a signature can cover them. Fields may be added or
     /// changed here, as long as both sides still understand the session layer's own.
     ///
-    /// Called in the thread that drives the session, which waits: it must not wait for anything,
-    /// nor call anything of a session. Not called for messages that are sent again, nor for the
-    /// gap fills between them.
+    /// Called in the thread that holds the session: its worker, or the thread of an operator. It
+    /// must not wait for anything, nor call anything of a session. Not called for messages that are
+    /// sent again, nor for the gap fills between them.
     ///
     /// # Errors
     /// With [`Veto`] the message is not sent, no number is used, and the connection ends by

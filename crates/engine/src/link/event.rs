@@ -24,7 +24,7 @@ pub(crate) enum Event<'a> {
     ConnectionFailed(&'a io::Error),
     /// The connection broke: [`Event::Disconnected`] follows.
     ConnectionBroke(&'a io::Error),
-    /// It was tried often enough to connect, as the settings say.
+    /// The attempts to connect have reached `reconnect_attempts_max`.
     AttemptsGivenUp {
         attempts: u32,
     },

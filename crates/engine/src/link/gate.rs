@@ -1,12 +1,13 @@
 //! What each message of the application passes before it has a number: the fields that the settings
 //! add, the program's own look, and the validation of what goes out.
 //!
-//! The program may look at administrative messages too ([`BeforeAdmin`]).
+//! The program may look at administrative messages too ([`BeforeAdmin`]): by whoever holds the
+//! session, when it writes one.
 //!
-//! Invariants: it is passed in the thread that sends, before the session is locked, so that whoever
-//! sends is told at once; a message passes once, not again when it leaves a queue or is sent again;
-//! what the session layer writes does not pass here. A session that adds, looks at and validates
-//! nothing has no gate.
+//! Invariants: a message of the application passes in the thread that sends, before the session is
+//! locked, so that whoever sends is told at once; it passes once, not again when it leaves a queue
+//! or is sent again; what the session layer writes does not pass. A session that adds, looks at and
+//! validates nothing has no gate.
 
 use std::fmt;
 use std::io::Write;

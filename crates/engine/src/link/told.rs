@@ -212,7 +212,8 @@ pub struct Rejected<'a> {
     pub by: RejectedBy,
     /// RefSeqNum(45): MsgSeqNum(34) of our message; 0 if the counterparty does not say it.
     pub seq: u64,
-    /// MsgType(35) of our message: RefMsgType(372), or as our store has it; empty if neither tells.
+    /// MsgType(35) of our message: RefMsgType(372), or as our store has it; empty if
+    /// neither says it, or if the store has to fetch it.
     pub msg_type: MsgType<'a>,
     /// SessionRejectReason(373) of a Reject(3), BusinessRejectReason(380) of a
     /// BusinessMessageReject(j).

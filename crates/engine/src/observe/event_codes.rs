@@ -311,8 +311,8 @@ events! {
         "Mend the cause in `error`: the disk, or the rights. The engine tries again.";
     StoreNotRead = 2203, Error,
         "the store cannot be read again",
-        "Mend the cause in `error`: the disk, or the rights. The engine tries again, and takes \
-        nothing meanwhile.";
+        "Mend the cause in `error`: the disk, the rights, or the server of the store and the way \
+        to it. The engine tries again, and takes nothing meanwhile.";
     LeftInDoubt = 2204, Error,
         "messages are in doubt: only the store can tell whether it has them",
         "Wait until the store is open again: then the engine reports whether it has the messages.";

@@ -68,7 +68,8 @@ settings_table! {
         /// it.
         pub route_third_party: bool = false,
         /// How long the application may take to answer a Logon(A) later. Then the counterparty is
-        /// refused.
+        /// refused. With `refresh_on_logon` also how long the store may take to be refreshed; then
+        /// the connection ends.
         #[least(1)]
         #[millis("logon_answer_ms")]
         pub logon_answer: Duration = 10_000,
