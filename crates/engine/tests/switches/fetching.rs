@@ -27,6 +27,8 @@ struct Far {
     asked: u64,
     /// What another process has made of the numbers.
     other: Option<(u64, u64)>,
+    /// Whether a refresh waits, whatever else is there.
+    holds_refresh: bool,
     /// Whether the next refresh fails.
     fails: bool,
     wake: Option<Wake>,
@@ -57,7 +59,7 @@ impl Gate {
 
     fn open(&self) {
         let mut far = self.0.lock().unwrap();
-        far.answers = true;
+        (far.answers, far.holds_refresh) = (true, false);
         let wake = far.wake.clone();
         drop(far);
         if let Some(wake) = wake {
@@ -128,6 +130,9 @@ impl Store for FarStore {
     fn refresh(&mut self) -> Result<(), StoreError> {
         self.refreshes = true;
         self.fetch()?;
+        if self.far.lock().unwrap().holds_refresh {
+            return Err(StoreError::NotYet);
+        }
         self.refreshes = false;
         if std::mem::take(&mut self.far.lock().unwrap().fails) {
             return Err(StoreError::Own(std::io::Error::other("no server")));
@@ -330,6 +335,20 @@ fn what_is_sent_during_a_refresh_waits() {
 }
 
 #[test]
+fn an_engine_waits_at_its_start_for_what_its_stores_fetch() {
+    let gate = Gate::new(false);
+    let opening = gate.clone();
+    let opens = std::thread::spawn(move || {
+        until(|| opening.asked() > 0);
+        opening.open();
+    });
+    let engine = start(Mode::Pool, &gate, |_| ());
+    opens.join().unwrap();
+    let mut wire = logon(engine.listening()[0], "CLIENT", 1);
+    assert!(wire.next().starts_with("35=A|34=1|"));
+}
+
+#[test]
 fn an_initiator_connects_and_waits_for_its_store() {
     for mode in [Mode::Pool, Mode::Spin] {
         let gate = Gate::new(true);
@@ -343,25 +362,19 @@ fn an_initiator_connects_and_waits_for_its_store() {
         settings.logon_answer = Duration::from_millis(200);
         settings.socket.reconnect_interval = Duration::from_millis(10);
         let stores = gate.clone();
-        gate.close();
-        // At the start the engine waits.
-        let opening = gate.clone();
-        let opens = std::thread::spawn(move || {
-            until(|| opening.asked() > 0);
-            opening.open();
-            until(|| opening.0.lock().unwrap().wake.is_some());
-            opening.close();
-        });
+        {
+            let mut far = gate.0.lock().unwrap();
+            (far.holds_refresh, far.other) = (true, Some((4, 6)));
+        }
         let engine = Engine::builder(&Settings::of(settings))
             .stores(move |_, _| Ok(Some(stores.store())))
             .start(|_| Box::new(Echo))
             .unwrap();
-        opens.join().unwrap();
-        gate.0.lock().unwrap().other = Some((4, 6));
         // A connection that ends before the store answers is followed by another one when it has.
         let (socket, _) = listener.accept().unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-        assert!(std::io::Read::read(&mut (&socket), &mut [0; 8]).is_err(), "nothing is sent yet");
+        let read = std::io::Read::read(&mut (&socket), &mut [0; 8]);
+        assert!(!matches!(read, Ok(1..)), "nothing is sent yet");
         drop(socket);
         gate.open();
         let (socket, _) = listener.accept().unwrap();
