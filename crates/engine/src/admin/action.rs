@@ -25,7 +25,7 @@ impl Actor {
     }
 }
 
-/// What an operator may ask of a session, by [`SessionHandle::operate`] or [`Admin::act`].
+/// A request of an operator to a session, by [`SessionHandle::operate`] or [`Admin::act`].
 ///
 /// By serde it is an object with the name of the action and its values:
 /// `{"action": "set_numbers", "next_in": 5}`.
@@ -37,7 +37,7 @@ impl Actor {
 #[non_exhaustive]
 pub enum Action {
     /// Allows the session to be connected again; an initiator tries at once, however often it was
-    /// refused before. Whether it is logged on then, the counterparty and the schedule say. Also
+    /// refused before. The counterparty and the schedule decide whether it is logged on then. Also
     /// known as *enable*.
     LogOn {},
     /// Logs out, and stays disconnected until [`Action::LogOn`], also a session that is not
@@ -50,8 +50,8 @@ pub enum Action {
     /// Drops the connection without a word. An initiator connects again after its interval.
     Disconnect {},
     /// Connects an initiator to another of its destinations: at once, and as [`Action::LogOn`] does
-    /// if it was logged out by hand. One that is connected elsewhere, or there already, logs out
-    /// first. If the destination does not take it, the next one is tried as the settings say.
+    /// if it was logged out by hand. A session that is connected logs out first, wherever it is. If
+    /// the destination does not take it, the next one is tried as the settings say.
     ConnectTo {
         /// Which one of [`SessionHandle::destinations`](crate::SessionHandle::destinations),
         /// counted from 0.
@@ -108,8 +108,8 @@ pub enum Action {
         fields: String,
     },
     /// Holds messages of handles back in the queue of a session that is logged on, until
-    /// [`Action::ReleaseSending`]. What the application sends inside its callbacks goes out of
-    /// turn, before them.
+    /// [`Action::ReleaseSending`]. Messages that the application sends inside its callbacks go out
+    /// before them.
     HoldSending {},
     /// Sends what was held back, in order.
     ReleaseSending {},

@@ -461,8 +461,8 @@ impl SessionHandle {
         self.with_link(|link| link.core.outgoing.list(&self.shared.queue))
     }
 
-    /// The same, as soon as no refresh of the store is under way: what is set before would be
-    /// overwritten by what the store has.
+    /// Uses the link as soon as no refresh of the store is under way: a change before its end would
+    /// be overwritten by what the store has.
     ///
     /// # Errors
     /// [`OperateError::Failed`] if the store has not answered for long.
@@ -471,23 +471,24 @@ impl SessionHandle {
         use_link: impl FnOnce(&mut Link) -> Result<T, OperateError>,
     ) -> Result<T, OperateError> {
         let until_ns = self.shared.io.monotonic_ns() + REFRESH_WAIT_NS;
+        let mut use_link = Some(use_link);
         loop {
-            let settled = self.with_link(|link| {
-                let settled = link.core.settle_refresh(self.shared.io.now());
-                match settled {
-                    Err(StoreError::NotYet) => {}
-                    Err(error) => link.core.journal.fail(&error),
-                    Ok(()) => return Some(true),
-                }
-                (link.core.journal.has_failed()).then_some(false)
-            });
-            match settled {
-                Some(true) => return self.with_link(use_link),
-                None if self.shared.io.monotonic_ns() < until_ns => {
-                    self.shared.io.sleep(SAFE_LOOK);
-                }
-                _ => return Err(OperateError::Failed),
+            let done =
+                self.with_link(|link| match link.core.settle_refresh(self.shared.io.now()) {
+                    Ok(()) => use_link.take().map(|use_link| use_link(link)),
+                    Err(StoreError::NotYet) => None,
+                    Err(error) => {
+                        link.core.journal.fail(&error);
+                        Some(Err(OperateError::Failed))
+                    }
+                });
+            if let Some(done) = done {
+                return done;
             }
+            if self.shared.io.monotonic_ns() >= until_ns {
+                return Err(OperateError::Failed);
+            }
+            self.shared.io.sleep(SAFE_LOOK);
         }
     }
 

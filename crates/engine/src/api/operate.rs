@@ -25,8 +25,8 @@ impl SessionHandle {
     /// ```
     ///
     /// # Errors
-    /// [`OperateError`]: why it was not done. What sends a message of the session layer is done for
-    /// a session that is logged on alone.
+    /// [`OperateError`]: why it was not done. An action that sends a message of the session layer
+    /// needs a session that is logged on.
     pub fn operate(&self, action: &Action) -> Result<(), OperateError> {
         match action {
             Action::LogOn {} => self.log_on(),

@@ -21,7 +21,7 @@ use crate::link::sent::Sent;
 pub struct SendOptions<'a> {
     /// The version of the message.
     pub version: MessageVersion<'a>,
-    /// Whether the message gets PossResend(97)=Y.
+    /// The message gets PossResend(97)=Y.
     pub poss_resend: bool,
     /// Whether the call returns when the message is safe in the store, with its number where there
     /// is a logon or `offline = "store"`: no crash loses the message, as far as the store's
@@ -46,7 +46,7 @@ pub struct SendOptions<'a> {
 pub struct AnswerOptions<'a> {
     /// The version of the message.
     pub version: MessageVersion<'a>,
-    /// Whether the message gets PossResend(97)=Y.
+    /// The message gets PossResend(97)=Y.
     pub poss_resend: bool,
     /// Another header than the next in turn. With a MsgSeqNum(34) of its own it is no new message:
     /// it is not stored, and the next number stays as it is. Only for repair, and for tests of a

@@ -14,7 +14,7 @@ settings_table! {
         pub workers: usize = 2,
         /// CPUs that the pool's threads are pinned to, in turn; empty for none.
         pub cpus: Vec<usize> = Vec::new(),
-        /// Time between two looks at how busy the threads of the pool are. One that has too much to
+        /// Time between two looks at how busy the threads of the pool are. A thread with too much to
         /// do gives sessions to the one that has least, without an end of their connections. 0:
         /// sessions stay where they are.
         #[millis("rebalance_ms")]

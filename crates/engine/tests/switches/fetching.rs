@@ -174,6 +174,19 @@ fn logon(to: SocketAddr, name: &str, seq: u64) -> Wire {
     wire
 }
 
+/// Logs on with number 1. `is_slow`: the store answers only when it has been asked.
+fn logon_over(gate: &Gate, engine: &Engine, is_slow: bool) -> Wire {
+    if is_slow {
+        gate.close();
+    }
+    let wire = logon(engine.listening()[0], "CLIENT", 1);
+    if is_slow {
+        until(|| gate.asked() > 0);
+        gate.open();
+    }
+    wire
+}
+
 /// The other session of the thread takes an order and answers it.
 fn trades(wire: &mut Wire, seq: &mut u64) {
     wire.send(&format!("35=D|34={seq}|49=NEAR|11=near"));
@@ -269,14 +282,7 @@ fn a_store_that_cannot_be_refreshed_costs_its_connection() {
         let gate = Gate::new(true);
         let engine = start(Mode::Pool, &gate, |s| s.store.refresh_on_logon = true);
         gate.0.lock().unwrap().fails = true;
-        if is_slow {
-            gate.close();
-        }
-        let mut wire = logon(engine.listening()[0], "CLIENT", 1);
-        if is_slow {
-            until(|| gate.asked() > 0);
-            gate.open();
-        }
+        let mut wire = logon_over(&gate, &engine, is_slow);
         assert_eq!(wire.next(), "");
         let handle = far(&engine);
         until(|| handle.status().last_end.is_some_and(|end| end.reason == Disconnect::StoreFailed));
@@ -403,14 +409,7 @@ fn a_window_that_has_opened_restarts_what_the_store_has() {
             s.schedule = Some(schedule);
         });
         gate.0.lock().unwrap().other = Some((7, 9));
-        if is_slow {
-            gate.close();
-        }
-        let mut wire = logon(engine.listening()[0], "CLIENT", 1);
-        if is_slow {
-            until(|| gate.asked() > 0);
-            gate.open();
-        }
+        let mut wire = logon_over(&gate, &engine, is_slow);
         assert!(wire.next().starts_with("35=A|34=1|"));
         assert_eq!(far(&engine).next_numbers(), (2, 2));
     }
