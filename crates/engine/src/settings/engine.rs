@@ -14,9 +14,9 @@ settings_table! {
         pub workers: usize = 2,
         /// CPUs that the pool's threads are pinned to, in turn; empty for none.
         pub cpus: Vec<usize> = Vec::new(),
-        /// Time between two looks at how busy the threads of the pool are. A thread with too much to
-        /// do gives sessions to the one that has least, without an end of their connections. 0:
-        /// sessions stay where they are.
+        /// Time between two looks at how busy the threads of the pool are. A thread with too
+        /// much to do gives sessions to the one that has least, without an end of their
+        /// connections. 0: sessions stay where they are.
         #[millis("rebalance_ms")]
         pub rebalance: Duration = 1_000,
         /// Share of its time in percent beyond which a thread of the pool has too much to do.
