@@ -1,17 +1,18 @@
-//! The part of a link that knows no socket: session, store, application, and what is to be sent.
+//! The part of a link that knows no socket and calls no application: session, store, and what is to
+//! be sent.
 //!
-//! Invariant: [`Core::write`] finds everything journalled and committed.
+//! Invariant: what the application is to be called for is in [`Core::next_call`], in the order in
+//! which it came about.
 
 mod act;
 mod answering;
-mod deliver;
-mod finish;
+pub(crate) mod deliver;
 mod logon;
 mod send;
-mod store;
+pub(crate) mod store;
 mod unread;
-mod write;
 
+use std::collections::VecDeque;
 use std::hint::cold_path;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use transfix_store::{Store, StoreError};
 use transfix_transport::prefetch;
 
 use self::answering::Answering;
-use crate::link::callbacks::{Callbacks, View};
+use crate::link::call::Call;
 use crate::link::delivery::Delivery;
 use crate::link::desk::Desk;
 use crate::link::down::Down;
@@ -42,7 +43,7 @@ use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::replay::Replay;
 use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
-use crate::link::told::{Disconnection, SessionEvent, SessionNotice};
+use crate::link::told::{Disconnection, SessionEvent};
 use crate::link::watermarks::Watermarks;
 use crate::observe::protocol_log::Tap;
 use crate::observe::published::Published;
@@ -129,22 +130,22 @@ pub(crate) struct Core {
     rules: SessionRules,
     /// Judges what is sent by the same rules.
     gate: Option<Arc<Gate>>,
-    replay: Replay,
+    pub(crate) replay: Replay,
     /// The last batch that was pending when the replay began.
     replay_ticket: u64,
-    watermarks: Watermarks,
+    pub(crate) watermarks: Watermarks,
     pub(crate) points: Points,
     /// Why the connection ends as soon as the store has made safe what is still to be written, and
     /// when it ends in any case, on the monotonic clock.
     ending: Option<(Disconnect, u64)>,
     /// Of messages that were kept as bytes.
-    held_index: FieldIndex,
+    pub(crate) held_index: FieldIndex,
     /// The protocol log, if there is one.
     pub(crate) log: Option<Tap>,
     /// Offset up to which one callback alone has filled the outbox.
     burst_end: u64,
     /// Offset up to which log and application have seen the outgoing stream.
-    shown: u64,
+    pub(crate) shown: u64,
     /// The connection is to end for this reason: the application or an operator wants it.
     pub(crate) cut: Option<Disconnect>,
     /// The connection of an initiator waits for the store, which takes over what another process
@@ -175,6 +176,8 @@ pub(crate) struct Core {
     pub(crate) trim_at_ns: Option<u64>,
     /// A turn has panicked: what it has left in memory is not to be trusted.
     panicked: bool,
+    /// What the application is to be called for.
+    calls: VecDeque<Call>,
 }
 
 impl Core {
@@ -183,7 +186,7 @@ impl Core {
     pub(crate) fn new(
         config: Config,
         store: Box<dyn Store>,
-        (application, desk): (Box<dyn Callbacks>, Option<Arc<Desk>>),
+        desk: Option<Arc<Desk>>,
         rules: SessionRules,
         options: LinkOptions,
     ) -> Self {
@@ -204,7 +207,7 @@ impl Core {
             held_index: options.index(),
             search_budget: SearchBudget::new(options.limits),
             outgoing: Outgoing::new(options.queue),
-            delivery: Delivery::new(application, desk, options.unavailable),
+            delivery: Delivery::new(desk, options.unavailable),
             event_log: EventLog::of(id),
             slow: Slow::of(&options.queue),
             is_told_full: false,
@@ -228,6 +231,7 @@ impl Core {
             was_away: false,
             trim_at_ns: None,
             panicked: false,
+            calls: VecDeque::new(),
         }
     }
 
@@ -246,6 +250,12 @@ impl Core {
     /// Memory for the index of messages of this session.
     pub(crate) fn index(&self) -> FieldIndex {
         self.options.index()
+    }
+
+    /// A turn begins, and asks the clock.
+    #[inline]
+    pub(crate) fn begin_turn(&mut self, clock: impl FnOnce() -> Now) -> Now {
+        self.points.begin(&self.published, self.out.end(), clock)
     }
 
     /// Whether something waits for the store, or to be sent as soon as the socket takes it.
@@ -267,7 +277,7 @@ impl Core {
 
     /// Whether messages are sent again now: what comes before is written, and the store has made
     /// safe what they are.
-    pub(super) fn replays_now(&self) -> bool {
+    pub(crate) fn replays_now(&self) -> bool {
         self.replay.is_next(self.out.written()) && self.watermarks.is_safe(self.replay_ticket)
     }
 
@@ -303,10 +313,17 @@ impl Core {
         self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.stands_still())
     }
 
+    /// Whether another turn follows at once: there is more to send, or this one has left something
+    /// unread that can be read.
+    #[inline(always)]
+    pub(crate) fn goes_on(&mut self, now: Now, has_left: bool) -> bool {
+        self.sends_more() || self.goes_on_reading(now, has_left)
+    }
+
     /// Whether a turn that has left something unread goes on with it at once. Tells when it does
     /// not, since as much waits for the application as may, and when there is room again.
     #[inline(always)]
-    pub(crate) fn goes_on_reading(&mut self, now: Now, has_left: bool) -> bool {
+    fn goes_on_reading(&mut self, now: Now, has_left: bool) -> bool {
         if has_left || self.is_told_full {
             cold_path();
             let is_full = self.delivery.is_behind();
@@ -346,6 +363,56 @@ impl Core {
         bytes > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
     }
 
+    /// The application is to be called for this.
+    pub(super) fn call_later(&mut self, now: Now, call: Call) {
+        // Whoever hears of a message finds its number taken, and the new state told.
+        self.note_state(now);
+        self.calls.push_back(call);
+    }
+
+    /// Whether the application is to be called for something.
+    #[inline]
+    pub(crate) fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// How much is left to be done at the end; less from one call of the application to the next.
+    pub(crate) fn unsettled(&self, queue: &SendQueue) -> usize {
+        self.outgoing.unsettled(queue) + self.calls.len()
+    }
+
+    /// What the application is to be called for next.
+    pub(crate) fn next_call(&mut self, now: Now) -> Option<Call> {
+        if self.calls.is_empty() {
+            return None;
+        }
+        // The call before may have changed the state.
+        match self.state_change(now) {
+            None => self.calls.pop_front(),
+            change => change,
+        }
+    }
+
+    /// The application is about to be called. Returns how many bytes the outbox has.
+    #[inline]
+    pub(crate) fn begin_call(&mut self, now: Now) -> usize {
+        // Whoever hears of a message from the application finds its number taken.
+        self.note_state(now);
+        self.out.len()
+    }
+
+    /// The application has returned from a call that began with so many bytes in the outbox.
+    #[inline]
+    pub(crate) fn end_call(&mut self, now: Now, begin: usize) {
+        self.note_burst(begin);
+        if !self.late.entries().is_empty() {
+            cold_path();
+            self.note_late();
+            // Before anything with a higher number. A store that fails is found by the next put.
+            let _ = self.put_entries(now);
+        }
+    }
+
     /// A callback has returned, or has sent something, that began with so many bytes in the outbox.
     /// If it has filled the outbox alone, the counterparty is not to blame.
     #[inline]
@@ -374,9 +441,9 @@ impl Core {
         }
     }
 
-    /// A link is up. `offer`: its Logon(A) was judged already, and accepted, before this session
-    /// was made.
-    pub(crate) fn connected(&mut self, now: Now, offer: Option<Offer>) -> Result<(), Down> {
+    /// A link is up. Returns whether the session is to begin at once; if not, it waits for the
+    /// store.
+    pub(crate) fn begin_connection(&mut self, now: Now) -> bool {
         self.logout_text = None;
         self.stored_at_logon = false;
         self.judging = Judging::default();
@@ -388,17 +455,16 @@ impl Core {
             self.open_window(now);
         } else if self.session.config().role == Role::Initiator {
             self.refreshes_until_ns = Some(now.monotonic_ns + self.answer_ns());
-            return self.log_on_refreshed(now);
+            return false;
         }
-        if self.session.config().role == Role::Initiator {
-            self.fill_logon(now);
-        }
-        self.session.connected(now, &mut self.out);
-        if let Some(offer) = offer {
-            self.session.set_offer(offer);
-            self.judging = Judging::Answered(Ok(()), Asked::Before);
-        }
-        Ok(())
+        true
+    }
+
+    /// The Logon(A) of this connection was judged already, and accepted, before this session was
+    /// made.
+    pub(crate) fn was_offered(&mut self, offer: Offer) {
+        self.session.set_offer(offer);
+        self.judging = Judging::Answered(Ok(()), Asked::Before);
     }
 
     /// Whether the connection waits for the store before the session hears of it.
@@ -406,9 +472,9 @@ impl Core {
         self.refreshes_until_ns.is_some()
     }
 
-    /// Begins the logon of an initiator as soon as the store has taken over what another process
-    /// has written.
-    pub(crate) fn log_on_refreshed(&mut self, now: Now) -> Result<(), Down> {
+    /// Whether the store has taken over what another process has written, so that an initiator may
+    /// begin its logon.
+    pub(crate) fn is_refreshed(&mut self, now: Now) -> Result<bool, Down> {
         // What the application has of the last connection comes to the store before.
         self.refresh_look_ns = now.monotonic_ns + store::REFRESH_LOOK_NS;
         let refreshed = match self.delivery.stands_still() {
@@ -418,15 +484,17 @@ impl Core {
         match refreshed {
             Err(StoreError::NotYet) => {
                 let is_over = self.refreshes_until_ns.is_some_and(|at| now.monotonic_ns >= at);
-                return if is_over { Err(Down::Session(self.not_refreshed(now))) } else { Ok(()) };
+                return if is_over {
+                    Err(Down::Session(self.not_refreshed(now)))
+                } else {
+                    Ok(false)
+                };
             }
             refreshed => refreshed.map_err(Down::Store)?,
         }
         self.refreshes_until_ns = None;
         self.journal.end_refresh(false);
-        self.fill_logon(now);
-        self.session.connected(now, &mut self.out);
-        Ok(())
+        Ok(true)
     }
 
     /// Goes on with a refresh that was begun, if there is one.
@@ -500,7 +568,6 @@ impl Core {
     pub(crate) fn prefetch_parts(&self) {
         prefetch(self.journal.place());
         prefetch(&*self.published);
-        prefetch(self.delivery.callbacks());
     }
 
     /// The same for what those point to, which have come by now.
@@ -515,27 +582,39 @@ impl Core {
         }
     }
 
-    /// Does what is due, with at most `left` messages of the application.
-    pub(crate) fn tick(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
+    /// Begins with what is due. Returns whether the session takes part in it: its connection is not
+    /// about to end.
+    pub(crate) fn begin_tick(&mut self, now: Now) -> Result<bool, Down> {
         self.answering.look(now);
         if let Some((reason, until_ns)) = self.ending {
             let is_over = now.monotonic_ns >= until_ns;
-            return if is_over { Err(Down::Session(reason)) } else { Ok(()) };
+            return if is_over { Err(Down::Session(reason)) } else { Ok(false) };
         }
         self.event_log.tell_untold(now);
-        if self.is_refreshing() {
-            return self.log_on_refreshed(now);
-        }
+        Ok(true)
+    }
+
+    /// Looks at the answers that are waited for: of the store, and of the application.
+    pub(crate) fn look_for_answers(&mut self, now: Now) -> Result<(), Down> {
         self.look_at_refresh(now)?;
         if self.judging.give_up(now.monotonic_ns) {
             self.tell(now, &Event::LogonUnanswered);
         }
         self.hear(now)?;
         self.delivery.go_on(now);
-        self.offer_again(now, left)?;
-        if let Some(is_slow) = self.slow.due(now) {
-            self.tell_slow(now, is_slow)?;
+        Ok(())
+    }
+
+    /// Tells if the counterparty takes too slowly what is sent, or does no more.
+    pub(crate) fn look_for_slowness(&mut self, now: Now) -> Result<(), Down> {
+        match self.slow.due(now) {
+            Some(is_slow) => self.tell_slow(now, is_slow),
+            None => Ok(()),
         }
+    }
+
+    /// The session layer does what is due.
+    pub(crate) fn tick_session(&mut self, now: Now) -> Result<(), Down> {
         if self.is_behind() {
             self.session.note_unread(now);
         }
@@ -595,27 +674,34 @@ impl Core {
         if is_slow && self.slow.disconnects() {
             return Err(Down::Session(Disconnect::Stalled));
         }
-        self.with_application(now, |app, s| app.on_event(event, s));
+        self.call_later(now, Call::Event(event));
+        Ok(())
+    }
+
+    /// Why the connection is to end: the application or an operator wants it.
+    pub(crate) fn take_cut(&mut self) -> Result<(), Down> {
         self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
     }
 
-    /// Lets others see where the session stands, and tells the application if that is a new state.
+    /// Lets others see where the session stands, and lets the application be told of a new state.
     #[inline]
     pub(crate) fn note_state(&mut self, now: Now) {
         self.published.note(&self.session, self.journal.has_failed());
         if self.session.state() != self.told_state {
-            self.tell_state(now);
+            cold_path();
+            let change = self.state_change(now);
+            self.calls.extend(change);
         }
     }
 
-    #[inline(never)]
-    fn tell_state(&mut self, now: Now) {
+    /// A new state, which the application is to be told of.
+    fn state_change(&mut self, now: Now) -> Option<Call> {
         let to = self.session.state();
         let from = std::mem::replace(&mut self.told_state, to);
-        self.published.note_change(now.utc);
-        let view = View::of(&mut self.session, now);
-        let notice = SessionNotice::StateChanged { from, to };
-        self.delivery.application().on_notice(notice, view);
+        (from != to).then(|| {
+            self.published.note_change(now.utc);
+            Call::StateChanged(from, to)
+        })
     }
 
     /// The connection has ended.
@@ -661,8 +747,7 @@ impl Core {
         self.ending = None;
         // An answer that is still to come finds nobody.
         self.judging = Judging::default();
-        let view = View::of(&mut self.session, now);
-        self.delivery.application().on_notice(SessionNotice::Disconnected(end), view);
+        self.calls.push_back(Call::Disconnected(reason, text));
     }
 }
 

@@ -5,18 +5,20 @@
 use std::io;
 use std::time::Duration;
 
+use transfix_codec::Message;
 use transfix_session::{Config, Entry, Now, Session};
 use transfix_store::{Committed, StoreError};
 
 use super::{BatchLimits, Core};
 use crate::io::Io;
-use crate::link::callbacks::View;
+use crate::link::answers::Resend;
+use crate::link::call::Call;
 use crate::link::event::Event;
 use crate::link::gate::Gate;
 use crate::link::journal::Journal;
 use crate::link::queue::SendQueue;
 use crate::link::replay::Replay;
-use crate::link::told::{SessionNotice, Undone};
+use crate::link::told::Undone;
 use crate::link::watermarks::Awaited;
 
 /// What a turn that nobody waits for writes at once: with fewer messages the system calls cost more
@@ -39,7 +41,7 @@ pub(super) fn session_of(journal: &Journal, config: Config) -> Session {
 
 /// Asks the store until it has fetched what it is asked for, at most until this moment of the
 /// monotonic clock. `ask` may be called several times.
-pub(super) fn patiently(
+pub(crate) fn patiently(
     io: &dyn Io,
     until_ns: u64,
     mut ask: impl FnMut() -> Result<(), StoreError>,
@@ -136,7 +138,7 @@ impl Core {
         self.watermarks.waits(&self.out)
     }
 
-    pub(super) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
+    pub(crate) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
         self.points.note_requests(&self.out);
         let Self { journal, out, published, reasons, replay, delivery, event_log, stored, .. } =
             self;
@@ -173,9 +175,21 @@ impl Core {
         (next_in, self.session.next_num_out())
     }
 
+    /// Encodes the next chunk of a replay, of what the application wants to be sent again.
+    ///
+    /// # Errors
+    /// As [`Replay::fill`].
+    pub(crate) fn fill_replay(
+        &mut self,
+        now: Now,
+        wants: impl FnMut(&Message<'_>, &Session) -> Resend,
+    ) -> Result<(), StoreError> {
+        self.replay.fill(now, &mut self.session, self.journal.store(), wants)
+    }
+
     /// Counts what was sent again. Numbers that the store has lost, or that were passed over by
     /// hand, go as gap fills.
-    pub(super) fn note_missing(&mut self, now: Now) {
+    pub(crate) fn note_missing(&mut self, now: Now) {
         self.published.counters.resent.add(std::mem::take(&mut self.replay.resent));
         let missing = std::mem::take(&mut self.replay.missing);
         if missing > 0 && self.journal.keeps().outbound {
@@ -281,11 +295,14 @@ impl Core {
         if self.panicked || (was_ahead && had != self.journal.put_numbers()) {
             self.tell_undone(now, had);
         }
-        // Behind the call, which may panic once more.
-        self.panicked = false;
         self.tell_unsent(now, u64::MAX);
         self.return_late(now, queue);
         Ok(())
+    }
+
+    /// The application has heard of it, which may panic once more.
+    pub(crate) fn is_whole(&mut self) {
+        self.panicked = false;
     }
 
     /// A turn has panicked: the session begins anew from what its store has committed.
@@ -314,7 +331,6 @@ impl Core {
             Undone { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };
         self.tell(now, &Event::Undone(&undone));
         self.note_state(now);
-        let view = View::of(&mut self.session, now);
-        self.delivery.application().on_notice(SessionNotice::Undone(&undone), view);
+        self.calls.push_back(Call::Undone(Box::new(undone)));
     }
 }
