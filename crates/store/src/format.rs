@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** no function here reads outside the slice it is given, whatever that holds.
 
+use crate::map::crc_of;
 use crate::record::{Kind, Record};
 
 /// Bytes before the message in a record.
@@ -193,33 +194,8 @@ pub(crate) fn write_len(place: &mut [u8], len: u32) {
 
 /// The checksum of a record without a key.
 fn record_crc(place: &[u8], len: u32) -> u32 {
-    crc32c::crc32c_append(crc_of_word(len), &place[8..])
+    crc_of(len, &place[8..])
 }
-
-/// CRC-32C of four bytes: a call of the library costs three times as much.
-fn crc_of_word(word: u32) -> u32 {
-    let mut crc = !word;
-    for _ in 0..4 {
-        crc = CRC_OF_BYTE[(crc & 0xFF) as usize] ^ crc >> 8;
-    }
-    !crc
-}
-
-/// What each byte makes of a CRC-32C, its polynomial bit by bit.
-static CRC_OF_BYTE: [u32; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let (mut crc, mut bit) = (byte as u32, 0);
-        while bit < 8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82F6_3B78 } else { crc >> 1 };
-            bit += 1;
-        }
-        table[byte] = crc;
-        byte += 1;
-    }
-    table
-};
 
 /// A record as it lies in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -338,13 +314,6 @@ mod tests {
 
     const SEAL: Seal = Seal::Keyed(0x0123_4567_89ab_cdef);
     const AT: usize = 24;
-
-    #[test]
-    fn the_check_of_a_word_is_that_of_its_bytes() {
-        for word in [0, 1, 24, 0xFF, 0x100, 0xDEAD_BEEF, u32::MAX] {
-            assert_eq!(crc_of_word(word), crc32c::crc32c(&word.to_le_bytes()));
-        }
-    }
 
     fn check(record: Record<'_>) {
         for (seal, next_in) in [(Seal::Plain, None), (SEAL, None), (SEAL, Some(300))] {
