@@ -250,9 +250,10 @@ impl<D: Disk> FileStore<D> {
         self.report = report;
     }
 
-    /// Has these make segments from now on, instead of a thread of the store's own. The threads
+    /// Has these make segments and chunks of the index from now on, instead of a thread of the store's own. The threads
     /// that sync and archive stay its own, and begin as these do ([`Helpers::new`]).
     pub fn help_by(&mut self, helpers: &Arc<Helpers>) {
+        self.ledger.help_by(helpers);
         self.ahead.help_by(Arc::clone(helpers));
     }
 
@@ -275,6 +276,7 @@ impl<D: Disk> FileStore<D> {
         let recover::State { ledger, segments, border, header, tail, tip } = state;
         self.tip = tip;
         (self.ledger, self.segments, self.border) = (ledger, segments, border);
+        self.ledger.help_by(self.ahead.helpers());
         (self.header, self.seal) = (header, header.seal());
         self.batch = Batch::empty(tail);
         if let Some(behind) = &mut self.behind {

@@ -1,8 +1,8 @@
 //! A store in memory, bounded by bytes: the oldest messages make room for the newest.
 //!
-//! **Invariant:** after `new` nothing is allocated, except by a batch of over a thousand records,
-//! by a reset, which gives the memory of what it forgets back to the system, and to have pages made
-//! ahead, as long as the memory has never been full.
+//! **Invariant:** a store that has been full allocates nothing, except by a batch of over a thousand
+//! records, and by a reset, which gives the memory of what it forgets back to the system. Before, it
+//! allocates chunks of its index, and to have memory made ahead; one of few bytes never does.
 //!
 //! **Invariant:** the memory that is present is at most four times that which is used, and at most
 //! 6 MiB more: a session that keeps little takes little.
@@ -27,6 +27,8 @@ struct Place {
     time_ns: u64,
 }
 
+/// Entries of a chunk of the index, as a power of two: 64 KiB.
+const CHUNK_BITS: u32 = 11;
 /// Batches up to this many records never allocate.
 const STAGED_RESERVE: usize = 64;
 
@@ -130,12 +132,13 @@ impl MemoryStore {
     pub fn bounded(capacity_bytes: usize, when_full: WhenFull, now_ns: u64) -> Self {
         assert!(capacity_bytes > 0 && u32::try_from(capacity_bytes).is_ok(), "capacity_bytes");
         let entries_max = (capacity_bytes / Self::MESSAGE_BYTES_MIN).max(16);
-        // One chunk more than are full at once: the first one may be half forgotten. Few, since
-        // each takes a page of memory before it is used.
-        let chunk_bits = entries_max.ilog2();
+        let chunk_bits = entries_max.ilog2().min(CHUNK_BITS);
         let mut ledger = Ledger::of_chunks(Numbers::fresh(now_ns), chunk_bits);
-        ledger.outbound.reserve(entries_max + (1 << chunk_bits));
-        ledger.inbound.reserve(entries_max + (1 << chunk_bits));
+        if entries_max <= 1 << CHUNK_BITS {
+            // One chunk more than are full at once: the first one may be half forgotten.
+            ledger.outbound.reserve(entries_max + (1 << chunk_bits));
+            ledger.inbound.reserve(entries_max + (1 << chunk_bits));
+        }
         ledger.staged.reserve_exact(STAGED_RESERVE);
         Self {
             ledger,
@@ -152,6 +155,7 @@ impl MemoryStore {
     /// Has these make pages of memory present before they are used, as long as the memory is not
     /// full: a thread that puts a message seldom waits for a page.
     pub fn help_by(&mut self, helpers: &Arc<Helpers>) {
+        self.ledger.help_by(helpers);
         self.ahead.helpers = Some(Arc::clone(helpers));
     }
 
