@@ -250,8 +250,9 @@ impl<D: Disk> FileStore<D> {
         self.report = report;
     }
 
-    /// Has these make segments and chunks of the index from now on, instead of a thread of the store's own. The threads
-    /// that sync and archive stay its own, and begin as these do ([`Helpers::new`]).
+    /// Has these make segments from now on, instead of a thread of the store's own, and chunks of
+    /// the index. The threads that sync and archive stay its own, and begin as these do
+    /// ([`Helpers::new`]).
     pub fn help_by(&mut self, helpers: &Arc<Helpers>) {
         self.ledger.help_by(helpers);
         self.ahead.help_by(Arc::clone(helpers));
