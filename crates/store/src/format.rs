@@ -70,7 +70,8 @@ pub(crate) const fn record_size(len: usize) -> usize {
     (RECORD_HEADER + len).next_multiple_of(ALIGN)
 }
 
-/// The bytes a written record takes in the file, from its length word, which may not be written yet.
+/// The bytes a written record takes in the file. `len` is its length word, which may not be written
+/// yet.
 pub(crate) const fn size_of(place: &[u8], len: u32) -> usize {
     record_size(len as usize - RECORD_HEADER) + next_in_size(flags(place))
 }

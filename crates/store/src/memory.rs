@@ -1,8 +1,9 @@
 //! A store in memory, bounded by bytes: the oldest messages make room for the newest.
 //!
-//! **Invariant:** a store that has been full allocates nothing, except by a batch of over a thousand
-//! records, and by a reset, which gives the memory of what it forgets back to the system. Before, it
-//! allocates chunks of its index, and to have memory made ahead; one of few bytes never does.
+//! **Invariant:** a store that has been full allocates nothing, except by a batch of over a
+//! thousand records, and by a reset, which gives the memory of what it forgets back to the system.
+//! Before, it allocates chunks of its index, and to have memory made ahead; one of few bytes never
+//! does.
 //!
 //! **Invariant:** the memory that is present is at most four times that which is used, and at most
 //! 6 MiB more: a session that keeps little takes little.
@@ -74,11 +75,11 @@ impl Ahead {
         let len = self.step().min(capacity - start);
         self.end = first + len;
         let Some(helpers) = &self.helpers else { return };
-        let (start, end, toucher) = (start as usize, (start + len) as usize, ring.toucher());
+        let (start, end, pages) = (start as usize, (start + len) as usize, ring.pages());
         let touch = move || {
             let mut pieces = (start..end).step_by(Self::PIECE);
             while let Some(from) = pieces.next()
-                && toucher.touch(from, end.min(from + Self::PIECE))
+                && pages.touch(from, end.min(from + Self::PIECE))
             {
                 threads::give_way();
             }
