@@ -15,7 +15,7 @@ use crate::disk::{Disk, Map};
 use crate::error::{Damage, StoreError};
 use crate::files::Files;
 use crate::format::{self, BEGIN, END, RECORD_HEADER, RECORD_MAX, Seal};
-use crate::header::{HEADER, Identity, Owner, SegmentHeader};
+use crate::header::{HEADER, Identity, Owner, SegmentHeader, VERSION};
 use crate::ledger::{CHUNK, Change, Ledger};
 use crate::newest::{self, LOCK};
 use crate::opening::{
@@ -250,9 +250,11 @@ impl<D: Disk> FileStore<D> {
         self.report = report;
     }
 
-    /// Has these make segments from now on, instead of a thread of the store's own. The threads
-    /// that sync and archive stay its own, and begin as these do ([`Helpers::new`]).
+    /// Has these make segments from now on, instead of a thread of the store's own, and chunks of
+    /// the index. The threads that sync and archive stay its own, and begin as these do
+    /// ([`Helpers::new`]).
     pub fn help_by(&mut self, helpers: &Arc<Helpers>) {
+        self.ledger.help_by(helpers);
         self.ahead.help_by(Arc::clone(helpers));
     }
 
@@ -275,6 +277,7 @@ impl<D: Disk> FileStore<D> {
         let recover::State { ledger, segments, border, header, tail, tip } = state;
         self.tip = tip;
         (self.ledger, self.segments, self.border) = (ledger, segments, border);
+        self.ledger.help_by(self.ahead.helpers());
         (self.header, self.seal) = (header, header.seal());
         self.batch = Batch::empty(tail);
         if let Some(behind) = &mut self.behind {
@@ -324,7 +327,8 @@ impl<D: Disk> FileStore<D> {
             owner: self.owner,
         };
         let (bytes, identity) = (0, Ok(identity));
-        let mut header = SegmentHeader { number, reset_segment: first, numbers, bytes, identity };
+        let (version, reset_segment) = (VERSION, first);
+        let mut header = SegmentHeader { version, number, reset_segment, numbers, bytes, identity };
         let durable = self.options.is_durable();
         let old = self.segments.last();
         let moved = old[start..tail].to_vec();
@@ -357,7 +361,7 @@ impl<D: Disk> FileStore<D> {
         let (file, seal, mut at) = (self.segments.last(), self.seal, HEADER);
         while at < last {
             let len = if at == HEADER { first_len } else { format::u32_at(file, at) };
-            let size = format::record_size(len as usize - RECORD_HEADER);
+            let size = format::size_of(&file[at..], len);
             let place = &mut file[at..at + size];
             format::seal_record(place, at, len, format::flags(place), seal);
             at += size;
@@ -440,6 +444,25 @@ impl<D: Disk> FileStore<D> {
         self.batch.last = at;
         self.batch.last_len = len;
         self.batch.tail = at + size;
+    }
+
+    /// Puts the next inbound number behind the last record of the batch: what a session puts with
+    /// nearly every message costs no record of its own. Returns false, and does nothing, if the
+    /// number needs one.
+    #[inline]
+    fn put_behind(&mut self, now_ns: u64, next_in: u64) -> bool {
+        let Batch { start, tail, last, .. } = self.batch;
+        let end = tail + format::NEXT_IN_SIZE;
+        if tail == start || end - last > RECORD_MAX || end - start > BATCH_MAX {
+            return false;
+        }
+        let place = self.segments.last().get_mut(last..end);
+        let is_put = place.is_some_and(|place| format::add_next_in(place, now_ns, next_in));
+        if is_put {
+            self.ledger.staged.push(Change::NextIn(next_in));
+            self.batch.tail = end;
+        }
+        is_put
     }
 
     fn prepare_next(&mut self) {
@@ -545,7 +568,7 @@ impl<D: Disk> FileStore<D> {
         let begin = if first.last == first.start { BEGIN } else { 0 };
         let place = &mut map[first.last..first.tail];
         format::seal_record(place, first.last, first.last_len, begin, seal);
-        let size = format::record_size(second.first_len as usize - RECORD_HEADER);
+        let size = format::size_of(&map[second.start..], second.first_len);
         let place = &mut map[second.start..second.start + size];
         let end = format::flags(place) & END;
         format::seal_record(place, second.start, second.first_len, end, seal);
@@ -626,7 +649,8 @@ fn begin<D: Disk>(
 ) -> Result<recover::State<D::Map>, StoreError> {
     let numbers = Numbers::fresh(now_ns);
     let identity = Ok(Identity { salt: disk.random(), store: disk.random(), before: 0, owner });
-    let mut header = SegmentHeader { number: 0, reset_segment: 0, numbers, bytes: 0, identity };
+    let (version, number, reset_segment) = (VERSION, 0, 0);
+    let mut header = SegmentHeader { version, number, reset_segment, numbers, bytes: 0, identity };
     let from = segment::path_new(dir, 0);
     let bytes = options.segment_bytes_within(0, 0);
     let map = disk.make(&from, bytes, options.durability);
@@ -670,6 +694,11 @@ impl<D: Disk> Store for FileStore<D> {
         }
         if now_ns.wrapping_sub(self.looked_ns) >= LOOK_NS {
             self.look_at_place(now_ns)?;
+        }
+        if let Record::NextIn(next_in) = record
+            && self.put_behind(now_ns, next_in)
+        {
+            return Ok(());
         }
         let size = format::record_size(format::message(&record).len());
         if size > RECORD_MAX {
