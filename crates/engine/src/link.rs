@@ -132,6 +132,12 @@ impl Link {
         &mut self.executor.core
     }
 
+    /// Lets others see where the session stands, and tells the application if that is a new state.
+    pub(crate) fn note_state(&mut self, now: Now) {
+        self.core_mut().note_state(now);
+        self.make_calls(now);
+    }
+
     /// Calls the application for what it is to be called for.
     pub(crate) fn make_calls(&mut self, now: Now) {
         self.executor.make_calls(now, None);
@@ -447,8 +453,7 @@ impl Link {
         self.executor.core.note_answer(now);
         let sent = self.executor.core.send_now(now, msg_type, change, fill);
         // Who has sent sees which number is the next.
-        self.executor.core.note_state(now);
-        self.make_calls(now);
+        self.note_state(now);
         sent
     }
 
@@ -476,7 +481,9 @@ impl Link {
         if !self.executor.core.must_queue() {
             return self.send(now, queue, msg_type, fill);
         }
-        self.executor.core.queue(now, queue, msg_type, fill).map(|bytes| Sent::Queued { bytes })
+        let queued = self.executor.core.queue(now, queue, msg_type, fill);
+        self.make_calls(now);
+        queued.map(|bytes| Sent::Queued { bytes })
     }
 
     /// Begins an orderly end; returns whether the counterparty's Logout(5) is waited for.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::error::StoreError;
 use crate::index::Index;
-use crate::ledger::{Change, Ledger};
+use crate::ledger::{CHUNK, CHUNK_BITS, Change, Ledger};
 use crate::map::Mapped;
 use crate::record::{Kind, Numbers, Record, Stored};
 use crate::retention::WhenFull;
@@ -28,8 +28,6 @@ struct Place {
     time_ns: u64,
 }
 
-/// Entries of a chunk of the index, as a power of two: 64 KiB.
-const CHUNK_BITS: u32 = 11;
 /// Batches up to this many records never allocate.
 const STAGED_RESERVE: usize = 64;
 
@@ -135,7 +133,7 @@ impl MemoryStore {
         let entries_max = (capacity_bytes / Self::MESSAGE_BYTES_MIN).max(16);
         let chunk_bits = entries_max.ilog2().min(CHUNK_BITS);
         let mut ledger = Ledger::of_chunks(Numbers::fresh(now_ns), chunk_bits);
-        if entries_max <= 1 << CHUNK_BITS {
+        if entries_max <= CHUNK {
             // One chunk more than are full at once: the first one may be half forgotten.
             ledger.outbound.reserve(entries_max + (1 << chunk_bits));
             ledger.inbound.reserve(entries_max + (1 << chunk_bits));

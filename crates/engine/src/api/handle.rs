@@ -495,7 +495,7 @@ impl SessionHandle {
     pub(crate) fn with_link<T>(&self, use_link: impl FnOnce(&mut Link) -> T) -> T {
         let mut link = self.shared.lock();
         let used = use_link(&mut link);
-        link.core_mut().note_state(self.shared.io.now());
+        link.note_state(self.shared.io.now());
         if link.core().journal.has_failed() {
             self.shared.call_worker();
         }

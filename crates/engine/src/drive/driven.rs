@@ -164,6 +164,7 @@ impl DrivenSession {
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         link.core_mut().event_log.tell_untold(now);
         link.core_mut().look_what_is_safe(now).map_err(Down::Store)?;
+        link.make_calls(now);
         link.core_mut().look_at_refresh(now)?;
         if link.core().has_news() {
             link.core_mut().hear(now)?;
@@ -184,9 +185,9 @@ impl DrivenSession {
             }
             Offline::Queue => {
                 link.core_mut().expire_queued(now, &mut left);
-                link.core_mut().keep_queued(now, &self.shared.queue).map_err(Down::Store)?;
+                let kept = link.core_mut().keep_queued(now, &self.shared.queue);
                 self.expires_at = link.core().outgoing.deadline(now);
-                Ok(())
+                kept.map_err(Down::Store)
             }
         };
         link.make_calls(now);
@@ -507,6 +508,7 @@ impl DrivenSession {
         }
         let mut link = self.lock();
         link.core_mut().send_queued(now, &self.shared.queue);
+        link.make_calls(now);
         if !self.up || link.logout(now, text)? {
             return Ok(());
         }
