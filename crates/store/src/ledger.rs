@@ -9,7 +9,8 @@ use crate::index::Index;
 use crate::record::Numbers;
 use crate::threads::Helpers;
 
-/// Entries of a chunk of an index, as a power of two: 64 KiB in a store of files, 128 KiB in memory.
+/// Entries of a chunk of an index, as a power of two: 64 KiB in a store of files, twice as much in
+/// one in memory.
 pub(crate) const CHUNK_BITS: u32 = 12;
 /// Entries of a chunk.
 pub(crate) const CHUNK: usize = 1 << CHUNK_BITS;
