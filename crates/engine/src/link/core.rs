@@ -57,6 +57,8 @@ const STALLED_BYTES: usize = 4 << 20;
 const OUTBOX_BYTES: usize = 64 << 10;
 /// Its size at first: a few messages, which is all that an idle session has at a time.
 const OUTBOX_BYTES_FIRST: usize = 1 << 10;
+/// Room for calls of the application that is kept.
+const CALLS_KEPT: usize = 16;
 /// The length of a usual answer.
 const ANSWER_BYTES: usize = 320;
 /// How long a connection that is to end may wait for the store, which has still to make safe what
@@ -384,6 +386,8 @@ impl Core {
     /// What the application is to be called for next.
     pub(crate) fn next_call(&mut self, now: Now) -> Option<Call> {
         if self.calls.is_empty() {
+            // A burst is over: as many as messages were given back.
+            self.calls.shrink_to(CALLS_KEPT);
             return None;
         }
         // The call before may have changed the state.
