@@ -377,6 +377,16 @@ pub(super) const FAULTS: &[Fault] = &[
         worlds: 1_000,
     },
     Fault {
+        name: "number-behind-a-record-too-high",
+        changes: &[(
+            STORE,
+            "*word = next_in.to_le_bytes();",
+            "*word = (next_in + 1).to_le_bytes();",
+        )],
+        kind: "",
+        worlds: 500,
+    },
+    Fault {
         name: "torn-batch-accepted",
         changes: &[(
             STORE,
