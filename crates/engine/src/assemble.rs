@@ -263,7 +263,8 @@ pub(crate) fn assemble(
             let bench = Bench::of((application, options.index()), limits, session, line);
             let desk = Arc::clone(bench.desk());
             let caller = Arc::clone(bench.caller());
-            (AppExecutor::Threads { caller, _bench: bench }, Some(desk))
+            let of_link = Arc::clone(&desk);
+            (AppExecutor::Threads { caller, desk: of_link, _bench: bench }, Some(desk))
         }
         None => (AppExecutor::Inline(application), None),
     };

@@ -121,13 +121,13 @@ impl Link {
         Self { executor, stream: None, inbox, unseen: false, received, index, last_turn_ns: 0 }
     }
 
-    /// What decides for this session.
+    /// The core decides for this session.
     pub(crate) const fn core(&self) -> &Core {
         &self.executor.core
     }
 
-    /// The same, to change it. If the application is to be called for what changes, that happens in
-    /// the next call of the link that gets the time.
+    /// The same, to change it. Calls of the application that this queues are made by
+    /// [`Link::make_calls`], which turns, ticks and flushes do too.
     pub(crate) const fn core_mut(&mut self) -> &mut Core {
         &mut self.executor.core
     }
@@ -138,7 +138,7 @@ impl Link {
         self.make_calls(now);
     }
 
-    /// Calls the application for what it is to be called for.
+    /// Makes the queued calls of the application.
     pub(crate) fn make_calls(&mut self, now: Now) {
         self.executor.make_calls(now, None);
     }
@@ -498,7 +498,7 @@ impl Link {
         self.executor.finish(io, queue, until_ns);
     }
 
-    /// Whether nothing is left to be done before the engine ends: see [`Executor::is_settled`].
+    /// Returns true if the session may end: see [`Executor::is_settled`].
     pub(crate) fn is_settled(&mut self, now: Now) -> bool {
         self.executor.is_settled(now)
     }
@@ -511,8 +511,10 @@ impl Link {
 
     /// The same. Returns whether the socket may take more.
     fn flush_some(&mut self, now: Now) -> Result<bool, Down> {
-        self.note_had(now)?;
-        self.executor.core.commit(now).map_err(Down::Store)?;
+        let noted = self.note_had(now);
+        self.make_calls(now);
+        noted?;
+        self.executor.commit(now).map_err(Down::Store)?;
         let more = match self.stream.as_deref_mut() {
             // The turn that began a replay goes on with it, or the socket's next event does.
             Some(stream) => {
@@ -542,7 +544,10 @@ impl Link {
         queue: &SendQueue,
         reason: Disconnect,
     ) -> Option<Box<dyn Stream>> {
-        let mut stream = self.stream.take()?;
+        let Some(mut stream) = self.stream.take() else {
+            self.make_calls(now);
+            return None;
+        };
         // The Logout(5) just written arrives before the end of the stream; a peer that is gone
         // already makes this fail, which changes nothing.
         let _ = stream.shutdown();
@@ -582,11 +587,9 @@ fn store_and_write(
     stream: &mut dyn Stream,
 ) -> Result<bool, Down> {
     // 7 store
-    executor.core.commit(now).map_err(Down::Store)?;
+    executor.commit(now).map_err(Down::Store)?;
     // 8 write
-    let more = executor.write(now, stream, &mut received.of_turn(inbox.buffer()))?;
-    executor.make_calls(now, None);
-    Ok(more)
+    executor.write(now, stream, &mut received.of_turn(inbox.buffer()))
 }
 
 /// The same, for the last time in a turn.

@@ -15,9 +15,9 @@ pub(crate) struct Access<'a> {
 }
 
 enum Place<'a> {
-    /// The caller has the session in hand.
+    /// The caller has the session in hand, and the application may send.
     Here(&'a mut Core),
-    /// The same in a call in which nothing can be sent.
+    /// The caller has the session in hand, and nothing can be sent.
     Shown(&'a Session),
     /// The application is called in a thread of its own, and the session goes on meanwhile.
     Elsewhere(&'a dyn Remote),
@@ -101,8 +101,8 @@ impl<'a> Access<'a> {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         match &mut self.place {
-            Place::Here(core) => core.answer(self.now, msg_type.as_ref(), change, fill),
-            // Who only sees the session has nothing that sends.
+            Place::Here(core) => core.send_in_callback(self.now, msg_type.as_ref(), change, fill),
+            // A `SessionView` has no method that sends.
             Place::Shown(_) => Err(SendError::Closed),
             Place::Elsewhere(session) => session.send(msg_type.as_ref(), change, &mut once(fill)),
         }
@@ -133,7 +133,7 @@ impl<'a> Access<'a> {
     }
 }
 
-/// What fills a message once, where the compiler cannot know that it is called once.
+/// Wraps a closure that fills a message, for a caller that may call it again: it fills once.
 fn once(fill: impl FnOnce(&mut Body<'_>)) -> impl FnMut(&mut Body<'_>) {
     let mut fill = Some(fill);
     move |body| {

@@ -15,6 +15,7 @@ use crate::link::answers::{BusinessReject, Direction};
 use crate::link::call::Call;
 use crate::link::callbacks::Callbacks;
 use crate::link::core::Core;
+use crate::link::desk::Desk;
 use crate::link::judging::Judgement;
 use crate::link::told::{Disconnection, Rejected, SessionEvent, SessionNotice, Unsendable};
 use crate::observe::mask::masked;
@@ -34,11 +35,12 @@ pub(crate) struct Caller {
 pub(crate) enum AppExecutor {
     /// Called in the thread that drives the session.
     Inline(Box<dyn Callbacks>),
-    /// Called in threads of its own: what it is told lies on the desk of the session. What it is
-    /// asked, it is asked here, where it is free.
+    /// Called in threads of its own, which find their calls on the desk. The thread of the link
+    /// asks the application something only while no other thread calls it.
     Threads {
         caller: Arc<Mutex<Caller>>,
-        /// What lets the threads come; it stays as long as the session.
+        desk: Arc<Desk>,
+        /// The bench lets the threads come. It stays as long as the session.
         _bench: Arc<dyn Any + Send + Sync>,
     },
 }
@@ -52,8 +54,8 @@ impl AppExecutor {
         }
     }
 
-    /// Makes a call, or lets it lie for the threads. `message`: the one in hand, for the calls that
-    /// need it.
+    /// Makes a call, or puts it on the desk. `message`: the one in hand, for the calls that need
+    /// it.
     pub(crate) fn call(
         &mut self,
         now: Now,
@@ -61,31 +63,56 @@ impl AppExecutor {
         core: &mut Core,
     ) {
         let bytes = message.map_or(&b""[..], |message| message.bytes());
-        match (self, core.delivery.desk()) {
-            (Self::Inline(application), _) => {
-                let begin = core.begin_call(now);
-                // Only a message can be rejected, and that comes another way.
+        // Only a message can be rejected, and that is not among these calls.
+        match self {
+            Self::Inline(application) if call.is_event() => {
+                let begin = core.out.len();
                 let _ = make(&mut **application, call, (bytes, message), Access::of(core, now));
                 core.end_call(now, begin);
+                core.note_state(now);
             }
-            (Self::Threads { .. }, Some(desk)) => {
+            Self::Inline(application) => {
+                let access = Access::to_see(&core.session, now);
+                let _ = make(&mut **application, call, (bytes, message), access);
+            }
+            Self::Threads { desk, .. } => {
                 let bytes = if call.has_message() { bytes } else { b"" };
                 desk.put(now, (call, 0), bytes);
             }
-            (Self::Threads { .. }, None) => {}
+        }
+    }
+
+    /// Calls the application with a message, or puts the message on the desk. Returns the answer of
+    /// the application, if it has been called.
+    #[inline]
+    pub(crate) fn offer(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        core: &mut Core,
+    ) -> Option<Result<(), BusinessReject>> {
+        match self {
+            Self::Inline(application) => {
+                let begin = core.out.len();
+                let answer = application.on_message(message, Access::of(core, now));
+                core.end_call(now, begin);
+                Some(answer)
+            }
+            Self::Threads { desk, .. } => {
+                desk.put(now, (Call::Message, core.number_of(message)), message.bytes());
+                None
+            }
         }
     }
 
     /// Shows a frame to the application, without its passwords.
     pub(crate) fn show(&mut self, now: Now, direction: Direction, frame: &[u8], core: &Core) {
         let frame = masked(frame);
-        match (self, core.delivery.desk()) {
-            (Self::Inline(application), _) => {
+        match self {
+            Self::Inline(application) => {
                 application.on_wire(direction, &frame, Access::to_see(&core.session, now));
             }
-            (Self::Threads { .. }, desk) => {
-                desk.into_iter().for_each(|desk| desk.put(now, (Call::Wire(direction), 0), &frame));
-            }
+            Self::Threads { desk, .. } => desk.put(now, (Call::Wire(direction), 0), &frame),
         }
     }
 
@@ -98,7 +125,7 @@ impl AppExecutor {
 
     /// Gives back the memory of a burst that is over.
     pub(crate) fn trim(&self) {
-        // Who is called now gives its memory back another time.
+        // While the application is called, its memory stays: it is given back another time.
         if let Self::Threads { caller, .. } = self
             && let Ok(mut caller) = caller.try_lock()
         {

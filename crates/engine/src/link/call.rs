@@ -5,8 +5,7 @@ use transfix_session::{Disconnect, SendError, State};
 use crate::link::answers::Direction;
 use crate::link::told::{SessionEvent, Undone};
 
-/// What an application is called for. The bytes of a message or of a frame are kept beside it.
-#[derive(Debug)]
+/// One call of an application. The bytes of a message or of a frame are kept beside it.
 pub(crate) enum Call {
     /// A message of the counterparty, which the application answers.
     Message,
@@ -28,13 +27,18 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    /// Whether it is one of those of which so many may wait.
+    /// Whether it counts toward `messages_max` while it waits.
     pub(crate) const fn counts(&self) -> bool {
-        matches!(self, Self::Message | Self::AdminMessage | Self::Wire(_))
+        matches!(self, Self::Message | Self::AdminMessage | Self::Rejected(_) | Self::Wire(_))
     }
 
     /// Whether it is about the message in hand.
     pub(crate) const fn has_message(&self) -> bool {
         matches!(self, Self::Message | Self::AdminMessage | Self::Rejected(_))
+    }
+
+    /// Whether it is one of [`SessionEvent`](crate::SessionEvent): the application may send in it.
+    pub(crate) const fn is_event(&self) -> bool {
+        matches!(self, Self::AdminMessage | Self::Rejected(_) | Self::Event(_))
     }
 }

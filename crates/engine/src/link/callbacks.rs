@@ -1,4 +1,5 @@
-//! What a link asks of the owner of its session, which is an application behind the public face.
+//! The calls that a link makes of the owner of its session, which is an application behind the
+//! public face.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

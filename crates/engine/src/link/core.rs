@@ -1,8 +1,8 @@
 //! The part of a link that knows no socket and calls no application: session, store, and what is to
 //! be sent.
 //!
-//! Invariant: what the application is to be called for is in [`Core::next_call`], in the order in
-//! which it came about.
+//! Invariant: calls of the application are queued in the order in which they came about, and made
+//! outside of the core.
 
 mod act;
 mod answering;
@@ -178,7 +178,7 @@ pub(crate) struct Core {
     pub(crate) trim_at_ns: Option<u64>,
     /// A turn has panicked: what it has left in memory is not to be trusted.
     panicked: bool,
-    /// What the application is to be called for.
+    /// Calls of the application that are not made yet.
     calls: VecDeque<Call>,
 }
 
@@ -266,6 +266,7 @@ impl Core {
             || self.replay.active
             || self.sends_more()
             || self.cut.is_some()
+            || self.has_calls()
             || !self.watermarks.are_safe()
     }
 
@@ -365,14 +366,14 @@ impl Core {
         bytes > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
     }
 
-    /// The application is to be called for this.
+    /// Queues a call.
     pub(super) fn call_later(&mut self, now: Now, call: Call) {
         // Whoever hears of a message finds its number taken, and the new state told.
         self.note_state(now);
         self.calls.push_back(call);
     }
 
-    /// Whether the application is to be called for something.
+    /// Whether calls are queued.
     #[inline]
     pub(crate) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
@@ -383,26 +384,20 @@ impl Core {
         self.outgoing.unsettled(queue) + self.calls.len()
     }
 
-    /// What the application is to be called for next.
-    pub(crate) fn next_call(&mut self, now: Now) -> Option<Call> {
+    /// The next queued call.
+    pub(crate) fn next_call(&mut self) -> Option<Call> {
         if self.calls.is_empty() {
             // A burst is over: as many as messages were given back.
             self.calls.shrink_to(CALLS_KEPT);
-            return None;
         }
-        // The call before may have changed the state.
-        match self.state_change(now) {
-            None => self.calls.pop_front(),
-            change => change,
-        }
+        self.calls.pop_front()
     }
 
-    /// The application is about to be called. Returns how many bytes the outbox has.
-    #[inline]
-    pub(crate) fn begin_call(&mut self, now: Now) -> usize {
-        // Whoever hears of a message from the application finds its number taken.
-        self.note_state(now);
-        self.out.len()
+    /// The application has panicked: what has happened in its session before that is undone, and it
+    /// hears of no event of it. Notices stay.
+    #[cold]
+    pub(crate) fn forget_events(&mut self) {
+        self.calls.retain(|call| !call.is_event());
     }
 
     /// The application has returned from a call that began with so many bytes in the outbox.
@@ -691,21 +686,13 @@ impl Core {
     #[inline]
     pub(crate) fn note_state(&mut self, now: Now) {
         self.published.note(&self.session, self.journal.has_failed());
-        if self.session.state() != self.told_state {
-            cold_path();
-            let change = self.state_change(now);
-            self.calls.extend(change);
-        }
-    }
-
-    /// A new state, which the application is to be told of.
-    fn state_change(&mut self, now: Now) -> Option<Call> {
         let to = self.session.state();
-        let from = std::mem::replace(&mut self.told_state, to);
-        (from != to).then(|| {
+        if to != self.told_state {
+            cold_path();
+            let from = std::mem::replace(&mut self.told_state, to);
             self.published.note_change(now.utc);
-            Call::StateChanged(from, to)
-        })
+            self.calls.push_back(Call::StateChanged(from, to));
+        }
     }
 
     /// The connection has ended.

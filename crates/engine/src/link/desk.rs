@@ -27,7 +27,7 @@ const WAITING_KEPT: usize = 256;
 /// Something for the application.
 pub(crate) struct Item {
     pub(crate) call: Call,
-    /// The message, if it is one.
+    /// The message or frame that the call is about; empty if there is none.
     pub(crate) bytes: Vec<u8>,
     /// When it was read, or came about.
     pub(crate) now: Now,
@@ -82,7 +82,7 @@ struct State {
     panicked: Option<u64>,
     /// Bytes of what waits.
     bytes: usize,
-    /// How many messages and frames wait: calls do not count, of which there are few.
+    /// Calls that wait and for which [`Call::counts`] is true.
     messages: usize,
     /// As many wait as may, and half of them have not been had since.
     is_full: bool,
@@ -608,7 +608,7 @@ impl State {
 }
 
 impl Item {
-    /// Whether it is one of those of which so many may wait.
+    /// Whether it counts toward `messages_max`.
     const fn counts(&self) -> bool {
         self.call.counts()
     }

@@ -1,7 +1,7 @@
 //! Carries out what the core decides wherever the application takes part.
 //!
-//! Invariant: the application gets what it is called for in the order in which it came about, and
-//! before any message that comes later.
+//! Invariant: the application gets its calls in the order in which they came about: before any
+//! message that comes later, and before what is written behind the commit that has brought them.
 
 mod deliver;
 mod finish;
@@ -9,6 +9,7 @@ mod logon;
 mod write;
 
 use std::hint::cold_path;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use transfix_codec::{CheckSumPolicy, Message};
 use transfix_session::{Now, Offer, Role, Verdict};
@@ -17,6 +18,7 @@ use transfix_store::StoreError;
 use crate::io::Io;
 use crate::link::answers::Direction;
 use crate::link::app_executor::AppExecutor;
+use crate::link::call::Call;
 use crate::link::core::Core;
 use crate::link::delivery::Handling;
 use crate::link::down::Down;
@@ -36,7 +38,7 @@ impl Executor {
         Self { core, application, wants_wire }
     }
 
-    /// Calls the application for what it is to be called for. `message`: the one in hand.
+    /// Makes the queued calls. `message`: the one in hand.
     #[inline]
     pub(crate) fn make_calls(&mut self, now: Now, message: Option<&Message<'_>>) {
         if self.core.has_calls() {
@@ -46,9 +48,28 @@ impl Executor {
 
     #[cold]
     fn make_all_calls(&mut self, now: Now, message: Option<&Message<'_>>) {
-        while let Some(call) = self.core.next_call(now) {
-            self.application.call(now, (call, message), &mut self.core);
+        while let Some(call) = self.core.next_call() {
+            let is_undone = matches!(call, Call::Undone(_));
+            let Self { core, application, .. } = self;
+            let called = AssertUnwindSafe(|| application.call(now, (call, message), core));
+            if let Err(panic) = catch_unwind(called) {
+                // The session begins anew, and what is an event now would be none then.
+                self.core.forget_events();
+                resume_unwind(panic);
+            }
+            if is_undone {
+                self.core.is_whole();
+            }
         }
+    }
+
+    /// Puts the new frames and numbers into the store, and tells the application of what is new by
+    /// that.
+    #[inline]
+    pub(crate) fn commit(&mut self, now: Now) -> Result<(), StoreError> {
+        self.core.commit(now)?;
+        self.make_calls(now, None);
+        Ok(())
     }
 
     /// A link is up. `offer`: its Logon(A) was judged already, and accepted, before this session
@@ -91,6 +112,7 @@ impl Executor {
         self.core.published.received(now.utc, message.bytes().len());
         if self.wants_wire {
             cold_path();
+            self.make_calls(now, None);
             self.application.show(now, Direction::Inbound, message.bytes(), &self.core);
         }
         self.core.note_remarks(now);
@@ -204,7 +226,6 @@ impl Executor {
     pub(crate) fn reopen(&mut self, io: &dyn Io, queue: &SendQueue) -> Result<(), StoreError> {
         self.core.reopen(io, queue)?;
         self.make_calls(io.now(), None);
-        self.core.is_whole();
         Ok(())
     }
 

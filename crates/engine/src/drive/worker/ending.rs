@@ -157,8 +157,8 @@ impl Worker {
     }
 }
 
-/// Whether nothing is left to be done before the session ends. The application, which is told of
-/// what has become safe, may panic: then it is looked at once more.
+/// Returns true if the session may end. The application hears here of what has become safe, and may
+/// panic: then the session is looked at once more.
 fn is_settled(slot: &mut DrivenSession) -> bool {
     guarded(slot, |slot| Ok(slot.is_settled())).unwrap_or(false)
 }

@@ -12,9 +12,9 @@ use crate::link::event::Event;
 use crate::link::told::SessionEvent;
 
 impl Core {
-    /// Carries out a verdict by which the application is not called with the message. Behind
-    /// [`Verdict::Resend`], [`Core::start_replay`] is to be called when the application has heard
-    /// of it. Not inlined: a message that is delivered, which is the usual one, does not walk over
+    /// Carries out a verdict by which the application is not called with the message. After
+    /// [`Verdict::Resend`] the executor calls [`Core::start_replay`] once the queued calls are
+    /// made. Not inlined: a message that is delivered, which is the usual one, does not walk over
     /// this code.
     #[inline(never)]
     pub(crate) fn carry_out(

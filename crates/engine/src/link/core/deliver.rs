@@ -95,23 +95,6 @@ impl Core {
         Ok(())
     }
 
-    /// Puts a message on the desk of an application that is called in threads of its own.
-    #[inline(never)]
-    fn hand_over(&mut self, now: Now, message: &Message<'_>) -> Result<Delivered, Down> {
-        // Before the message: the new state is told to whom it is handed over.
-        self.note_state(now);
-        let seq = self.number_of(message);
-        match self.delivery.desk() {
-            Some(desk) if !desk.is_full() => {
-                desk.put(now, (Call::Message, seq), message.bytes());
-                self.answering.look_later(now);
-            }
-            Some(desk) if !desk.waits_when_full() => return Err(self.give_up(now)),
-            _ => return Ok(Delivered::Behind),
-        }
-        Ok(Delivered::Done)
-    }
-
     /// Takes note of what the application has had since, where it is called in threads of its own.
     #[inline]
     pub(crate) fn hear(&mut self, now: Now) -> Result<(), Down> {
@@ -235,8 +218,11 @@ impl Core {
         {
             return Ok(if is_behind { Step::Over(Delivered::Behind) } else { Step::Route(to) });
         }
-        if self.delivery.desk().is_some() {
-            return self.hand_over(now, message).map(Step::Over);
+        match self.delivery.desk() {
+            None => {}
+            Some(desk) if !desk.is_full() => self.answering.look_later(now),
+            Some(desk) if !desk.waits_when_full() => return Err(self.give_up(now)),
+            Some(_) => return Ok(Step::Over(Delivered::Behind)),
         }
         Ok(Step::Call)
     }
@@ -319,7 +305,7 @@ impl Core {
 
     /// The number of a message that waits; 0 if that means nothing once the numbers are reset,
     /// which is under way.
-    fn number_of(&self, message: &Message<'_>) -> u64 {
+    pub(crate) fn number_of(&self, message: &Message<'_>) -> u64 {
         match self.session.awaits_reset() {
             true => 0,
             false => message.msg_seq_num().unwrap_or(1),

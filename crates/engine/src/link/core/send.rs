@@ -53,32 +53,30 @@ impl Core {
         if change.is_none() && self.session.ready().is_err() {
             return self.store_late(now, msg_type, fill);
         }
-        self.answer(now, msg_type, change, fill)
+        self.send_in_callback(now, msg_type, change, fill)
     }
 
     /// Sends for the application, in a callback.
     #[inline]
-    pub(crate) fn answer(
+    pub(crate) fn send_in_callback(
         &mut self,
         now: Now,
         msg_type: &[u8],
         change: Option<HeaderChange>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        let Self { session, out, late, .. } = self;
         let sent = if let Some(change) = change {
-            session.send_with(now, msg_type, change, out, fill)
+            self.session.send_with(now, msg_type, change, &mut self.out, fill)
         } else {
-            let queued_bytes = out.len() + late.len();
+            let queued_bytes = self.out.len() + self.late.len();
             if queued_bytes > self.options.queue.queued_bytes_max {
-                self.is_too_full(queued_bytes)?;
+                self.refuse_if_too_full(queued_bytes)?;
             }
-            let Self { session, out, late, .. } = self;
-            if session.ready().is_err() {
+            if self.session.ready().is_err() {
                 cold_path();
-                return session.send_offline(now, msg_type, late, fill);
+                return self.session.send_offline(now, msg_type, &mut self.late, fill);
             }
-            session.send(now, msg_type, out, fill)
+            self.session.send(now, msg_type, &mut self.out, fill)
         };
         if sent.is_ok() {
             self.points.encoded(now);
@@ -89,7 +87,7 @@ impl Core {
     /// More waits than may: the counterparty loses its connection for it, and what answers its
     /// messages is stored.
     #[cold]
-    fn is_too_full(&mut self, queued_bytes: usize) -> Result<(), SendError> {
+    fn refuse_if_too_full(&mut self, queued_bytes: usize) -> Result<(), SendError> {
         let options = self.outgoing.options();
         if options.queue_when_full == QueueWhenFull::Disconnect {
             self.cut = Some(Disconnect::Stalled);

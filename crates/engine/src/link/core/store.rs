@@ -300,7 +300,7 @@ impl Core {
         Ok(())
     }
 
-    /// The application has heard of it, which may panic once more.
+    /// The application has returned from [`SessionNotice::Undone`](crate::SessionNotice::Undone).
     pub(crate) fn is_whole(&mut self) {
         self.panicked = false;
     }
@@ -325,7 +325,13 @@ impl Core {
 
     /// Tells the application that the session goes on from its store, after it had these next
     /// numbers, inbound and outbound.
-    fn tell_undone(&mut self, now: Now, had: (u64, u64)) {
+    fn tell_undone(&mut self, now: Now, mut had: (u64, u64)) {
+        // That of an earlier attempt may still be queued, behind a call that has panicked.
+        self.calls.retain(|call| {
+            let Call::Undone(earlier) = call else { return true };
+            had = (had.0.max(earlier.received.end), had.1.max(earlier.sent.end));
+            false
+        });
         let kept = (self.session.next_num_in(), self.session.next_num_out());
         let undone =
             Undone { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };

@@ -4,9 +4,7 @@ use transfix_codec::{Body, CheckSumPolicy, Message, Tag, tag};
 use transfix_session::Now;
 
 use super::Executor;
-use crate::link::access::Access;
 use crate::link::answers::BusinessReject;
-use crate::link::app_executor::AppExecutor;
 use crate::link::callbacks::PassedOn;
 use crate::link::core::deliver::{Delivered, Numbers, Step};
 use crate::link::delivery::Handling;
@@ -63,7 +61,8 @@ impl Executor {
         match self.core.step(now, (message, numbers), handling)? {
             Step::Over(delivered) => return Ok(delivered),
             Step::Call => {
-                let answer = self.offer(now, message);
+                // In threads of its own it answers later.
+                let Some(answer) = self.offer(now, message) else { return Ok(Delivered::Done) };
                 if let Some(delivered) = self.core.answered(now, (message, numbers), answer)? {
                     return Ok(delivered);
                 }
@@ -78,22 +77,22 @@ impl Executor {
         Ok(Delivered::Done)
     }
 
-    /// Calls the application with a message.
+    /// Calls the application with a message, or lets its threads do so. Returns the answer that is
+    /// here by then.
     #[inline]
-    fn offer(&mut self, now: Now, message: &Message<'_>) -> Result<(), BusinessReject> {
-        self.core.points.called(now);
-        let begin = self.core.begin_call(now);
+    fn offer(&mut self, now: Now, message: &Message<'_>) -> Option<Result<(), BusinessReject>> {
+        let is_called = self.core.delivery.desk().is_none();
+        if is_called {
+            self.core.points.called(now);
+        }
+        // Whoever hears of a message from the application finds its number taken, and the
+        // application hears of a new state before.
+        self.core.note_state(now);
         self.make_calls(now, None);
-        let Self { core, application, .. } = self;
-        let answer = match application {
-            AppExecutor::Inline(application) => {
-                application.on_message(message, Access::of(core, now))
-            }
-            // It has a desk, and is not called here.
-            AppExecutor::Threads { .. } => Ok(()),
-        };
-        core.end_call(now, begin);
-        core.points.returned(now);
+        let answer = self.application.offer(now, message, &mut self.core);
+        if is_called {
+            self.core.points.returned(now);
+        }
         answer
     }
 

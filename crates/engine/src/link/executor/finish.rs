@@ -101,6 +101,8 @@ impl Executor {
                 // Also what was left by a panic of the application at another message.
                 return self.core.tell_unsent(now, u64::MAX);
             }
+            // Of what is safe already, however long the rest takes.
+            self.make_calls(now, None);
             let left = Duration::from_nanos(until_ns.saturating_sub(now.monotonic_ns));
             if !io.wait_in(left, &mut |time| calls.recv_timeout(time).is_ok()) {
                 return;

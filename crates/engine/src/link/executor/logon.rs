@@ -29,6 +29,7 @@ impl Executor {
             return verdict;
         }
         if !is_offered {
+            self.make_calls(now, None);
             let from = (self.core.id(), self.core.event_log.peer());
             let judged = self.application.ask(|application| judge(application, logon, from));
             self.core.note_judgement(now, judged);
@@ -44,6 +45,7 @@ impl Executor {
 
     /// Lets the application add fields to our Logon(A).
     pub(super) fn fill_logon(&mut self, now: Now) {
+        self.make_calls(now, None);
         let session = &self.core.session;
         let (mut fields, precision) = (Vec::new(), session.config().precision());
         let filled = self.application.ask(|application| {
