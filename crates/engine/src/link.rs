@@ -514,7 +514,7 @@ impl Link {
         let noted = self.note_had(now);
         self.make_calls(now);
         noted?;
-        self.executor.commit(now).map_err(Down::Store)?;
+        self.executor.core.commit(now).map_err(Down::Store)?;
         let more = match self.stream.as_deref_mut() {
             // The turn that began a replay goes on with it, or the socket's next event does.
             Some(stream) => {
@@ -587,7 +587,7 @@ fn store_and_write(
     stream: &mut dyn Stream,
 ) -> Result<bool, Down> {
     // 7 store
-    executor.commit(now).map_err(Down::Store)?;
+    executor.core.commit(now).map_err(Down::Store)?;
     // 8 write
     executor.write(now, stream, &mut received.of_turn(inbox.buffer()))
 }

@@ -63,15 +63,6 @@ impl Executor {
         }
     }
 
-    /// Puts the new frames and numbers into the store, and tells the application of what is new by
-    /// that.
-    #[inline]
-    pub(crate) fn commit(&mut self, now: Now) -> Result<(), StoreError> {
-        self.core.commit(now)?;
-        self.make_calls(now, None);
-        Ok(())
-    }
-
     /// A link is up. `offer`: its Logon(A) was judged already, and accepted, before this session
     /// was made.
     pub(crate) fn connected(&mut self, now: Now, offer: Option<Offer>) -> Result<(), Down> {

@@ -34,6 +34,7 @@ impl Executor {
     ) -> Result<bool, Down> {
         self.core.points.committed(now, &self.core.out);
         self.core.look_what_is_safe(now).map_err(Down::Store)?;
+        // What the commit has brought, before anything that is written behind it.
         self.make_calls(now, None);
         let more = self.write_what_is_safe(now, stream, unlogged)?;
         // How much the socket has not taken of it.
