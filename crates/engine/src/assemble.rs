@@ -256,18 +256,17 @@ pub(crate) fn assemble(
     let options = link_options(settings, (hours, data_fields), registry);
     let rules = session_rules(settings, registry);
     let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
-    let (application, desk) = match line {
+    let application = match line {
         Some(line) => {
             let limits = (settings.application, options.turn_messages_max);
             let session = (id.clone(), Arc::clone(registry));
             let bench = Bench::of((application, options.index()), limits, session, line);
-            let desk = Arc::clone(bench.desk());
-            let caller = Arc::clone(bench.caller());
-            let of_link = Arc::clone(&desk);
-            (AppExecutor::Threads { caller, desk: of_link, _bench: bench }, Some(desk))
+            let (caller, desk) = (Arc::clone(bench.caller()), Arc::clone(bench.desk()));
+            AppExecutor::Threads { caller, desk, _bench: bench }
         }
-        None => (AppExecutor::Inline(application), None),
+        None => AppExecutor::Inline(application),
     };
+    let desk = application.desk().cloned();
     let mut core = Core::new(config, store, desk.clone(), rules, options);
     core.log = log;
     core.reasons = Arc::clone(&registry.reasons);

@@ -46,6 +46,14 @@ pub(crate) enum AppExecutor {
 }
 
 impl AppExecutor {
+    /// The desk of an application that is called in threads of its own.
+    pub(crate) const fn desk(&self) -> Option<&Arc<Desk>> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Threads { desk, .. } => Some(desk),
+        }
+    }
+
     /// Asks the application something.
     pub(crate) fn ask<T>(&mut self, ask: impl FnOnce(&mut dyn Callbacks) -> T) -> T {
         match self {

@@ -6,8 +6,10 @@
 
 mod act;
 mod answering;
+mod calls;
 pub(crate) mod deliver;
 mod logon;
+mod refresh;
 mod send;
 pub(crate) mod store;
 mod unread;
@@ -23,7 +25,7 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Tag};
 use transfix_session::{
     Config, Disconnect, Now, Offer, Outbox, Remark, Role, Session, SessionId, State, Verdict, nanos,
 };
-use transfix_store::{Store, StoreError};
+use transfix_store::Store;
 use transfix_transport::prefetch;
 
 use self::answering::Answering;
@@ -57,8 +59,6 @@ const STALLED_BYTES: usize = 4 << 20;
 const OUTBOX_BYTES: usize = 64 << 10;
 /// Its size at first: a few messages, which is all that an idle session has at a time.
 const OUTBOX_BYTES_FIRST: usize = 1 << 10;
-/// Room for calls of the application that is kept.
-const CALLS_KEPT: usize = 16;
 /// The length of a usual answer.
 const ANSWER_BYTES: usize = 320;
 /// How long a connection that is to end may wait for the store, which has still to make safe what
@@ -366,65 +366,6 @@ impl Core {
         bytes > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
     }
 
-    /// Queues a call.
-    pub(super) fn call_later(&mut self, now: Now, call: Call) {
-        // Whoever hears of a message finds its number taken, and the new state told.
-        self.note_state(now);
-        self.calls.push_back(call);
-    }
-
-    /// Whether calls are queued.
-    #[inline]
-    pub(crate) fn has_calls(&self) -> bool {
-        !self.calls.is_empty()
-    }
-
-    /// How much is left to be done at the end; less from one call of the application to the next.
-    pub(crate) fn unsettled(&self, queue: &SendQueue) -> usize {
-        self.outgoing.unsettled(queue) + self.calls.len()
-    }
-
-    /// The next queued call.
-    pub(crate) fn next_call(&mut self) -> Option<Call> {
-        if self.calls.is_empty() {
-            // A burst is over: as many as messages were given back.
-            self.calls.shrink_to(CALLS_KEPT);
-        }
-        self.calls.pop_front()
-    }
-
-    /// The application has panicked: what has happened in its session before that is undone, and it
-    /// hears of no event of it. Notices stay.
-    #[cold]
-    pub(crate) fn forget_events(&mut self) {
-        self.calls.retain(|call| !call.is_event());
-    }
-
-    /// The application has returned from a call that began with so many bytes in the outbox.
-    #[inline]
-    pub(crate) fn end_call(&mut self, now: Now, begin: usize) {
-        self.note_burst(begin);
-        if !self.late.entries().is_empty() {
-            cold_path();
-            self.note_late();
-            // Before anything with a higher number. A store that fails is found by the next put.
-            let _ = self.put_entries(now);
-        }
-    }
-
-    /// A callback has returned, or has sent something, that began with so many bytes in the outbox.
-    /// If it has filled the outbox alone, the counterparty is not to blame.
-    #[inline]
-    pub(crate) fn note_burst(&mut self, begin: usize) {
-        let max = self.options.queue.queued_bytes_max;
-        if self.out.len() > max {
-            cold_path();
-            if begin <= max {
-                self.burst_end = self.out.end();
-            }
-        }
-    }
-
     /// Whether as much waits to be written as may.
     pub(crate) fn is_full(&self) -> bool {
         self.outgoing.is_full(self.out.len())
@@ -466,73 +407,9 @@ impl Core {
         self.judging = Judging::Answered(Ok(()), Asked::Before);
     }
 
-    /// Whether the connection waits for the store before the session hears of it.
-    pub(crate) const fn is_refreshing(&self) -> bool {
-        self.refreshes_until_ns.is_some()
-    }
-
-    /// Whether the store has taken over what another process has written, so that an initiator may
-    /// begin its logon.
-    pub(crate) fn is_refreshed(&mut self, now: Now) -> Result<bool, Down> {
-        // What the application has of the last connection comes to the store before.
-        self.refresh_look_ns = now.monotonic_ns + store::REFRESH_LOOK_NS;
-        let refreshed = match self.delivery.stands_still() {
-            true => self.refresh(now),
-            false => Err(StoreError::NotYet),
-        };
-        match refreshed {
-            Err(StoreError::NotYet) => {
-                let is_over = self.refreshes_until_ns.is_some_and(|at| now.monotonic_ns >= at);
-                return if is_over {
-                    Err(Down::Session(self.not_refreshed(now)))
-                } else {
-                    Ok(false)
-                };
-            }
-            refreshed => refreshed.map_err(Down::Store)?,
-        }
-        self.refreshes_until_ns = None;
-        self.journal.end_refresh(false);
-        Ok(true)
-    }
-
-    /// Goes on with a refresh that was begun, if there is one.
-    ///
-    /// # Errors
-    /// [`StoreError::NotYet`] as long as it is under way; any other error of the store.
-    pub(crate) fn settle_refresh(&mut self, now: Now) -> Result<(), StoreError> {
-        if self.journal.is_refreshing() { self.refresh(now) } else { Ok(()) }
-    }
-
-    /// Looks whether a refresh is over, or takes too long; also of a connection that has ended.
-    pub(crate) fn look_at_refresh(&mut self, now: Now) -> Result<(), Down> {
-        if let Some(until_ns) = self.judging.refreshes_until_ns() {
-            // The turn that follows looks whether it is over.
-            self.journal.look_again();
-            self.refresh_look_ns = now.monotonic_ns + store::REFRESH_LOOK_NS;
-            let is_late = now.monotonic_ns >= until_ns;
-            return if is_late { Err(Down::Session(self.not_refreshed(now))) } else { Ok(()) };
-        }
-        match self.settle_refresh(now) {
-            Ok(()) | Err(StoreError::NotYet) => Ok(()),
-            Err(error) => Err(Down::Store(error)),
-        }
-    }
-
-    /// The store has not taken over in time what another process has written.
-    fn not_refreshed(&mut self, now: Now) -> Disconnect {
-        self.tell(now, &Event::StoreNotRead(&store::unanswered()));
-        Disconnect::StoreFailed
-    }
-
     /// How long the application may take to judge a Logon(A), and the store to be refreshed for it.
     fn answer_ns(&self) -> u64 {
         nanos(self.options.logon_answer)
-    }
-
-    /// When to look again at a refresh that is under way.
-    fn refresh_deadline(&self) -> Option<u64> {
-        self.journal.is_refreshing().then_some(self.refresh_look_ns)
     }
 
     /// When there is something to tell or to look at though there is no connection.
@@ -680,19 +557,6 @@ impl Core {
     /// Why the connection is to end: the application or an operator wants it.
     pub(crate) fn take_cut(&mut self) -> Result<(), Down> {
         self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
-    }
-
-    /// Lets others see where the session stands, and lets the application be told of a new state.
-    #[inline]
-    pub(crate) fn note_state(&mut self, now: Now) {
-        self.published.note(&self.session, self.journal.has_failed());
-        let to = self.session.state();
-        if to != self.told_state {
-            cold_path();
-            let from = std::mem::replace(&mut self.told_state, to);
-            self.published.note_change(now.utc);
-            self.calls.push_back(Call::StateChanged(from, to));
-        }
     }
 
     /// The connection has ended.

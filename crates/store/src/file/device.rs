@@ -1,8 +1,8 @@
 //! How batches of a store in files come to the device: each by its own sync, or many by one in a
 //! thread behind the store.
 //!
-//! **Invariant:** a batch is published when no sync is under way; those that are committed meanwhile
-//! become one.
+//! **Invariant:** a batch is published when no sync is under way; those that are committed
+//! meanwhile become one.
 
 use std::io;
 

@@ -30,9 +30,6 @@ const OPENING_NS_MAX: u64 = 60_000_000_000;
 /// Time between two looks whether the store has fetched something.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The same for a store that takes over what another process has written, if it does not call.
-pub(super) const REFRESH_LOOK_NS: u64 = 10_000_000;
-
 /// The session layer that goes on from a journal.
 pub(super) fn session_of(journal: &Journal, config: Config) -> Session {
     let numbers = journal.numbers();
@@ -201,44 +198,6 @@ impl Core {
     pub(crate) fn may_change_store(&self) -> bool {
         !self.options.refresh_on_logon
             || (self.watermarks.are_safe() && !self.journal.is_refreshing())
-    }
-
-    /// Goes on from what another process has left in the store.
-    pub(super) fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
-        self.look_what_is_safe(now)?;
-        self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
-        if self.journal.take_fresh() {
-            return Ok(());
-        }
-        if !self.journal.is_refreshing() {
-            // No batch may be begun.
-            self.commit(now)?;
-        }
-        self.journal.refresh()?;
-        if let Err(error) = self.resume(now) {
-            if matches!(error, StoreError::NotYet) {
-                self.journal.wait_for_fetch();
-            }
-            return Err(error);
-        }
-        let is_awaited = self.is_refreshing() || self.judging.refreshes_until_ns().is_some();
-        self.journal.end_refresh(is_awaited);
-        self.open_window(now);
-        Ok(())
-    }
-
-    fn resume(&mut self, now: Now) -> Result<(), StoreError> {
-        let (next_in, next_out) = self.journal.go_on();
-        if (next_in, next_out) != (self.session.next_num_in(), self.session.next_num_out()) {
-            let asked_to_reset = self.journal.asked_to_reset()?;
-            self.tell(now, &Event::NumbersTaken { next_in, next_out });
-            self.session.set_next_num_in(next_in);
-            self.session.set_next_num_out(next_out);
-            if asked_to_reset {
-                self.session.reset_at_next_logon();
-            }
-        }
-        self.restore_queued(now)
     }
 
     /// Goes on, at the start, from what the store has besides numbers.
