@@ -32,13 +32,11 @@ pub(crate) mod outgoing;
 pub(crate) mod points;
 pub(crate) mod queue;
 pub(crate) mod refusal;
-mod replay;
 pub(crate) mod rule_book;
 pub(crate) mod sent;
 pub(crate) mod session_dictionaries;
 mod slow;
 pub(crate) mod told;
-pub(crate) mod watermarks;
 
 use std::hint::cold_path;
 use std::io;

@@ -266,7 +266,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "replay-before-what-waits",
-        changes: &[(ENGINE, "self.begins_at = at;", "self.begins_at = 0 * at;")],
+        changes: &[(SESSION, "self.begins_at = at;", "self.begins_at = 0 * at;")],
         kind: "",
         worlds: 5_000,
     },
@@ -274,7 +274,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "message-not-fetched-yet-is-missing",
         changes: &[(
             ENGINE,
-            "Err(StoreError::NotYet) if !self.out.is_empty() => return Ok(()),",
+            "Err(StoreError::NotYet) if !replay.out.is_empty() => break,",
             "Err(StoreError::NotYet) => None,",
         )],
         kind: "",
@@ -282,14 +282,14 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "replay-of-administrative-messages",
-        changes: &[(ENGINE, ".filter(|s| s.kind == Kind::Application)", "")],
+        changes: &[(ENGINE, ".filter(|stored| stored.kind == Kind::Application)", "")],
         kind: "",
         worlds: 1_000,
     },
     Fault {
         name: "gap-fill-one-too-far",
         changes: &[(
-            ENGINE,
+            SESSION,
             "session.gap_fill(now, begin, seq, &mut self.out);",
             "session.gap_fill(now, begin, seq + 1, &mut self.out);",
         )],

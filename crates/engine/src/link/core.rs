@@ -23,7 +23,8 @@ use std::time::Duration;
 use transfix_codec::frame::SearchBudget;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Tag};
 use transfix_session::{
-    Config, Disconnect, Now, Offer, Outbox, Remark, Role, Session, SessionId, State, Verdict, nanos,
+    Config, Disconnect, Now, Offer, Outbox, Remark, Replay, Role, Session, SessionId, State,
+    Verdict, Watermarks, nanos,
 };
 use transfix_store::Store;
 use transfix_transport::prefetch;
@@ -42,11 +43,9 @@ use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
 use crate::link::points::{Points, Source};
 use crate::link::queue::{SendQueue, is_bulky};
-use crate::link::replay::Replay;
 use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
 use crate::link::told::{Disconnection, SessionEvent};
-use crate::link::watermarks::Watermarks;
 use crate::observe::protocol_log::Tap;
 use crate::observe::published::Published;
 use crate::observe::reasons::LiveReasons;
@@ -201,7 +200,7 @@ impl Core {
             late: Outbox::default(),
             stored_at_logon: false,
             stored: None,
-            replay: Replay::new(options.index()),
+            replay: Replay::default(),
             replay_ticket: 0,
             watermarks: Watermarks::default(),
             points: Points::of(options.points),

@@ -60,7 +60,7 @@ impl Journal {
     }
 
     /// The store itself, to read it.
-    pub(super) const fn store(&mut self) -> &mut dyn Store {
+    pub(in crate::link) const fn store(&mut self) -> &mut dyn Store {
         &mut self.store
     }
 
@@ -199,14 +199,6 @@ impl Journal {
     /// The ticket of the last batch that is safe, of those that were pending.
     pub(super) fn safe(&mut self) -> Result<u64, StoreError> {
         self.store.safe()
-    }
-
-    /// The batches up to the one with these numbers are safe; `are_all`: and none is pending.
-    pub(super) const fn note_safe(&mut self, numbers: Numbers, are_all: bool) {
-        match are_all {
-            true => self.store.all_is_safe(),
-            false => self.store.safe_up_to(numbers),
-        }
     }
 
     /// Whom to call when pending batches are safe.
@@ -359,7 +351,7 @@ impl Journal {
     }
 
     /// The session has taken over what the store has: records are put again from now on.
-    pub(super) const fn is_open_again(&mut self) {
+    pub(super) fn is_open_again(&mut self) {
         self.store.go_on();
     }
 }

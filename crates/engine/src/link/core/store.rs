@@ -5,21 +5,17 @@
 use std::io;
 use std::time::Duration;
 
-use transfix_codec::Message;
-use transfix_session::{Config, Entry, Now, Session};
+use transfix_session::{Awaited, Config, Entry, Now, Replay, Session};
 use transfix_store::{Committed, StoreError};
 
 use super::{BatchLimits, Core};
 use crate::io::Io;
-use crate::link::answers::Resend;
 use crate::link::call::Call;
 use crate::link::event::Event;
 use crate::link::gate::Gate;
 use crate::link::journal::Journal;
 use crate::link::queue::SendQueue;
-use crate::link::replay::Replay;
 use crate::link::told::Undone;
-use crate::link::watermarks::Awaited;
 
 /// What a turn that nobody waits for writes at once: with fewer messages the system calls cost more
 /// than is gained, with more the counterparty waits.
@@ -82,8 +78,7 @@ impl Core {
                 }
             }
             Committed::Pending(ticket) => {
-                let numbers = self.journal.numbers();
-                self.watermarks.add(ticket, self.out.end(), numbers);
+                self.watermarks.add(ticket, self.out.end());
                 self.outgoing.will_be_committed(ticket);
             }
         }
@@ -112,8 +107,7 @@ impl Core {
             return Ok(());
         }
         let ticket = self.journal.safe()?;
-        if let Some(numbers) = self.watermarks.safe(ticket) {
-            self.journal.note_safe(numbers, self.watermarks.are_safe());
+        if self.watermarks.safe(ticket) {
             self.outgoing.committed_up_to(ticket);
             self.tell_unsent(now, ticket);
         }
@@ -170,18 +164,6 @@ impl Core {
         let postponed = self.delivery.first_seq().filter(|_| !self.session.awaits_reset());
         let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());
         (next_in, self.session.next_num_out())
-    }
-
-    /// Encodes the next chunk of a replay, of what the application wants to be sent again.
-    ///
-    /// # Errors
-    /// As [`Replay::fill`].
-    pub(crate) fn fill_replay(
-        &mut self,
-        now: Now,
-        wants: impl FnMut(&Message<'_>, &Session) -> Resend,
-    ) -> Result<(), StoreError> {
-        self.replay.fill(now, &mut self.session, self.journal.store(), wants)
     }
 
     /// Counts what was sent again. Numbers that the store has lost, or that were passed over by
@@ -275,7 +257,7 @@ impl Core {
         self.session = session_of(&self.journal, self.session.config().clone());
         self.session.set_before_admin(self.gate.as_ref().and_then(Gate::admin_look));
         self.held_index = self.options.index();
-        self.replay = Replay::new(self.options.index());
+        self.replay = Replay::default();
         self.answering.close();
         self.delivery.clear();
         self.cut = None;

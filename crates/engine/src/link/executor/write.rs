@@ -5,19 +5,17 @@
 use std::hint::cold_path;
 use std::io;
 
-use transfix_codec::{Frame, Limits, frame};
-use transfix_session::{Now, Outbox};
-use transfix_store::StoreError;
+use transfix_codec::{CheckSumPolicy, Frame, Limits, Message, frame};
+use transfix_session::{Found, Now, Outbox, Replay, Watermarks};
+use transfix_store::{Kind, StoreError};
 use transfix_transport::Stream;
 
 use super::Executor;
 use crate::link::access::Access;
-use crate::link::answers::Direction;
+use crate::link::answers::{Direction, Resend};
 use crate::link::app_executor::AppExecutor;
 use crate::link::core::Core;
 use crate::link::down::Down;
-use crate::link::replay::Replay;
-use crate::link::watermarks::Watermarks;
 use crate::observe::counters::LiveCounters;
 use crate::observe::protocol_log::{Tap, Unlogged};
 
@@ -119,10 +117,7 @@ impl Executor {
         if asks && !core.delivery.desk().is_none_or(|desk| desk.want()) {
             return Ok(false);
         }
-        let filled = core.fill_replay(now, |message, session| {
-            let access = Access::to_see(session, now);
-            application.ask(|application| application.on_resend(message, access))
-        });
+        let filled = fill_chunk(now, core, application);
         if let Some(desk) = core.delivery.desk() {
             desk.release();
         }
@@ -148,6 +143,38 @@ impl Executor {
         let counters = &self.core.published.counters;
         log_received(self.core.log.as_mut(), counters, now, unlogged);
     }
+}
+
+/// Reads from the journal what is to be sent again, as far as it has the messages at once, and as far
+/// as the application wants them to be.
+///
+/// # Errors
+/// [`StoreError::NotYet`] if nothing could be encoded before the store has fetched a message; any
+/// other error of the store.
+fn fill_chunk(now: Now, core: &mut Core, application: &mut AppExecutor) -> Result<(), StoreError> {
+    let Core { replay, session, journal, held_index, .. } = core;
+    while let Some(seq) = replay.next_number(session) {
+        let stored = match journal.store().outbound(seq) {
+            Err(StoreError::NotYet) if !replay.out.is_empty() => break,
+            stored => stored?,
+        };
+        let Some(stored) = stored else {
+            replay.put(now, session, Found::Missing);
+            continue;
+        };
+        let sent = Some(&stored).filter(|stored| stored.kind == Kind::Application);
+        // Our own frame, checked by the store: what can't be read is covered by a gap fill.
+        let message = sent.and_then(|stored| {
+            Message::parse(stored.bytes, held_index, CheckSumPolicy::Ignore).ok()
+        });
+        let wanted = message.filter(|message| {
+            let access = Access::to_see(session, now);
+            application.ask(|application| application.on_resend(message, access)) == Resend::Send
+        });
+        replay.put(now, session, wanted.as_ref().map_or(Found::Skipped, Found::Message));
+    }
+    replay.end_chunk(now, session);
+    Ok(())
 }
 
 /// The application or the store takes its time, and the session goes on meanwhile: the counterparty
