@@ -333,8 +333,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "answers-stored-before-what-they-answer",
         changes: &[(
             ENGINE,
-            "let numbers = self.kept_numbers();\n        self.journal.put_next",
-            "let mut numbers = self.kept_numbers();\n        if self.is_batch_full(true) {\n \
+            "let numbers = self.core.kept_numbers();\n        self.journal.put_next",
+            "let mut numbers = self.core.kept_numbers();\n        if self.is_batch_full(true) {\n \
              numbers.0 = self.journal.numbers().next_in;\n }\n        self.journal.put_next",
         )],
         kind: "",
@@ -503,8 +503,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "denied-and-logged-on",
         changes: &[(
             ENGINE,
-            "Some(self.session.deny_logon(now, &refusal.text, &mut self.out))",
-            "Some(self.session.accept_logon(now, &mut self.out))",
+            "Err(self.session.deny_logon(now, &refusal.text, &mut self.out))",
+            "Err(self.session.accept_logon(now, &mut self.out))",
         )],
         kind: "applications",
         worlds: 500,

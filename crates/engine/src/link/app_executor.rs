@@ -76,7 +76,7 @@ impl AppExecutor {
             Self::Inline(application) if call.is_event() => {
                 let begin = core.out.len();
                 let _ = make(&mut **application, call, (bytes, message), Access::of(core, now));
-                core.end_call(now, begin);
+                core.end_call(begin);
                 core.note_state(now);
             }
             Self::Inline(application) => {
@@ -103,7 +103,7 @@ impl AppExecutor {
             Self::Inline(application) => {
                 let begin = core.out.len();
                 let answer = application.on_message(message, Access::of(core, now));
-                core.end_call(now, begin);
+                core.end_call(begin);
                 Some(answer)
             }
             Self::Threads { desk, .. } => {

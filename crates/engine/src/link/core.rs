@@ -9,9 +9,8 @@ mod answering;
 mod calls;
 pub(crate) mod deliver;
 mod logon;
-mod refresh;
 mod send;
-pub(crate) mod store;
+mod store;
 mod unread;
 
 use std::collections::VecDeque;
@@ -26,7 +25,7 @@ use transfix_session::{
     Config, Disconnect, Now, Offer, Outbox, Remark, Replay, Role, Session, SessionId, State,
     Verdict, Watermarks, nanos,
 };
-use transfix_store::Store;
+use transfix_store::Numbers;
 use transfix_transport::prefetch;
 
 use self::answering::Answering;
@@ -38,7 +37,7 @@ use crate::link::event::Event;
 use crate::link::event_log::EventLog;
 use crate::link::failed_logons::LogonWatch;
 use crate::link::gate::Gate;
-use crate::link::journal::{Journal, Keeps};
+use crate::link::journal::Keeps;
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
 use crate::link::points::{Points, Source};
@@ -115,16 +114,15 @@ pub(crate) struct Core {
     pub(crate) session: Session,
     pub(crate) out: Outbox,
     /// Messages that are numbered and not put yet, and that are not written.
-    late: Outbox,
+    pub(super) late: Outbox,
     /// Such messages came behind our Logon(A).
     stored_at_logon: bool,
     /// The first and the last number of such messages since the last logon.
-    stored: Option<(u64, u64)>,
+    pub(super) stored: Option<(u64, u64)>,
     pub(crate) options: LinkOptions,
     pub(crate) published: Arc<Published>,
     /// What all sessions count together.
     pub(crate) reasons: Arc<LiveReasons>,
-    pub(crate) journal: Journal,
     pub(crate) outgoing: Outgoing,
     pub(crate) delivery: Delivery,
     pub(crate) event_log: EventLog,
@@ -151,10 +149,8 @@ pub(crate) struct Core {
     pub(crate) cut: Option<Disconnect>,
     /// The connection of an initiator waits for the store, which takes over what another process
     /// has written, until this moment of the monotonic clock at the latest.
-    refreshes_until_ns: Option<u64>,
-    /// When to look again whether it has, on the monotonic clock.
-    refresh_look_ns: u64,
-    judging: Judging,
+    pub(super) refreshes_until_ns: Option<u64>,
+    pub(super) judging: Judging,
     answering: Answering,
     /// Who wants to know what comes of the Logon(A) of this connection.
     pub(super) watch: Option<LogonWatch>,
@@ -182,20 +178,18 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// A session that goes on from what its store has. An application that is called in threads of
-    /// its own has a desk.
+    /// A session that goes on from these numbers of its store. An application that is called in
+    /// threads of its own has a desk.
     pub(crate) fn new(
         config: Config,
-        store: Box<dyn Store>,
+        numbers: Numbers,
         desk: Option<Arc<Desk>>,
         rules: SessionRules,
         options: LinkOptions,
     ) -> Self {
         let id = config.id.clone();
-        let journal = Journal::new(store, id.clone(), options.keeps);
         Self {
-            session: store::session_of(&journal, config),
-            journal,
+            session: store::session_of(config, numbers),
             out: Outbox::with_capacity(OUTBOX_BYTES_FIRST),
             late: Outbox::default(),
             stored_at_logon: false,
@@ -222,7 +216,6 @@ impl Core {
             shown: 0,
             cut: None,
             refreshes_until_ns: None,
-            refresh_look_ns: 0,
             judging: Judging::default(),
             answering: Answering::default(),
             watch: None,
@@ -370,9 +363,9 @@ impl Core {
         self.outgoing.is_full(self.out.len())
     }
 
-    /// Lets the numbers start again if a window has opened since they began.
-    fn open_window(&mut self, now: Now) {
-        let since_ns = self.journal.numbers().created_ns;
+    /// Lets the numbers start again if a window has opened since they began, which was at this time
+    /// of the wall clock.
+    pub(crate) fn open_window(&mut self, now: Now, since_ns: u64) {
         let hours = self.options.hours.as_mut();
         if hours.is_some_and(|hours| hours.restarts(now.utc, since_ns)) {
             self.tell(now, &Event::WindowOpened);
@@ -380,9 +373,9 @@ impl Core {
         }
     }
 
-    /// A link is up. Returns whether the session is to begin at once; if not, it waits for the
-    /// store.
-    pub(crate) fn begin_connection(&mut self, now: Now) -> bool {
+    /// A link is up, and the numbers began at this time of the wall clock. Returns whether the
+    /// session is to begin at once; if not, it waits for the store.
+    pub(crate) fn begin_connection(&mut self, now: Now, since_ns: u64) -> bool {
         self.logout_text = None;
         self.stored_at_logon = false;
         self.judging = Judging::default();
@@ -391,12 +384,22 @@ impl Core {
         // An acceptor does so when it has found the Logon(A) good: what a stranger begins must not
         // take the store from the process that has it.
         if !self.options.refresh_on_logon {
-            self.open_window(now);
+            self.open_window(now, since_ns);
         } else if self.session.config().role == Role::Initiator {
             self.refreshes_until_ns = Some(now.monotonic_ns + self.answer_ns());
             return false;
         }
         true
+    }
+
+    /// Whether the connection waits for the store before the session hears of it.
+    pub(crate) const fn is_refreshing(&self) -> bool {
+        self.refreshes_until_ns.is_some()
+    }
+
+    /// Whether a connection waits for the store, before or behind its Logon(A).
+    pub(crate) fn awaits_refresh(&self) -> bool {
+        self.is_refreshing() || self.judging.refreshes_until_ns().is_some()
     }
 
     /// The Logon(A) of this connection was judged already, and accepted, before this session was
@@ -407,16 +410,11 @@ impl Core {
     }
 
     /// How long the application may take to judge a Logon(A), and the store to be refreshed for it.
-    fn answer_ns(&self) -> u64 {
+    pub(crate) fn answer_ns(&self) -> u64 {
         nanos(self.options.logon_answer)
     }
 
-    /// When there is something to tell or to look at though there is no connection.
-    pub(crate) fn deadline_at_rest(&self) -> Option<u64> {
-        self.event_log.deadline().into_iter().chain(self.refresh_deadline()).min()
-    }
-
-    /// When [`Core::tick`] must be called at the latest.
+    /// When a tick is due at the latest, apart from looks at a refresh of the store.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         if let Some((_, until_ns)) = self.ending {
             return self.answering.deadline().into_iter().chain([until_ns]).min();
@@ -429,7 +427,6 @@ impl Core {
             self.trim_at_ns,
             tells,
             self.refreshes_until_ns,
-            self.refresh_deadline(),
             self.judging.deadline(),
             self.answering.deadline(),
             self.slow.deadline(),
@@ -441,7 +438,6 @@ impl Core {
     /// goes on.
     #[inline]
     pub(crate) fn prefetch_parts(&self) {
-        prefetch(self.journal.place());
         prefetch(&*self.published);
     }
 
@@ -451,7 +447,6 @@ impl Core {
         let room = self.out.room();
         prefetch(room.get(..ANSWER_BYTES).unwrap_or(room));
         self.session.outlying().into_iter().for_each(prefetch);
-        prefetch(self.journal.place().next_place());
         if let Some(recorder) = self.points.recorder() {
             prefetch(recorder);
         }
@@ -469,15 +464,11 @@ impl Core {
         Ok(true)
     }
 
-    /// Looks at the answers that are waited for: of the store, and of the application.
-    pub(crate) fn look_for_answers(&mut self, now: Now) -> Result<(), Down> {
-        self.look_at_refresh(now)?;
+    /// Gives up an application that has not judged the Logon(A) in time.
+    pub(crate) fn look_for_judgement(&mut self, now: Now) {
         if self.judging.give_up(now.monotonic_ns) {
             self.tell(now, &Event::LogonUnanswered);
         }
-        self.hear(now)?;
-        self.delivery.go_on(now);
-        Ok(())
     }
 
     /// Tells if the counterparty takes too slowly what is sent, or does no more.
@@ -558,34 +549,31 @@ impl Core {
         self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
     }
 
-    /// The connection has ended.
-    pub(crate) fn closed(&mut self, now: Now, queue: &SendQueue, reason: Disconnect) {
-        let reason = match (reason, self.session.state()) {
+    /// Why the connection ends, as the session sees it.
+    pub(crate) fn end_reason(&self, reason: Disconnect) -> Disconnect {
+        match (reason, self.session.state()) {
             (Disconnect::LinkLost, State::LogonSent) => Disconnect::LogonUnanswered,
             _ => reason,
-        };
-        // What brought the connection down comes first; a panic is found again.
-        let _ = self.hear(now);
-        // What the application has not taken is asked for again.
+        }
+    }
+
+    /// The connection has ended: what the application has not taken is asked for again.
+    pub(crate) fn forget_untaken(&mut self) {
         if let Some(seq) = self.delivery.forget_numbered() {
             self.session.set_next_num_in(seq);
         }
-        // What the application has sent before it panicked in a turn is not lost with the turn: it
-        // goes out after the next logon. In other turns all of it is in the store already.
-        let put = self.put_entries(now);
+    }
+
+    /// The connection has ended, and what the application has sent in it is put.
+    pub(crate) fn disconnected(&mut self) {
         // An initiator that has waited for its store has not begun the connection.
         if self.refreshes_until_ns.take().is_none() {
             self.session.disconnected(&mut self.out);
         }
-        self.journal.take_fresh();
-        self.note_state(now);
-        let noted = put.and_then(|()| self.journal.note_end(now, reason));
-        // A reset that this end brings; a store that has failed keeps the session down anyway.
-        self.send_queued(now, queue);
-        let kept = noted.and_then(|()| self.put_queued(now, queue));
-        // A store error is not lost here: `has_failed` reports it, and the worker takes the session
-        // down.
-        let _ = kept.and_then(|()| self.commit(now));
+    }
+
+    /// The end of the connection is in the journal.
+    pub(crate) fn end_connection(&mut self, now: Now, reason: Disconnect) {
         self.cut = None;
         self.outgoing.end_pause();
         self.slow.reset();

@@ -1,4 +1,4 @@
-//! Carries out what the core decides wherever the application takes part.
+//! Carries out what the core decides: in the journal, and in the application.
 //!
 //! Invariant: the application gets its calls in the order in which they came about: before any
 //! message that comes later, and before what is written behind the commit that has brought them.
@@ -6,36 +6,43 @@
 mod deliver;
 mod finish;
 mod logon;
+mod refresh;
+mod send;
+mod store;
 mod write;
 
 use std::hint::cold_path;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use transfix_codec::{CheckSumPolicy, Message};
-use transfix_session::{Now, Offer, Role, Verdict};
-use transfix_store::StoreError;
+use transfix_session::{Disconnect, Now, Offer, Role, Verdict};
+use transfix_transport::prefetch;
 
-use crate::io::Io;
 use crate::link::answers::Direction;
 use crate::link::app_executor::AppExecutor;
 use crate::link::call::Call;
 use crate::link::core::Core;
 use crate::link::delivery::Handling;
 use crate::link::down::Down;
+use crate::link::event::Event;
+use crate::link::journal::Journal;
 use crate::link::queue::SendQueue;
 
-/// A session with its application.
+/// A session with its journal and its application.
 pub(crate) struct Executor {
     pub(crate) core: Core,
+    pub(crate) journal: Journal,
     application: AppExecutor,
+    /// When to look again whether the store is refreshed, on the monotonic clock.
+    refresh_look_ns: u64,
     /// The application is to see the frames of the connection.
     wants_wire: bool,
 }
 
 impl Executor {
-    pub(crate) fn new(core: Core, mut application: AppExecutor) -> Self {
+    pub(crate) fn new(core: Core, journal: Journal, mut application: AppExecutor) -> Self {
         let wants_wire = application.ask(|application| application.wants_wire());
-        Self { core, application, wants_wire }
+        Self { core, journal, application, refresh_look_ns: 0, wants_wire }
     }
 
     /// Makes the queued calls. `message`: the one in hand.
@@ -49,6 +56,7 @@ impl Executor {
     #[cold]
     fn make_all_calls(&mut self, now: Now, message: Option<&Message<'_>>) {
         while let Some(call) = self.core.next_call() {
+            self.publish();
             let is_undone = matches!(call, Call::Undone(_));
             let Self { core, application, .. } = self;
             let called = AssertUnwindSafe(|| application.call(now, (call, message), core));
@@ -57,6 +65,8 @@ impl Executor {
                 self.core.forget_events();
                 resume_unwind(panic);
             }
+            // A store that fails is found by the next put.
+            let _ = self.put_if_late(now);
             if is_undone {
                 self.core.is_whole();
             }
@@ -66,7 +76,7 @@ impl Executor {
     /// A link is up. `offer`: its Logon(A) was judged already, and accepted, before this session
     /// was made.
     pub(crate) fn connected(&mut self, now: Now, offer: Option<Offer>) -> Result<(), Down> {
-        if !self.core.begin_connection(now) {
+        if !self.core.begin_connection(now, self.journal.numbers().created_ns) {
             return self.log_on_refreshed(now);
         }
         self.begin_session(now);
@@ -86,7 +96,7 @@ impl Executor {
     /// Begins the logon of an initiator as soon as the store has taken over what another process
     /// has written.
     pub(crate) fn log_on_refreshed(&mut self, now: Now) -> Result<(), Down> {
-        if self.core.is_refreshed(now)? {
+        if self.is_refreshed(now)? {
             self.begin_session(now);
         }
         Ok(())
@@ -121,7 +131,7 @@ impl Executor {
     /// gap.
     #[inline]
     pub(crate) fn hear_and_go_on(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
-        self.core.hear(now)?;
+        self.hear(now)?;
         self.act_on_held(now, left)
     }
 
@@ -166,14 +176,28 @@ impl Executor {
     ) -> Result<(), Down> {
         if matches!(message.msg_type().as_bytes(), b"3" | b"5" | b"j") {
             cold_path();
-            self.core.heed(now, message, verdict);
-            self.make_calls(now, Some(message));
+            self.heed(now, message, verdict);
         }
         match verdict {
             Verdict::Deliver => self.deliver(now, message, Handling::Offer)?,
             other => self.carry_out(now, message, other)?,
         }
-        self.core.put_entries(now).map_err(Down::Store)
+        self.put_entries(now).map_err(Down::Store)
+    }
+
+    /// Passes on the words of the counterparty in a Reject(3), BusinessMessageReject(j) or
+    /// Logout(5).
+    fn heed(&mut self, now: Now, message: &Message<'_>, verdict: &Verdict) {
+        let Some(mut rejected) = self.core.heed(message, verdict) else { return };
+        // FIX 4.0 and 4.1 have no RefMsgType(372).
+        let stored = match rejected.msg_type.is_empty() {
+            true => self.journal.sent_msg_type(rejected.seq).into_owned(),
+            false => Vec::new(),
+        };
+        rejected.complete(&stored);
+        self.core.tell(now, &Event::Rejected(&rejected));
+        self.core.call_later(now, Call::Rejected(stored));
+        self.make_calls(now, Some(message));
     }
 
     #[inline(never)]
@@ -186,6 +210,16 @@ impl Executor {
         if *verdict == Verdict::Throttled {
             return self.deliver(now, message, Handling::Reject);
         }
+        match *verdict {
+            // Before the application sends more, which is not asked for.
+            Verdict::LoggedOnThenResend { begin, end } => {
+                self.core.start_replay(now, begin, end);
+                self.note_logon(now)?;
+            }
+            Verdict::LoggedOn => self.note_logon(now)?,
+            Verdict::Reset => self.put_entries(now).map_err(Down::Store)?,
+            _ => {}
+        }
         let carried = self.core.carry_out(now, message, verdict);
         self.make_calls(now, Some(message));
         carried?;
@@ -193,6 +227,12 @@ impl Executor {
             self.core.start_replay(now, begin, end);
         }
         Ok(())
+    }
+
+    /// Notes the logon in the journal, behind a reset that came with the Logon(A).
+    fn note_logon(&mut self, now: Now) -> Result<(), Down> {
+        let noted = self.put_entries(now).and_then(|()| self.journal.note_logon(now));
+        noted.map_err(Down::Store)
     }
 
     /// Does what is due, with at most `left` messages of the application.
@@ -203,7 +243,10 @@ impl Executor {
         if self.core.is_refreshing() {
             return self.log_on_refreshed(now);
         }
-        self.core.look_for_answers(now)?;
+        self.look_at_refresh(now)?;
+        self.core.look_for_judgement(now);
+        self.hear(now)?;
+        self.core.delivery.go_on(now);
         self.offer_again(now, left)?;
         self.core.look_for_slowness(now)?;
         if self.core.has_calls() {
@@ -213,16 +256,40 @@ impl Executor {
         self.core.tick_session(now)
     }
 
-    /// Goes on from the store, after it has failed or a turn has panicked.
-    pub(crate) fn reopen(&mut self, io: &dyn Io, queue: &SendQueue) -> Result<(), StoreError> {
-        self.core.reopen(io, queue)?;
-        self.make_calls(io.now(), None);
-        Ok(())
+    /// The connection has ended.
+    pub(crate) fn closed(&mut self, now: Now, queue: &SendQueue, reason: Disconnect) {
+        let reason = self.core.end_reason(reason);
+        // What brought the connection down comes first; a panic is found again.
+        let _ = self.hear(now);
+        self.core.forget_untaken();
+        // What the application has sent before it panicked in a turn is not lost with the turn: it
+        // goes out after the next logon. In other turns all of it is in the store already.
+        let put = self.put_entries(now);
+        self.core.disconnected();
+        self.journal.take_fresh();
+        self.note_state(now);
+        let noted = put.and_then(|()| self.journal.note_end(now, reason));
+        // A reset that this end brings; a store that has failed keeps the session down anyway.
+        self.send_queued(now, queue);
+        let kept = noted.and_then(|()| self.put_queued(now, queue));
+        // A store error is not lost here: `has_failed` reports it, and the worker takes the session
+        // down.
+        let _ = kept.and_then(|()| self.commit(now));
+        self.core.end_connection(now, reason);
     }
 
-    /// Asks the processor for the application ahead.
-    pub(crate) fn prefetch(&self) {
+    /// Asks the processor for what a turn needs and the session points to: it comes while the read
+    /// goes on.
+    pub(crate) fn prefetch_parts(&self) {
+        prefetch(self.journal.place());
+        self.core.prefetch_parts();
         self.application.prefetch();
+    }
+
+    /// The same for what those point to, which have come by now.
+    pub(crate) fn prefetch_memory(&mut self) {
+        self.core.prefetch_memory();
+        prefetch(self.journal.place().next_place());
     }
 
     /// Gives back the memory of a burst that is over.

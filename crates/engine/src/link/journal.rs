@@ -14,6 +14,7 @@ use transfix_store::{
     Committed, Kind as StoredKind, LOGGED_ON, Numbers, Record, Store, StoreError, Wake,
 };
 
+use crate::link::queue::Queued;
 use crate::observe::mask::masked;
 use crate::observe::published::Published;
 use crate::observe::reasons::LiveReasons;
@@ -69,12 +70,8 @@ impl Journal {
         self.store.inner()
     }
 
-    pub(super) const fn keeps(&self) -> Keeps {
-        self.keeps
-    }
-
     /// The numbers of the last commit.
-    pub(super) fn numbers(&self) -> Numbers {
+    pub(crate) fn numbers(&self) -> Numbers {
         self.store.numbers()
     }
 
@@ -168,6 +165,17 @@ impl Journal {
         let seq = message.msg_seq_num().unwrap_or(0);
         let (kind, bytes) = (StoredKind::Application, message.bytes());
         self.put(now, Record::Inbound { seq, kind, bytes })
+    }
+
+    /// Puts a message that waits for a logon, under this ticket.
+    pub(super) fn put_queued(
+        &mut self,
+        now: Now,
+        ticket: u64,
+        message: &Queued<'_>,
+    ) -> Result<(), StoreError> {
+        let bytes = [b"35=", message.msg_type, b"\x01", message.body].concat();
+        self.put(now, Record::Queued { ticket, bytes: &bytes })
     }
 
     /// Leaves a note of what befell the session.

@@ -12,10 +12,9 @@ use crate::link::event::Event;
 use crate::link::told::SessionEvent;
 
 impl Core {
-    /// Carries out a verdict by which the application is not called with the message. After
-    /// [`Verdict::Resend`] the executor calls [`Core::start_replay`] once the queued calls are
-    /// made. Not inlined: a message that is delivered, which is the usual one, does not walk over
-    /// this code.
+    /// Carries out a verdict by which the application is not called with the message. What follows
+    /// from it for the journal, and a resend, is the executor's. Not inlined: a message that is
+    /// delivered, which is the usual one, does not walk over this code.
     #[inline(never)]
     pub(crate) fn carry_out(
         &mut self,
@@ -34,13 +33,8 @@ impl Core {
                 self.points.heard(message);
                 self.call_later(now, Call::AdminMessage);
             }
-            Verdict::LoggedOn => self.logged_on(now)?,
-            Verdict::Reset => self.reset(now)?,
-            Verdict::LoggedOnThenResend { begin, end } => {
-                // Before the application sends more, which is not asked for.
-                self.start_replay(now, begin, end);
-                self.logged_on(now)?;
-            }
+            Verdict::LoggedOn | Verdict::LoggedOnThenResend { .. } => self.logged_on(now),
+            Verdict::Reset => self.reset(now),
             Verdict::Resend { .. } => {
                 self.published.counters.resend_requests_in.add(1);
                 self.call_later(now, Call::AdminMessage);

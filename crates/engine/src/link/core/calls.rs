@@ -15,7 +15,7 @@ const CALLS_KEPT: usize = 16;
 
 impl Core {
     /// Queues a call.
-    pub(super) fn call_later(&mut self, now: Now, call: Call) {
+    pub(crate) fn call_later(&mut self, now: Now, call: Call) {
         // Whoever hears of a message finds its number taken, and the new state told.
         self.note_state(now);
         self.calls.push_back(call);
@@ -48,15 +48,14 @@ impl Core {
         self.calls.retain(|call| !call.is_event());
     }
 
-    /// The application has returned from a call that began with so many bytes in the outbox.
+    /// The application has returned from a call that began with so many bytes in the outbox. What
+    /// it has sent without a connection is to be put at once.
     #[inline]
-    pub(crate) fn end_call(&mut self, now: Now, begin: usize) {
+    pub(crate) fn end_call(&mut self, begin: usize) {
         self.note_burst(begin);
-        if !self.late.entries().is_empty() {
+        if self.has_late() {
             cold_path();
             self.note_late();
-            // Before anything with a higher number. A store that fails is found by the next put.
-            let _ = self.put_entries(now);
         }
     }
 
@@ -73,10 +72,9 @@ impl Core {
         }
     }
 
-    /// Lets others see where the session stands, and lets the application be told of a new state.
+    /// Lets the application be told of a new state.
     #[inline]
     pub(crate) fn note_state(&mut self, now: Now) {
-        self.published.note(&self.session, self.journal.has_failed());
         let to = self.session.state();
         if to != self.told_state {
             cold_path();

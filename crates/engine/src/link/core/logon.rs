@@ -1,12 +1,10 @@
 //! The Logon(A) of a connection: judged, filled, accepted.
 
 use transfix_codec::{Message, Misuse};
-use transfix_session::{ApplVerId, Disconnect, Now, State, Verdict};
-use transfix_store::StoreError;
+use transfix_session::{ApplVerId, Now, Verdict};
 
 use super::Core;
 use crate::link::call::Call;
-use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::failed_logons::is_failed_logon;
 use crate::link::judging::{self, Asked, Judgement, Judging};
@@ -42,16 +40,16 @@ impl Core {
         (verdict != Verdict::LogonOffered).then_some(verdict)
     }
 
-    /// What becomes of a Logon(A) that the application has judged, or is judging; `None` if it is
-    /// accepted.
-    pub(crate) fn judged_logon(&mut self, now: Now) -> Option<Verdict> {
+    /// What becomes of a Logon(A) that the application has judged, or is judging. If it is accepted:
+    /// until when the store may be refreshed for it, if that was begun.
+    pub(crate) fn judged_logon(&mut self, now: Now) -> Result<Option<u64>, Verdict> {
         let refreshes_until_ns = self.judging.refreshes_until_ns();
         match self.judging.take() {
-            None => Some(Verdict::LogonOffered),
-            Some(Ok(())) => self.refresh_for_logon(now, refreshes_until_ns),
+            None => Err(Verdict::LogonOffered),
+            Some(Ok(())) => Ok(refreshes_until_ns),
             Some(Err(refusal)) => {
                 self.tell(now, &Event::LogonRefused { why: &refusal.text });
-                Some(self.session.deny_logon(now, &refusal.text, &mut self.out))
+                Err(self.session.deny_logon(now, &refusal.text, &mut self.out))
             }
         }
     }
@@ -93,37 +91,6 @@ impl Core {
         self.judging.has_asked()
     }
 
-    /// Whether the application's answer to the Logon(A) is there, and the store has been refreshed
-    /// if that was begun.
-    pub(crate) fn hears_answer(&mut self) -> bool {
-        match self.judging {
-            Judging::Refreshing(_) => self.journal.is_refreshed(),
-            _ => self.judging.hear(),
-        }
-    }
-
-    /// Refreshes the store for the Logon(A) of an acceptor, where that is wanted, until this moment
-    /// of the monotonic clock if it was begun before. Returns what becomes of the Logon(A) if it
-    /// cannot be accepted now.
-    fn refresh_for_logon(&mut self, now: Now, until_ns: Option<u64>) -> Option<Verdict> {
-        let begins = self.session.state() == State::LogonAwaited;
-        if !begins || !self.options.refresh_on_logon {
-            return None;
-        }
-        match self.refresh(now) {
-            Ok(()) => None,
-            Err(StoreError::NotYet) => {
-                let until_ns = until_ns.unwrap_or(now.monotonic_ns + self.answer_ns());
-                self.judging = Judging::Refreshing(until_ns);
-                Some(Verdict::LogonOffered)
-            }
-            Err(error) => {
-                self.tell(now, &Event::StoreNotRead(&error));
-                Some(Verdict::Disconnect(Disconnect::StoreFailed))
-            }
-        }
-    }
-
     /// The application has accepted the Logon(A).
     pub(crate) fn accept_logon(&mut self, now: Now) -> Verdict {
         self.expected = self.session.next_num_in();
@@ -140,10 +107,8 @@ impl Core {
         }
     }
 
-    pub(super) fn logged_on(&mut self, now: Now) -> Result<(), Down> {
-        // A reset that came with the Logon(A) stands before it.
-        let noted = self.put_entries(now).and_then(|()| self.journal.note_logon(now));
-        noted.map_err(Down::Store)?;
+    /// The session is logged on, which the journal knows.
+    pub(crate) fn logged_on(&mut self, now: Now) {
         // The counterparty asks for them from now on.
         self.stored = None;
         self.published.counters.logons.add(1);
@@ -162,17 +127,14 @@ impl Core {
         }
         self.call_later(now, Call::AdminMessage);
         self.call_later(now, Call::Event(SessionEvent::LoggedOn));
-        Ok(())
     }
 
-    /// The numbers have begun again while the session is logged on.
-    pub(super) fn reset(&mut self, now: Now) -> Result<(), Down> {
-        self.put_entries(now).map_err(Down::Store)?;
+    /// The numbers have begun again while the session is logged on, which the journal knows.
+    pub(crate) fn reset(&mut self, now: Now) {
         self.choose_rules(now, self.session.appl_ver_id());
         self.tell(now, &Event::NumbersBeginAgain);
         self.call_later(now, Call::AdminMessage);
         self.call_later(now, Call::Event(SessionEvent::NumbersReset));
-        Ok(())
     }
 
     /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).

@@ -60,7 +60,7 @@ impl Core {
             return Err(Down::Session(*reason));
         }
         // Its number may have closed a gap: the next turn goes on with what was kept above it.
-        self.put_entries(now).map_err(Down::Store)
+        Ok(())
     }
 
     /// A message of `bytes` declared bytes begins, more than the session accepts. `Err` if that

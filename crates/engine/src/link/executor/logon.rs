@@ -10,7 +10,7 @@ use crate::link::app_executor::judge;
 impl Executor {
     /// Gives a message to the session; a Logon(A) that the session layer finds good to the
     /// application first. [`Verdict::LogonOffered`] if that answers later: then the message is to
-    /// be given once more, when [`Core::hears_answer`](crate::link::core::Core::hears_answer).
+    /// be given once more, when [`Executor::hears_answer`].
     #[inline(always)]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
         self.core.points.found(now);
@@ -34,7 +34,11 @@ impl Executor {
             let judged = self.application.ask(|application| judge(application, logon, from));
             self.core.note_judgement(now, judged);
         }
-        if let Some(verdict) = self.core.judged_logon(now) {
+        let refreshes_until_ns = match self.core.judged_logon(now) {
+            Ok(until_ns) => until_ns,
+            Err(verdict) => return verdict,
+        };
+        if let Some(verdict) = self.refresh_for_logon(now, refreshes_until_ns) {
             return verdict;
         }
         if self.core.session.config().role == Role::Acceptor {

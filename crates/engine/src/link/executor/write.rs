@@ -16,6 +16,7 @@ use crate::link::answers::{Direction, Resend};
 use crate::link::app_executor::AppExecutor;
 use crate::link::core::Core;
 use crate::link::down::Down;
+use crate::link::journal::Journal;
 use crate::observe::counters::LiveCounters;
 use crate::observe::protocol_log::{Tap, Unlogged};
 
@@ -31,7 +32,7 @@ impl Executor {
         unlogged: &mut Unlogged<'_>,
     ) -> Result<bool, Down> {
         self.core.points.committed(now, &self.core.out);
-        self.core.look_what_is_safe(now).map_err(Down::Store)?;
+        self.look_what_is_safe(now).map_err(Down::Store)?;
         // What the commit has brought, before anything that is written behind it.
         self.make_calls(now, None);
         let more = self.write_what_is_safe(now, stream, unlogged)?;
@@ -112,12 +113,12 @@ impl Executor {
     /// whether it is free, and the store has the messages. The worker is called when an application
     /// that is called in threads of its own is free, or the store has fetched them.
     fn fill_replay(&mut self, now: Now) -> Result<bool, Down> {
-        let Self { core, application, wants_wire } = self;
+        let Self { core, journal, application, wants_wire, .. } = self;
         let asks = core.replay.has_more();
         if asks && !core.delivery.desk().is_none_or(|desk| desk.want()) {
             return Ok(false);
         }
-        let filled = fill_chunk(now, core, application);
+        let filled = fill_chunk(now, core, journal, application);
         if let Some(desk) = core.delivery.desk() {
             desk.release();
         }
@@ -151,8 +152,13 @@ impl Executor {
 /// # Errors
 /// [`StoreError::NotYet`] if nothing could be encoded before the store has fetched a message; any
 /// other error of the store.
-fn fill_chunk(now: Now, core: &mut Core, application: &mut AppExecutor) -> Result<(), StoreError> {
-    let Core { replay, session, journal, held_index, .. } = core;
+fn fill_chunk(
+    now: Now,
+    core: &mut Core,
+    journal: &mut Journal,
+    application: &mut AppExecutor,
+) -> Result<(), StoreError> {
+    let Core { replay, session, held_index, .. } = core;
     while let Some(seq) = replay.next_number(session) {
         let stored = match journal.store().outbound(seq) {
             Err(StoreError::NotYet) if !replay.out.is_empty() => break,
