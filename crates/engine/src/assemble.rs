@@ -36,6 +36,7 @@ use crate::link::points::Source;
 use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
 use crate::link::rule_book::{RuleBook, SessionRules, Wanted};
+use crate::link::sinks::Sinks;
 use crate::link::{Link, REST_AFTER_NS};
 use crate::observe::event_codes::event;
 use crate::observe::protocol_log::Tap;
@@ -269,17 +270,15 @@ pub(crate) fn assemble(
     };
     let desk = application.desk().cloned();
     let journal = Journal::new(store, id.clone(), options.keeps);
-    let mut core = Core::new(config, journal.numbers(), desk.clone(), rules, options);
-    core.log = log;
-    core.reasons = Arc::clone(&registry.reasons);
-    if let Some(gate) = &gate {
-        core.set_gate(registry.io.now(), Arc::clone(gate));
-    }
-    let published = Arc::clone(&core.published);
+    let core = Core::new(config, journal.numbers(), desk.clone(), rules, options);
+    let sinks = Sinks::of(id.clone(), Arc::clone(&registry.reasons), log);
+    let published = Arc::clone(&sinks.published);
     let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, core.points.source());
-    let mut link = Link::new(core, journal, application);
+    let mut link = Link::new(core, (journal, sinks), application);
+    if let Some(gate) = &gate {
+        link.executor().set_gate(registry.io.now(), Arc::clone(gate));
+    }
     link.executor().begin_from_store(&*registry.io)?;
-    link.executor().note_state(registry.io.now());
     link.core().outgoing.note_taken(&queue);
     Ok(Shared {
         id,

@@ -398,34 +398,36 @@ impl Engine {
     }
 
     /// Drives the sessions of mode `polled` by one round, in this thread, without waiting: looks at
-    /// the socket of each, or, with [`EngineBuilder::poll_fd`], at those that are ready. Returns
-    /// whether anything happened.
+    /// the socket of each, or, with [`EngineBuilder::with_poll_fd`], at those that are ready.
+    /// Returns whether a socket was ready or another thread had called.
     ///
-    /// [`EngineBuilder::poll_fd`]: crate::EngineBuilder::poll_fd
+    /// [`EngineBuilder::with_poll_fd`]: crate::EngineBuilder::with_poll_fd
     pub fn poll(&mut self) -> bool {
         self.polled.as_mut().is_some_and(|worker| worker.run_once(false))
     }
 
-    /// What a program with an event loop of its own waits at: readable as soon as
-    /// [`Engine::poll`] has something to do. `None` without [`EngineBuilder::poll_fd`], or without
-    /// sessions of mode `polled`.
+    /// The file descriptor for an event loop of your own: readable when a socket is ready, or
+    /// another thread has called. Timers do not make it readable: [`Engine::poll_timeout`] says
+    /// when they are due. It is the same one as long as the engine lives. `None` without
+    /// [`EngineBuilder::with_poll_fd`], or without sessions of mode `polled`.
     ///
-    /// Level-triggered: it stays readable until [`Engine::poll`] was called. That must also be
-    /// called when [`Engine::poll_within`] is over.
+    /// It stays readable until [`Engine::poll`] is called. A loop that hears of each change once
+    /// (edge-triggered) calls [`Engine::poll`] until that returns `false`.
     ///
-    /// [`EngineBuilder::poll_fd`]: crate::EngineBuilder::poll_fd
+    /// [`EngineBuilder::with_poll_fd`]: crate::EngineBuilder::with_poll_fd
     #[must_use]
     pub fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
         self.polled.as_ref()?.fd()
     }
 
-    /// For how long the program may wait at [`Engine::poll_fd`] before it calls [`Engine::poll`]
-    /// again: until the next Heartbeat(0) or the end of a wait, for instance; zero where
-    /// [`Engine::poll`] has left something. `None` has no limit. To be asked after each
+    /// How long the program may wait at [`Engine::poll_fd`] before it calls [`Engine::poll`] again:
+    /// until the next Heartbeat(0) or the end of a wait, for instance. Zero where [`Engine::poll`]
+    /// has left something, or there is no such descriptor; `None` for no limit. Call it after each
     /// [`Engine::poll`].
     #[must_use]
-    pub fn poll_within(&self) -> Option<Duration> {
-        let due_ns = self.polled.as_ref()?.due_ns();
+    pub fn poll_timeout(&self) -> Option<Duration> {
+        let worker = self.polled.as_ref()?;
+        let due_ns = if worker.fd().is_some() { worker.due_ns() } else { 0 };
         let left_ns = due_ns.saturating_sub(self.registry.io.monotonic_ns());
         (due_ns < u64::MAX).then(|| Duration::from_nanos(left_ns))
     }

@@ -120,8 +120,8 @@ pub trait Poll: Send {
     /// If the system has no further one.
     fn waker(&self, token: Token) -> io::Result<Waker>;
 
-    /// What is readable while something is ready, for a program that waits elsewhere; `None` where
-    /// the world has no such thing.
+    /// The descriptor that is readable while something is ready, for a program that waits
+    /// elsewhere; `None` where the world has no such thing.
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }

@@ -35,6 +35,7 @@ pub(crate) mod refusal;
 pub(crate) mod rule_book;
 pub(crate) mod sent;
 pub(crate) mod session_dictionaries;
+pub(crate) mod sinks;
 mod slow;
 pub(crate) mod told;
 
@@ -57,6 +58,7 @@ use crate::link::inbox::Inbox;
 use crate::link::journal::Journal;
 use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
+use crate::link::sinks::Sinks;
 use crate::observe::protocol_log::Received;
 
 /// What a link is told of its socket.
@@ -113,10 +115,14 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(core: Core, journal: Journal, application: AppExecutor) -> Self {
+    pub(crate) fn new(
+        core: Core,
+        (journal, sinks): (Journal, Sinks),
+        application: AppExecutor,
+    ) -> Self {
         let (inbox, index) = (Inbox::default(), core.index());
-        let received = Received::of(core.log.as_ref());
-        let executor = Executor::new(core, journal, application);
+        let received = Received::of(sinks.log.as_ref());
+        let executor = Executor::new(core, (journal, sinks), application);
         Self { executor, stream: None, inbox, unseen: false, received, index, last_turn_ns: 0 }
     }
 
@@ -138,6 +144,11 @@ impl Link {
 
     pub(crate) const fn journal(&self) -> &Journal {
         &self.executor.journal
+    }
+
+    /// Those that receive what happens.
+    pub(crate) const fn sinks(&self) -> &Sinks {
+        &self.executor.sinks
     }
 
     /// Whether the store has failed: the connection ends, and the store is opened again.
@@ -168,7 +179,7 @@ impl Link {
 
     /// Lets others see where the session stands, and tells the application if that is a new state.
     pub(crate) fn note_state(&mut self, now: Now) {
-        self.executor.note_state(now);
+        self.executor.note_state();
         self.make_calls(now);
     }
 
@@ -185,13 +196,13 @@ impl Link {
     pub(crate) fn attach(&mut self, now: Now, arrival: Arrival) -> Result<(), Down> {
         assert!(self.stream.is_none(), "a session has one connection at a time");
         let peer = arrival.stream.peer_addr();
-        self.executor.core.event_log.connected(peer);
-        self.executor.core.published.note_peer(peer);
+        self.executor.sinks.event_log.connected(peer);
+        self.executor.sinks.published.note_peer(peer);
         self.stream = Some(arrival.stream);
         self.inbox.clear();
         self.inbox.preload(&arrival.read);
         self.unseen = !arrival.read.is_empty();
-        self.executor.core.watch = arrival.watch;
+        self.executor.sinks.watch = arrival.watch;
         self.executor.connected(now, arrival.offer)?;
         self.executor.core.session.set_password_proof(arrival.password_proof);
         self.flush(now)
@@ -243,7 +254,7 @@ impl Link {
         if read == 0 && !had && !executor.core.waits() && !queue.is_pending() && !has_news {
             return Ok(Turn { progress: false, again });
         }
-        let now = executor.core.begin_turn(clock);
+        let now = executor.begin_turn(clock);
         let queue_first = executor.begin_with_queue(now, queue, &mut left);
         // What the last turn has left of the messages kept above a gap comes before all else.
         let mut outcome = executor.hear_and_go_on(now, &mut left);
@@ -292,7 +303,7 @@ impl Link {
             return executor.core.end(now, why).map(|()| Turn { progress: true, again: more });
         }
         // The worker is called when the application has had enough.
-        let goes_on = executor.core.goes_on(now, is_behind || *unseen);
+        let goes_on = executor.goes_on(now, is_behind || *unseen);
         let again = again || more || goes_on;
         self.note_memory(now);
         // A counterparty that has hung up is looked at when the application has answered.
@@ -567,7 +578,7 @@ impl Link {
         self.inbox.clear();
         self.unseen = false;
         self.index = self.executor.core.index();
-        self.received = Received::of(self.executor.core.log.as_ref());
+        self.received = Received::of(self.executor.sinks.log.as_ref());
         Ok(())
     }
 
@@ -700,15 +711,14 @@ fn pass_over(
         }
         Frame::Whole(_) | Frame::Partial => return Ok(()),
     };
-    let core = &mut executor.core;
-    let end = core.lost_with(inbox, end);
+    let end = executor.core.lost_with(inbox, end);
     received.garbled(inbox.range(end));
     // Later it is but bytes that a counterparty may send to mislead whoever reads the log.
-    let answers_logon = core.session.state() == transfix_session::State::LogonSent;
+    let answers_logon = executor.core.session.state() == transfix_session::State::LogonSent;
     if answers_logon && inbox.bytes().starts_with(TLS_ALERT) {
-        core.tell(now, &Event::SpeaksTls);
+        executor.tell(now, &Event::SpeaksTls);
     }
-    core.garbled(now, reason, end);
+    executor.core.garbled(now, reason, end);
     inbox.consume(end);
     Ok(())
 }

@@ -19,22 +19,23 @@ const CHUNK_NUMBERS: usize = 10_000;
 /// Requests that wait behind a replay; more of them become one.
 const PENDING_MAX: usize = 64;
 
-/// What the driver has of a message that was sent.
+/// A number that was asked for, as the store has it.
 #[derive(Debug)]
 pub enum Found<'a> {
-    /// It is to be sent again.
+    /// A message that is sent again.
     Message(&'a Message<'a>),
-    /// A gap fill covers it: it is administrative, or the application leaves it out.
+    /// A message that a gap fill covers: it is administrative, or the application leaves it out.
     Skipped,
-    /// It is not there, although its number was used. A gap fill covers it.
+    /// The number was used, and the store has no message of it. A gap fill covers it.
     Missing,
 }
 
 /// A resend under way. The driver encodes a chunk of it when its turn comes in the outgoing stream:
 ///
 /// ```text
-/// while let Some(seq) = next_number(session)       the store is to read this message
-///     put(now, session, Found)                     ends early while the store fetches it
+/// while let Some(seq) = next_number(session)
+///     read the message seq from the store, or leave the loop while the store fetches it
+///     put(now, session, Found)
 /// end_chunk(now, session)
 /// ```
 #[derive(Debug, Default)]
@@ -134,7 +135,7 @@ impl Replay {
         (has_room && self.has_more()).then_some(self.next)
     }
 
-    /// Encodes the message with that number again, or lets a gap fill cover it.
+    /// Encodes the message of [`Replay::next_number`] again, or lets a gap fill cover it.
     pub fn put(&mut self, now: Now, session: &mut Session, found: Found<'_>) {
         let seq = self.next;
         match found {

@@ -274,7 +274,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "message-not-fetched-yet-is-missing",
         changes: &[(
             ENGINE,
-            "Err(StoreError::NotYet) if !replay.out.is_empty() => break,",
+            "Err(StoreError::NotYet) => {\n is_awaited = replay.out.is_empty();\n break;\n }",
             "Err(StoreError::NotYet) => None,",
         )],
         kind: "",
@@ -513,8 +513,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "logon-before-its-answer",
         changes: &[(
             ENGINE,
-            "Err(TryRecvError::Empty) => return false,",
-            "Err(TryRecvError::Empty) => *self = Self::Answered(Ok(()), Asked::Earlier),",
+            "Err(TryRecvError::Empty) => {}",
+            "Err(TryRecvError::Empty) => self.core.judging.answer(Ok(())),",
         )],
         kind: "applications",
         worlds: 500,

@@ -165,10 +165,10 @@ impl<'a> EngineBuilder<'a> {
         self
     }
 
-    /// For a program with an event loop of its own, which waits for sessions of mode `polled` at
-    /// [`Engine::poll_fd`] and then calls [`Engine::poll`]. Without this, such a program calls
-    /// [`Engine::poll`] again and again, which answers sooner and uses a whole core.
-    pub fn poll_fd(mut self) -> Self {
+    /// Lets a program with an event loop of its own wait for its sessions of mode `polled` at
+    /// [`Engine::poll_fd`]. Without this, such a program calls [`Engine::poll`] again and again,
+    /// which answers sooner and uses a whole CPU.
+    pub fn with_poll_fd(mut self) -> Self {
         self.has_fd = true;
         self
     }

@@ -161,7 +161,7 @@ impl DrivenSession {
     /// Sees to the store, and to the messages that wait, while there is no connection.
     fn look_at_store(&mut self, now: Now) -> Result<(), Down> {
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
-        link.core_mut().event_log.tell_untold(now);
+        link.executor().sinks.event_log.tell_untold(now);
         link.executor().look_what_is_safe(now).map_err(Down::Store)?;
         link.make_calls(now);
         link.executor().look_at_refresh(now)?;
@@ -302,7 +302,8 @@ impl DrivenSession {
         if self.failed {
             if let Ok(mut link) = self.shared.link.try_lock() {
                 let peer = arrival.stream.peer_addr();
-                link.core_mut().refused_connection(now, peer, "the session has failed");
+                let why = "the session has failed";
+                link.executor().tell(now, &Event::ConnectionRefused { peer, why });
             }
             return Ok(());
         }
@@ -314,7 +315,8 @@ impl DrivenSession {
                 () if !is_open => "the session is closed by its schedule",
                 () => "the session is logged out by its operator",
             };
-            link.core_mut().refused_connection(now, arrival.stream.peer_addr(), why);
+            let peer = arrival.stream.peer_addr();
+            link.executor().tell(now, &Event::ConnectionRefused { peer, why });
             let untold_at = link.deadline_at_rest();
             drop(link);
             self.untold_at = untold_at;
@@ -329,7 +331,7 @@ impl DrivenSession {
         if let Some((registry, token)) = registry {
             arrival.stream.register(registry, token, INTEREST).map_err(Down::Io)?;
         }
-        let logons = link.core().published.counters.logons.get();
+        let logons = link.sinks().published.counters.logons.get();
         let attached = link.attach(now, arrival);
         drop(link);
         self.logons = logons;
@@ -396,7 +398,7 @@ impl DrivenSession {
         let at = (registry, token);
         let connected = connector.advance(now.monotonic_ns, &self.shared, may_begin, at);
         if !matches!(connected, Ok(None)) {
-            self.shared.lock().core_mut().event_log.goes_to(connector.routes.name());
+            self.shared.lock().executor().sinks.event_log.goes_to(connector.routes.name());
         }
         let Some(stream) = connected.map_err(Down::Io)? else { return Ok(()) };
         let routes = &connector.routes;
@@ -419,20 +421,20 @@ impl DrivenSession {
             Down::Session(_) => {}
             // Once in a row of attempts at a destination: who waits sees why, not how often.
             Down::Io(error) if self.up => {
-                self.lock().core_mut().tell(now, &Event::ConnectionBroke(error))
+                self.lock().executor().tell(now, &Event::ConnectionBroke(error))
             }
             Down::Io(error) => {
                 let bit = 1 << (self.shared.destination.load(Ordering::Acquire) % 64);
                 if self.warned & bit == 0 {
                     self.warned |= bit;
-                    self.lock().core_mut().tell(now, &Event::ConnectionFailed(error));
+                    self.lock().executor().tell(now, &Event::ConnectionFailed(error));
                 }
             }
             Down::Store(error) => self.lock().executor().journal.fail(error),
             Down::Panicked => {
                 let mut link = self.lock();
-                let core = link.core_mut();
-                core.tell(now, &Event::Panicked { seq: core.handled() });
+                let seq = link.core().handled();
+                link.executor().tell(now, &Event::Panicked { seq });
             }
         }
         let reason = why.reason();
@@ -463,7 +465,7 @@ impl DrivenSession {
         }
         if let Some(attempts) = given_up {
             self.window = self.window_at(now);
-            self.lock().core_mut().tell(now, &Event::AttemptsGivenUp { attempts });
+            self.lock().executor().tell(now, &Event::AttemptsGivenUp { attempts });
         }
         // Last: it calls the application, which may panic.
         let mut link = self.lock();

@@ -180,7 +180,8 @@ impl Worker {
         }
     }
 
-    /// What is readable while a session has something to do, unless the worker spins.
+    /// The descriptor that is readable while a socket is ready or another thread has called;
+    /// `None` if the worker spins.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.poll.fd().filter(|_| !self.spins)
     }
@@ -188,7 +189,8 @@ impl Worker {
     /// When the next round is due though nothing is ready, on the monotonic clock; 0 for at once,
     /// `u64::MAX` for never.
     pub(crate) fn due_ns(&self) -> u64 {
-        if !self.again.is_empty() {
+        // A command that came while the round looked at the sockets has woken that round.
+        if !self.again.is_empty() || !self.orders.is_empty() || self.mailbox.has_commands() {
             return 0;
         }
         let deadline = self.deadlines.next();

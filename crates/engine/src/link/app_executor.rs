@@ -77,7 +77,7 @@ impl AppExecutor {
                 let begin = core.out.len();
                 let _ = make(&mut **application, call, (bytes, message), Access::of(core, now));
                 core.end_call(begin);
-                core.note_state(now);
+                core.note_state();
             }
             Self::Inline(application) => {
                 let access = Access::to_see(&core.session, now);

@@ -1,5 +1,5 @@
-//! The part of a link that knows no socket and calls no application: session, store, and what is to
-//! be sent.
+//! The part of a link that decides: session layer, and what is to be sent. It knows no socket and
+//! no store, and calls no application.
 //!
 //! Invariant: calls of the application are queued in the order in which they came about, and made
 //! outside of the core.
@@ -9,21 +9,20 @@ mod answering;
 mod calls;
 pub(crate) mod deliver;
 mod logon;
-mod send;
+pub(crate) mod send;
 mod store;
 mod unread;
 
 use std::collections::VecDeque;
 use std::hint::cold_path;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use transfix_codec::frame::SearchBudget;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Tag};
 use transfix_session::{
-    Config, Disconnect, Now, Offer, Outbox, Remark, Replay, Role, Session, SessionId, State,
-    Verdict, Watermarks, nanos,
+    Config, Disconnect, Now, Offer, Outbox, Replay, Role, Session, SessionId, State, Verdict,
+    Watermarks, nanos,
 };
 use transfix_store::Numbers;
 use transfix_transport::prefetch;
@@ -34,9 +33,6 @@ use crate::link::delivery::Delivery;
 use crate::link::desk::Desk;
 use crate::link::down::Down;
 use crate::link::event::Event;
-use crate::link::event_log::EventLog;
-use crate::link::failed_logons::LogonWatch;
-use crate::link::gate::Gate;
 use crate::link::journal::Keeps;
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
@@ -44,10 +40,7 @@ use crate::link::points::{Points, Source};
 use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
-use crate::link::told::{Disconnection, SessionEvent};
-use crate::observe::protocol_log::Tap;
-use crate::observe::published::Published;
-use crate::observe::reasons::LiveReasons;
+use crate::link::told::SessionEvent;
 use crate::schedule::Hours;
 use crate::settings::{QueueSettings, Unavailable};
 
@@ -120,15 +113,9 @@ pub(crate) struct Core {
     /// The first and the last number of such messages since the last logon.
     pub(super) stored: Option<(u64, u64)>,
     pub(crate) options: LinkOptions,
-    pub(crate) published: Arc<Published>,
-    /// What all sessions count together.
-    pub(crate) reasons: Arc<LiveReasons>,
     pub(crate) outgoing: Outgoing,
     pub(crate) delivery: Delivery,
-    pub(crate) event_log: EventLog,
     rules: SessionRules,
-    /// Judges what is sent by the same rules.
-    gate: Option<Arc<Gate>>,
     pub(crate) replay: Replay,
     /// The last batch that was pending when the replay began.
     replay_ticket: u64,
@@ -139,8 +126,6 @@ pub(crate) struct Core {
     ending: Option<(Disconnect, u64)>,
     /// Of messages that were kept as bytes.
     pub(crate) held_index: FieldIndex,
-    /// The protocol log, if there is one.
-    pub(crate) log: Option<Tap>,
     /// Offset up to which one callback alone has filled the outbox.
     burst_end: u64,
     /// Offset up to which log and application have seen the outgoing stream.
@@ -152,8 +137,6 @@ pub(crate) struct Core {
     pub(super) refreshes_until_ns: Option<u64>,
     pub(super) judging: Judging,
     answering: Answering,
-    /// Who wants to know what comes of the Logon(A) of this connection.
-    pub(super) watch: Option<LogonWatch>,
     /// Whether the counterparty takes too slowly what is sent.
     pub(crate) slow: Slow,
     /// It was told that as much waits for the application as may.
@@ -175,6 +158,8 @@ pub(crate) struct Core {
     panicked: bool,
     /// Calls of the application that are not made yet.
     calls: VecDeque<Call>,
+    /// What has happened, and is not told yet.
+    events: Vec<(Now, Event<'static>)>,
 }
 
 impl Core {
@@ -187,7 +172,6 @@ impl Core {
         rules: SessionRules,
         options: LinkOptions,
     ) -> Self {
-        let id = config.id.clone();
         Self {
             session: store::session_of(config, numbers),
             out: Outbox::with_capacity(OUTBOX_BYTES_FIRST),
@@ -203,22 +187,16 @@ impl Core {
             search_budget: SearchBudget::new(options.limits),
             outgoing: Outgoing::new(options.queue),
             delivery: Delivery::new(desk, options.unavailable),
-            event_log: EventLog::of(id),
             slow: Slow::of(&options.queue),
             is_told_full: false,
             options,
-            published: Arc::default(),
-            reasons: Arc::default(),
-            log: None,
             rules,
-            gate: None,
             burst_end: 0,
             shown: 0,
             cut: None,
             refreshes_until_ns: None,
             judging: Judging::default(),
             answering: Answering::default(),
-            watch: None,
             told_state: State::Disconnected,
             expected: 0,
             logout_text: None,
@@ -226,15 +204,8 @@ impl Core {
             trim_at_ns: None,
             panicked: false,
             calls: VecDeque::new(),
+            events: Vec::new(),
         }
-    }
-
-    /// What is sent passes here, before it comes to this session.
-    pub(crate) fn set_gate(&mut self, now: Now, gate: Arc<Gate>) {
-        self.session.set_before_admin(gate.admin_look());
-        self.gate = Some(gate);
-        // Something may be sent before the first logon.
-        self.choose_rules(now, self.session.appl_ver_id());
     }
 
     pub(crate) fn id(&self) -> &SessionId {
@@ -244,12 +215,6 @@ impl Core {
     /// Memory for the index of messages of this session.
     pub(crate) fn index(&self) -> FieldIndex {
         self.options.index()
-    }
-
-    /// A turn begins, and asks the clock.
-    #[inline]
-    pub(crate) fn begin_turn(&mut self, clock: impl FnOnce() -> Now) -> Now {
-        self.points.begin(&self.published, self.out.end(), clock)
     }
 
     /// Whether something waits for the store, or to be sent as soon as the socket takes it.
@@ -325,11 +290,11 @@ impl Core {
             match (is_full, std::mem::replace(&mut self.is_told_full, is_full)) {
                 (true, false) => {
                     let (messages, bytes) = self.delivery.waiting();
-                    self.tell(now, &Event::ApplicationFull { messages, bytes });
+                    self.tell(now, Event::ApplicationFull { messages, bytes });
                 }
                 (false, true) => {
                     let (messages, bytes) = self.delivery.waiting();
-                    self.tell(now, &Event::ApplicationHasRoom { messages, bytes });
+                    self.tell(now, Event::ApplicationHasRoom { messages, bytes });
                 }
                 _ => {}
             }
@@ -368,7 +333,7 @@ impl Core {
     pub(crate) fn open_window(&mut self, now: Now, since_ns: u64) {
         let hours = self.options.hours.as_mut();
         if hours.is_some_and(|hours| hours.restarts(now.utc, since_ns)) {
-            self.tell(now, &Event::WindowOpened);
+            self.tell(now, Event::WindowOpened);
             self.session.restart_numbers(&mut self.out);
         }
     }
@@ -420,12 +385,11 @@ impl Core {
             return self.answering.deadline().into_iter().chain([until_ns]).min();
         }
         let session = self.session.next_deadline();
-        let (offers, tells) = (self.delivery.deadline(), self.event_log.deadline());
+        let offers = self.delivery.deadline();
         let others = [
             self.outgoing.pause_until_ns(),
             offers,
             self.trim_at_ns,
-            tells,
             self.refreshes_until_ns,
             self.judging.deadline(),
             self.answering.deadline(),
@@ -434,14 +398,7 @@ impl Core {
         session.into_iter().chain(others.into_iter().flatten()).min()
     }
 
-    /// Asks the processor for what a turn needs and the session points to: it comes while the read
-    /// goes on.
-    #[inline]
-    pub(crate) fn prefetch_parts(&self) {
-        prefetch(&*self.published);
-    }
-
-    /// The same for what those point to, which have come by now.
+    /// Asks the processor for memory that a turn needs.
     #[inline]
     pub(crate) fn prefetch_memory(&mut self) {
         let room = self.out.room();
@@ -460,14 +417,13 @@ impl Core {
             let is_over = now.monotonic_ns >= until_ns;
             return if is_over { Err(Down::Session(reason)) } else { Ok(false) };
         }
-        self.event_log.tell_untold(now);
         Ok(true)
     }
 
     /// Gives up an application that has not judged the Logon(A) in time.
     pub(crate) fn look_for_judgement(&mut self, now: Now) {
         if self.judging.give_up(now.monotonic_ns) {
-            self.tell(now, &Event::LogonUnanswered);
+            self.tell(now, Event::LogonUnanswered);
         }
     }
 
@@ -488,11 +444,6 @@ impl Core {
             Verdict::Disconnect(reason) => Err(Down::Session(reason)),
             _ => Ok(()),
         }
-    }
-
-    /// Another connection of this session was closed.
-    pub(crate) fn refused_connection(&mut self, now: Now, peer: Option<SocketAddr>, why: &str) {
-        self.tell(now, &Event::ConnectionRefused { peer, why });
     }
 
     /// The connection is to end for this reason. Returns it unless the store has still to make safe
@@ -523,11 +474,10 @@ impl Core {
         }
     }
 
-    /// Counts an event, and writes it into the log.
+    /// Says what has happened.
     #[cold]
-    pub(crate) fn tell(&mut self, now: Now, event: &Event<'_>) {
-        count(&self.published, now, event);
-        self.event_log.write(now, event);
+    pub(crate) fn tell(&mut self, now: Now, event: Event<'static>) {
+        self.events.push((now, event));
     }
 
     fn tell_slow(&mut self, now: Now, is_slow: bool) -> Result<(), Down> {
@@ -536,11 +486,11 @@ impl Core {
             true => (SessionEvent::SlowConsumer, Event::SlowConsumer { bytes }),
             false => (SessionEvent::CaughtUp, Event::CaughtUp { bytes }),
         };
-        self.tell(now, &told);
+        self.tell(now, told);
         if is_slow && self.slow.disconnects() {
             return Err(Down::Session(Disconnect::Stalled));
         }
-        self.call_later(now, Call::Event(event));
+        self.call_later(Call::Event(event));
         Ok(())
     }
 
@@ -572,8 +522,8 @@ impl Core {
         }
     }
 
-    /// The end of the connection is in the journal.
-    pub(crate) fn end_connection(&mut self, now: Now, reason: Disconnect) {
+    /// The end of the connection is in the journal. Returns Text(58) of the counterparty.
+    pub(crate) fn end_connection(&mut self) -> Option<Vec<u8>> {
         self.cut = None;
         self.outgoing.end_pause();
         self.slow.reset();
@@ -581,29 +531,8 @@ impl Core {
         if let Some(desk) = self.delivery.desk() {
             desk.release();
         }
-        let text = self.logout_text.take();
-        let end = Disconnection::new(reason, text.as_deref());
-        // Before the connection counts as ended: both counts are looked at together.
-        self.reasons.ended(reason);
-        self.tell(now, &Event::Disconnected(&end));
         self.ending = None;
-        // An answer that is still to come finds nobody.
         self.judging = Judging::default();
-        self.calls.push_back(Call::Disconnected(reason, text));
-    }
-}
-
-/// Counts what has happened, and keeps of it what others may look at.
-fn count(published: &Published, now: Now, event: &Event<'_>) {
-    let counters = &published.counters;
-    match *event {
-        Event::Disconnected(end) => published.note_end(now.utc, end.reason, end.text),
-        Event::ConnectionRefused { .. } => counters.refused.add(1),
-        Event::Skipped { .. } => counters.garbled.add(1),
-        Event::Remark(Remark::PassedOver(count)) => counters.passed_over.add(count),
-        Event::NotStored { missing } => counters.not_stored.add(missing),
-        Event::SlowConsumer { .. } => published.note_slow(true),
-        Event::CaughtUp { .. } => published.note_slow(false),
-        _ => {}
+        self.logout_text.take()
     }
 }

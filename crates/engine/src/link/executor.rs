@@ -13,8 +13,10 @@ mod write;
 
 use std::hint::cold_path;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
-use transfix_codec::{CheckSumPolicy, Message};
+use transfix_codec::{CheckSumPolicy, Message, tag};
 use transfix_session::{Disconnect, Now, Offer, Role, Verdict};
 use transfix_transport::prefetch;
 
@@ -25,14 +27,23 @@ use crate::link::core::Core;
 use crate::link::delivery::Handling;
 use crate::link::down::Down;
 use crate::link::event::Event;
+use crate::link::gate::Gate;
 use crate::link::journal::Journal;
+use crate::link::judging::Answer;
 use crate::link::queue::SendQueue;
+use crate::link::sinks::Sinks;
+use crate::link::told::Disconnection;
 
 /// A session with its journal and its application.
 pub(crate) struct Executor {
     pub(crate) core: Core,
     pub(crate) journal: Journal,
+    pub(crate) sinks: Sinks,
     application: AppExecutor,
+    /// What is sent passes here, before it comes to this session.
+    gate: Option<Arc<Gate>>,
+    /// The way of the application's answer to the Logon(A), if that comes later.
+    judgement: Option<Receiver<Answer>>,
     /// When to look again whether the store is refreshed, on the monotonic clock.
     refresh_look_ns: u64,
     /// The application is to see the frames of the connection.
@@ -40,16 +51,61 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    pub(crate) fn new(core: Core, journal: Journal, mut application: AppExecutor) -> Self {
+    pub(crate) fn new(
+        core: Core,
+        (journal, sinks): (Journal, Sinks),
+        mut application: AppExecutor,
+    ) -> Self {
         let wants_wire = application.ask(|application| application.wants_wire());
-        Self { core, journal, application, refresh_look_ns: 0, wants_wire }
+        let (gate, judgement, refresh_look_ns) = (None, None, 0);
+        Self { core, journal, sinks, application, gate, judgement, refresh_look_ns, wants_wire }
     }
 
-    /// Makes the queued calls. `message`: the one in hand.
+    /// What is sent passes here, before it comes to this session.
+    pub(crate) fn set_gate(&mut self, now: Now, gate: Arc<Gate>) {
+        self.core.session.set_before_admin(gate.admin_look());
+        self.gate = Some(gate);
+        // Something may be sent before the first logon.
+        self.core.choose_rules(now, self.core.session.appl_ver_id());
+        self.set_rules();
+    }
+
+    /// A turn begins, and asks the clock.
+    #[inline]
+    pub(crate) fn begin_turn(&mut self, clock: impl FnOnce() -> Now) -> Now {
+        self.core.points.begin(&self.sinks.published, self.core.out.end(), clock)
+    }
+
+    /// Tells what has happened, and makes the queued calls. `message`: the one in hand.
     #[inline]
     pub(crate) fn make_calls(&mut self, now: Now, message: Option<&Message<'_>>) {
-        if self.core.has_calls() {
+        if self.core.has_effects() {
+            // Whoever hears of it finds the session where it is.
+            self.publish();
+            self.tell_events();
             self.make_all_calls(now, message);
+        }
+    }
+
+    /// Whether another turn follows at once: see [`Core::goes_on`].
+    #[inline(always)]
+    pub(crate) fn goes_on(&mut self, now: Now, has_left: bool) -> bool {
+        let goes_on = self.core.goes_on(now, has_left);
+        self.make_calls(now, None);
+        goes_on
+    }
+
+    /// Tells what has happened, behind what the core has said before.
+    #[cold]
+    pub(crate) fn tell(&mut self, now: Now, event: &Event<'_>) {
+        self.tell_events();
+        self.sinks.tell(now, event);
+    }
+
+    #[cold]
+    pub(crate) fn tell_events(&mut self) {
+        for (now, event) in self.core.take_events() {
+            self.sinks.tell(now, &event);
         }
     }
 
@@ -57,6 +113,9 @@ impl Executor {
     fn make_all_calls(&mut self, now: Now, message: Option<&Message<'_>>) {
         while let Some(call) = self.core.next_call() {
             self.publish();
+            if let Call::StateChanged(..) = call {
+                self.sinks.published.note_change(now.utc);
+            }
             let is_undone = matches!(call, Call::Undone(_));
             let Self { core, application, .. } = self;
             let called = AssertUnwindSafe(|| application.call(now, (call, message), core));
@@ -67,6 +126,7 @@ impl Executor {
             }
             // A store that fails is found by the next put.
             let _ = self.put_if_late(now);
+            self.tell_events();
             if is_undone {
                 self.core.is_whole();
             }
@@ -110,7 +170,7 @@ impl Executor {
         verdict: &Verdict,
         left: &mut u32,
     ) -> Result<(), Down> {
-        self.core.published.received(now.utc, message.bytes().len());
+        self.sinks.published.received(now.utc, message.bytes().len());
         if self.wants_wire {
             cold_path();
             self.make_calls(now, None);
@@ -189,14 +249,21 @@ impl Executor {
     /// Logout(5).
     fn heed(&mut self, now: Now, message: &Message<'_>, verdict: &Verdict) {
         let Some(mut rejected) = self.core.heed(message, verdict) else { return };
+        let counters = &self.sinks.published.counters;
+        if message.msg_type() == b"j" {
+            counters.business_rejects_in.add(1);
+        } else {
+            counters.rejects_in.add(1);
+            self.sinks.reasons.reject_in(message.raw(tag::SESSION_REJECT_REASON));
+        }
         // FIX 4.0 and 4.1 have no RefMsgType(372).
         let stored = match rejected.msg_type.is_empty() {
             true => self.journal.sent_msg_type(rejected.seq).into_owned(),
             false => Vec::new(),
         };
         rejected.complete(&stored);
-        self.core.tell(now, &Event::Rejected(&rejected));
-        self.core.call_later(now, Call::Rejected(stored));
+        self.tell(now, &Event::Rejected(&rejected));
+        self.core.call_later(Call::Rejected(stored));
         self.make_calls(now, Some(message));
     }
 
@@ -218,9 +285,15 @@ impl Executor {
             }
             Verdict::LoggedOn => self.note_logon(now)?,
             Verdict::Reset => self.put_entries(now).map_err(Down::Store)?,
+            Verdict::Resend { .. } | Verdict::Disconnect(Disconnect::ResendLoop) => {
+                self.sinks.published.counters.resend_requests_in.add(1);
+            }
             _ => {}
         }
         let carried = self.core.carry_out(now, message, verdict);
+        if let Verdict::LoggedOn | Verdict::LoggedOnThenResend { .. } | Verdict::Reset = verdict {
+            self.set_rules();
+        }
         self.make_calls(now, Some(message));
         carried?;
         if let Verdict::Resend { begin, end } = *verdict {
@@ -240,16 +313,18 @@ impl Executor {
         if !self.core.begin_tick(now)? {
             return Ok(());
         }
+        self.sinks.event_log.tell_untold(now);
         if self.core.is_refreshing() {
             return self.log_on_refreshed(now);
         }
         self.look_at_refresh(now)?;
+        self.hear_judgement();
         self.core.look_for_judgement(now);
         self.hear(now)?;
         self.core.delivery.go_on(now);
         self.offer_again(now, left)?;
         self.core.look_for_slowness(now)?;
-        if self.core.has_calls() {
+        if self.core.has_effects() {
             self.make_calls(now, None);
             self.core.take_cut()?;
         }
@@ -267,22 +342,28 @@ impl Executor {
         let put = self.put_entries(now);
         self.core.disconnected();
         self.journal.take_fresh();
-        self.note_state(now);
+        self.note_state();
         let noted = put.and_then(|()| self.journal.note_end(now, reason));
         // A reset that this end brings; a store that has failed keeps the session down anyway.
         self.send_queued(now, queue);
         let kept = noted.and_then(|()| self.put_queued(now, queue));
         // A store error is not lost here: `has_failed` reports it, and the worker takes the session
         // down.
-        let _ = kept.and_then(|()| self.commit(now));
-        self.core.end_connection(now, reason);
+        if kept.and_then(|()| self.commit(now)).is_err() {
+            self.core.not_committed(now);
+        }
+        let text = self.core.end_connection();
+        // An answer that is still to come finds nobody.
+        self.judgement = None;
+        self.tell(now, &Event::Disconnected(&Disconnection::new(reason, text.as_deref())));
+        self.core.call_later(Call::Disconnected(reason, text));
     }
 
     /// Asks the processor for what a turn needs and the session points to: it comes while the read
     /// goes on.
     pub(crate) fn prefetch_parts(&self) {
         prefetch(self.journal.place());
-        self.core.prefetch_parts();
+        prefetch(&*self.sinks.published);
         self.application.prefetch();
     }
 

@@ -202,8 +202,8 @@ impl Outgoing {
     }
 
     /// That message is put into the store.
-    pub(super) fn is_put(&mut self, now: Now) {
-        self.backlog.is_put(now.utc.0.unsigned_abs());
+    pub(super) fn note_put(&mut self, now: Now) {
+        self.backlog.note_put(now.utc.0.unsigned_abs());
     }
 
     /// Up to which ticket nothing waits any more, once: what the store is to be told.
@@ -478,5 +478,68 @@ impl Outgoing {
     /// Gives back the memory of a burst that is over.
     pub(super) fn trim(&mut self) {
         self.backlog.trim();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::points::Source;
+    use transfix_codec::Precision;
+
+    /// Three messages, of which the store has the first two, are given back: which of them the
+    /// application is told of with this ticket.
+    fn told(outgoing: &mut Outgoing, ticket: u64) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| outgoing.take_untold(ticket)).map(|(left, _)| left.body).collect()
+    }
+
+    fn given_back() -> (Outgoing, SendQueue) {
+        let options = QueueSettings { offline: Offline::Queue, ..QueueSettings::default() };
+        let options = QueueSettings { unsent: Unsent::Return, ..options };
+        let queue = SendQueue::new(1_000, Precision::Millis, Source::Off);
+        let mut outgoing = Outgoing::new(options);
+        for id in [1, 2, 3] {
+            if id == 3 {
+                assert!(outgoing.begin_keeping(State::Disconnected, &queue));
+                while outgoing.next_to_keep().is_some() {
+                    outgoing.note_put(Now::default());
+                }
+                outgoing.committed();
+            }
+            let fill =
+                |body: &mut transfix_codec::Body<'_>| _ = body.uint(transfix_codec::Tag(11), id);
+            queue.push_offline(b"D", fill).unwrap();
+        }
+        let all = outgoing.take_unsent(&queue, SendError::NotLoggedOn).unwrap();
+        assert!(!outgoing.gives_back());
+        outgoing.tell_later(all, IfLost::Waits);
+        assert!(outgoing.gives_back() && told(&mut outgoing, 99).is_empty(), "not committed yet");
+        (outgoing, queue)
+    }
+
+    fn bodies(ids: &[u8]) -> Vec<Vec<u8>> {
+        ids.iter().map(|id| format!("11={id}\x01").into_bytes()).collect()
+    }
+
+    #[test]
+    fn what_is_given_back_is_told_once_it_is_safe() {
+        let (mut now, _) = given_back();
+        assert!(now.committed());
+        assert_eq!(told(&mut now, u64::MAX), bodies(&[1, 2, 3]));
+        let (mut later, _) = given_back();
+        later.will_be_committed(7);
+        assert!(!later.gives_back());
+        assert_eq!(told(&mut later, 6), bodies(&[]));
+        assert_eq!(told(&mut later, 7), bodies(&[1, 2, 3]));
+    }
+
+    #[test]
+    fn what_the_store_may_have_waits_on_if_it_fails() {
+        let (mut failed, queue) = given_back();
+        assert_eq!(failed.keep_waiting(), Some(2));
+        assert_eq!(failed.keep_waiting(), None, "once");
+        assert_eq!(told(&mut failed, 0), bodies(&[3]));
+        let waiting: Vec<_> = failed.list(&queue).into_iter().map(|(_, body)| body).collect();
+        assert_eq!(waiting, bodies(&[1, 2]));
     }
 }

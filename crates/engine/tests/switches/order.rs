@@ -95,7 +95,8 @@ fn a_state_is_told_before_what_is_written_in_it() {
         let (engine, heard) = listening(threads, Does::Nothing);
         let mut wire = logged_on(engine.listening()[0]);
         wire.send("35=D|34=2|11=a");
-        // What it has not had at the end of the connection would come again after the next logon.
+        // A message that the application has not had when the connection ends comes after the next
+        // logon.
         let mut told = Vec::new();
         while told.last().is_none_or(|last| last != "message a") {
             told.push(heard.recv_timeout(Duration::from_secs(60)).unwrap());

@@ -12,8 +12,8 @@ use crate::link::event::Event;
 use crate::link::told::SessionEvent;
 
 impl Core {
-    /// Carries out a verdict by which the application is not called with the message. What follows
-    /// from it for the journal, and a resend, is the executor's. Not inlined: a message that is
+    /// Carries out a verdict by which the application is not called with the message. The
+    /// executor updates the journal and starts a resend. Not inlined: a message that is
     /// delivered, which is the usual one, does not walk over this code.
     #[inline(never)]
     pub(crate) fn carry_out(
@@ -31,19 +31,17 @@ impl Core {
             Verdict::Handled if message.msg_type().is_application() => {}
             Verdict::Handled => {
                 self.points.heard(message);
-                self.call_later(now, Call::AdminMessage);
+                self.call_later(Call::AdminMessage);
             }
             Verdict::LoggedOn | Verdict::LoggedOnThenResend { .. } => self.logged_on(now),
             Verdict::Reset => self.reset(now),
             Verdict::Resend { .. } => {
-                self.published.counters.resend_requests_in.add(1);
-                self.call_later(now, Call::AdminMessage);
+                self.call_later(Call::AdminMessage);
                 self.note_request(now);
             }
             Verdict::Disconnect(reason) => {
-                self.call_later(now, Call::AdminMessage);
+                self.call_later(Call::AdminMessage);
                 if reason == Disconnect::ResendLoop {
-                    self.published.counters.resend_requests_in.add(1);
                     self.note_request(now);
                 }
                 return Err(Down::Session(reason));
@@ -54,7 +52,7 @@ impl Core {
 
     /// Sends messages again from MsgSeqNum(34) `begin` on.
     pub(crate) fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
-        self.tell(now, &Event::Resending { begin, end });
+        self.tell(now, Event::Resending { begin, end });
         let last = self.session.next_num_out() - 1;
         self.replay.start(begin, end, last, self.out.end());
         self.replay_ticket = self.watermarks.last_ticket();
@@ -64,7 +62,7 @@ impl Core {
     pub(crate) fn note_remarks(&mut self, now: Now) {
         while let Some(remark) = self.session.take_remark() {
             cold_path();
-            self.tell(now, &Event::Remark(remark));
+            self.tell(now, Event::Remark(remark));
         }
     }
 
@@ -73,9 +71,9 @@ impl Core {
     fn note_request(&mut self, now: Now) {
         let times = self.session.same_resend_requests();
         if times > 1 {
-            self.tell(now, &Event::AskedAgain { times });
+            self.tell(now, Event::AskedAgain { times });
             let event = SessionEvent::ResendLoop { times };
-            self.call_later(now, Call::Event(event));
+            self.call_later(Call::Event(event));
         }
     }
 }

@@ -8,6 +8,7 @@ use transfix_session::Now;
 
 use super::Core;
 use crate::link::call::Call;
+use crate::link::event::Event;
 use crate::link::queue::SendQueue;
 
 /// Room for calls that is kept when a burst is over.
@@ -15,9 +16,9 @@ const CALLS_KEPT: usize = 16;
 
 impl Core {
     /// Queues a call.
-    pub(crate) fn call_later(&mut self, now: Now, call: Call) {
+    pub(crate) fn call_later(&mut self, call: Call) {
         // Whoever hears of a message finds its number taken, and the new state told.
-        self.note_state(now);
+        self.note_state();
         self.calls.push_back(call);
     }
 
@@ -25,6 +26,17 @@ impl Core {
     #[inline]
     pub(crate) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
+    }
+
+    /// What has happened, and is not told yet.
+    pub(crate) fn take_events(&mut self) -> Vec<(Now, Event<'static>)> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Whether calls are queued, or something is to be told.
+    #[inline]
+    pub(crate) fn has_effects(&self) -> bool {
+        self.has_calls() || !self.events.is_empty()
     }
 
     /// How much is left to be done at the end; less from one call of the application to the next.
@@ -74,12 +86,11 @@ impl Core {
 
     /// Lets the application be told of a new state.
     #[inline]
-    pub(crate) fn note_state(&mut self, now: Now) {
+    pub(crate) fn note_state(&mut self) {
         let to = self.session.state();
         if to != self.told_state {
             cold_path();
             let from = std::mem::replace(&mut self.told_state, to);
-            self.published.note_change(now.utc);
             self.calls.push_back(Call::StateChanged(from, to));
         }
     }

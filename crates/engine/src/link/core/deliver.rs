@@ -111,7 +111,7 @@ impl Core {
     /// The application has had a message in a thread of its own. Returns whether that counts: of a
     /// message that it rejects the counterparty must learn, else it comes again after the next
     /// logon.
-    pub(crate) fn takes_note(&mut self, had: &Had) -> bool {
+    pub(crate) fn counts_as_had(&mut self, had: &Had) -> bool {
         self.delivery.was_taken();
         self.answering.close();
         let is_connected = matches!(self.session.state(), State::Active | State::LogoutSent);
@@ -119,7 +119,7 @@ impl Core {
     }
 
     /// The application has had the message with this number, or 0 if that means nothing any more.
-    pub(crate) fn was_had(&mut self, seq: u64) {
+    pub(crate) fn note_had(&mut self, seq: u64) {
         // The connection ended before.
         if seq > 0 && seq == self.session.next_num_in() {
             self.session.set_next_num_in(seq + 1);
@@ -150,8 +150,8 @@ impl Core {
             }
             self.session.refuse_throttled(now, message, &mut self.out);
             let seq = message.msg_seq_num().unwrap_or(0);
-            let text = "too many messages of this type";
-            self.tell(now, &Event::NotTaken { seq, reason: 0, text });
+            let text = "too many messages of this type".into();
+            self.tell(now, Event::NotTaken { seq, reason: 0, text });
             return Ok(Step::Over(Delivered::Done));
         }
         let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
@@ -207,7 +207,7 @@ impl Core {
     ) {
         if let Some(error) = reject.cause {
             let seq = message.msg_seq_num().unwrap_or(0);
-            self.tell(now, &Event::NotAnswered { seq, why: error });
+            self.tell(now, Event::NotAnswered { seq, why: error });
         }
         if reject.is_silent() {
             return;
@@ -236,7 +236,7 @@ impl Core {
         self.session.business_reject(now, (message, seq), why, &mut self.out);
         if self.out.entries().len() > before {
             let (seq, (reason, text)) = (message.msg_seq_num().unwrap_or(0), why);
-            self.tell(now, &Event::NotTaken { seq, reason, text });
+            self.tell(now, Event::NotTaken { seq, reason, text: text.to_owned().into() });
         }
     }
 
@@ -289,19 +289,12 @@ impl Core {
         if !counts && !refuses_logon {
             return None;
         }
-        let counters = &self.published.counters;
-        if message.msg_type() == b"j" {
-            counters.business_rejects_in.add(1);
-        } else {
-            counters.rejects_in.add(1);
-            self.reasons.reject_in(message.raw(tag::SESSION_REJECT_REASON));
-        }
         Rejected::of(message)
     }
 
     /// A message could not be passed on to the session with another counterparty.
     pub(crate) fn not_routed(&mut self, now: Now, message: &Message<'_>, why: &str) {
-        self.tell(now, &Event::NotRouted { why });
+        self.tell(now, Event::NotRouted { why: why.to_owned() });
         // BusinessRejectReason(380): 7 is "DeliverTo firm not available", from FIX 4.3 on; 4 is
         // "application not available".
         let reason = if self.id().begin_string >= BeginString::Fix43 { 7 } else { 4 };

@@ -18,6 +18,13 @@ use crate::settings::QueueWhenFull;
 /// one must not take all memory, and the batch of a store has an end.
 const CALLBACK_BYTES_MAX: usize = 64 << 20;
 
+/// What becomes of messages that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Send,
+    Store,
+}
+
 impl Core {
     pub(crate) fn send(
         &mut self,
@@ -149,35 +156,36 @@ impl Core {
         self.outgoing.sends_more(self.session.state(), self.out.len())
     }
 
-    /// Sends what waits, as far as the session takes it now, and at most `left` messages, which are
-    /// counted down. What it stores instead is to be put at once.
-    pub(crate) fn send_waiting(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
+    /// Begins to send what waits. Returns whether it may be sent, or is stored instead.
+    pub(crate) fn begin_sending(
+        &mut self,
+        now: Now,
+        queue: &SendQueue,
+        left: &mut u32,
+    ) -> Option<Way> {
         let state = self.session.state();
         if !self.outgoing.begin(now, state, queue) {
-            return;
+            return None;
         }
         // Numbers would mean nothing after the reset that is asked for.
         if state == State::LogonSent && self.session.awaits_reset() {
-            return;
+            return None;
         }
         self.expire_queued(now, left);
-        let stores = self.outgoing.stores(state);
+        Some(if self.outgoing.stores(state) { Way::Store } else { Way::Send })
+    }
+
+    /// Sends what waits, as far as the session takes it now, and at most `left` messages, which are
+    /// counted down.
+    pub(crate) fn send_waiting(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
         let mut refused = Vec::new();
         let mut taken = self.points.source().at(now);
         while let Some(message) = self.outgoing.next(queue, self.out.len(), left) {
             let (msg_type, body, put) = (message.msg_type, message.body, message.put);
-            let (session, out) = (&mut self.session, &mut self.out);
-            let begin = out.end();
+            let begin = self.out.end();
             let fill = |b: &mut Body<'_>| _ = b.fields_unchecked(body);
-            let sent = match stores {
-                true => session.send_offline(now, msg_type, &mut self.late, fill),
-                false => session.send(now, msg_type, out, fill),
-            };
-            if stores {
-                self.note_late();
-            } else {
-                taken = self.points.put(now, (put, taken), begin..self.out.end());
-            }
+            let sent = self.session.send(now, msg_type, &mut self.out, fill);
+            taken = self.points.put(now, (put, taken), begin..self.out.end());
             match sent {
                 Ok(seq) => self.outgoing.sent(seq),
                 // Checked when it was accepted: it may be longer than the counterparty takes.
@@ -186,8 +194,33 @@ impl Core {
                 }
             }
         }
-        self.outgoing.note_taken(queue);
         self.give_back(refused, IfLost::Waits);
+    }
+
+    /// Gives a number to the first message that waits, which is to be stored, if one more may be.
+    /// It waits on until it [is put](Core::first_is_put). Returns the number.
+    pub(crate) fn number_first(
+        &mut self,
+        now: Now,
+        queue: &SendQueue,
+        left: &mut u32,
+    ) -> Option<Result<u64, SendError>> {
+        let message = self.outgoing.next(queue, self.out.len(), left)?;
+        let fill = |b: &mut Body<'_>| _ = b.fields_unchecked(message.body);
+        let sent = self.session.send_offline(now, message.msg_type, &mut self.late, fill);
+        self.note_late();
+        Some(sent)
+    }
+
+    /// The first message that waits is put into the store under this number, or cannot be sent.
+    pub(crate) fn first_is_put(&mut self, numbered: Result<u64, SendError>) {
+        match numbered {
+            Ok(seq) => self.outgoing.sent(seq),
+            Err(why) => {
+                let refused = self.outgoing.refuse_first().map(|left| (left, why));
+                self.give_back(refused.into_iter().collect(), IfLost::Waits);
+            }
+        }
     }
 
     /// Gives back what has waited for a logon longer than it may: at most `left` messages, which
@@ -212,7 +245,7 @@ impl Core {
     pub(crate) fn not_committed(&mut self, now: Now) {
         let Some(count) = self.outgoing.keep_waiting() else { return };
         if count > 0 {
-            self.tell(now, &Event::NotGivenBack { count });
+            self.tell(now, Event::NotGivenBack { count });
         }
         self.put_back_untold(now);
         self.tell_unsent(now, u64::MAX);
@@ -224,7 +257,7 @@ impl Core {
     pub(crate) fn tell_unsent(&mut self, now: Now, ticket: u64) {
         while let Some((left, why)) = self.outgoing.take_untold(ticket) {
             self.calls.push_back(Call::Unsent(left.msg_type, left.body, why));
-            self.tell(now, &Event::GivenBack { why });
+            self.tell(now, Event::GivenBack { why });
         }
     }
 
@@ -233,7 +266,7 @@ impl Core {
     pub(crate) fn put_back_untold(&mut self, now: Now) {
         let count = self.outgoing.put_back_untold();
         if count > 0 {
-            self.tell(now, &Event::NotGivenBack { count });
+            self.tell(now, Event::NotGivenBack { count });
         }
     }
 }

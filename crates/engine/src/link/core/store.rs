@@ -7,7 +7,6 @@ use transfix_store::Numbers;
 use super::Core;
 use crate::link::call::Call;
 use crate::link::event::Event;
-use crate::link::gate::Gate;
 use crate::link::told::Undone;
 
 /// The session layer that goes on from these numbers.
@@ -33,7 +32,7 @@ impl Core {
 
     /// All batches up to this ticket are safe.
     #[inline]
-    pub(crate) fn is_safe_up_to(&mut self, now: Now, ticket: u64) {
+    pub(crate) fn note_safe_up_to(&mut self, now: Now, ticket: u64) {
         if self.watermarks.safe(ticket) {
             self.outgoing.committed_up_to(ticket);
             self.tell_unsent(now, ticket);
@@ -74,13 +73,12 @@ impl Core {
         (next_in, self.session.next_num_out())
     }
 
-    /// Counts what was sent again. Numbers that the store has lost, or that were passed over by
-    /// hand, go as gap fills.
+    /// Tells of numbers that the store has lost, or that were passed over by hand: they go as gap
+    /// fills.
     pub(crate) fn note_missing(&mut self, now: Now) {
-        self.published.counters.resent.add(std::mem::take(&mut self.replay.resent));
         let missing = std::mem::take(&mut self.replay.missing);
         if missing > 0 && self.options.keeps.outbound {
-            self.tell(now, &Event::NotStored { missing });
+            self.tell(now, Event::NotStored { missing });
         }
     }
 
@@ -100,7 +98,7 @@ impl Core {
         (next_in, next_out): (u64, u64),
         asked_to_reset: bool,
     ) {
-        self.tell(now, &Event::NumbersTaken { next_in, next_out });
+        self.tell(now, Event::NumbersTaken { next_in, next_out });
         self.session.set_next_num_in(next_in);
         self.session.set_next_num_out(next_out);
         if asked_to_reset {
@@ -127,7 +125,6 @@ impl Core {
     /// are those of the store.
     pub(crate) fn renew(&mut self, numbers: Numbers) {
         self.session = session_of(self.session.config().clone(), numbers);
-        self.session.set_before_admin(self.gate.as_ref().and_then(Gate::admin_look));
         self.held_index = self.options.index();
         self.replay = Replay::default();
         self.answering.close();
@@ -147,8 +144,8 @@ impl Core {
         let kept = (self.session.next_num_in(), self.session.next_num_out());
         let undone =
             Undone { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };
-        self.tell(now, &Event::Undone(&undone));
-        self.note_state(now);
+        self.tell(now, Event::Undone(undone.clone()));
+        self.note_state();
         self.calls.push_back(Call::Undone(Box::new(undone)));
     }
 }

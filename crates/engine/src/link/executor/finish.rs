@@ -44,9 +44,9 @@ impl Executor {
         }
         let bytes = self.core.outgoing.bytes_in_doubt(self.journal.has_failed());
         if bytes > 0 {
-            self.core.tell(io.now(), &Event::LeftInDoubt { bytes });
+            self.tell(io.now(), &Event::LeftInDoubt { bytes });
         }
-        self.core.event_log.tell_rest();
+        self.sinks.event_log.tell_rest();
         if !self.core.watermarks.are_safe() && !self.journal.has_failed() {
             // Its lock stays taken as long as the device has something to do for it.
             let store = self.journal.leave();
@@ -57,7 +57,7 @@ impl Executor {
             drop(self.journal.retire());
         }
         // Its files are free then, also while somebody has a handle of the session.
-        self.core.log = None;
+        self.sinks.log = None;
     }
 
     /// Whether the application has had all that it was handed, and the store has made safe what it
@@ -79,7 +79,7 @@ impl Executor {
         }
         let opened = self.reopen(io, queue);
         if let Err(error) = &opened {
-            self.core.tell(io.now(), &Event::StoreNotOpened(error));
+            self.tell(io.now(), &Event::StoreNotOpened(error));
         }
         opened.is_ok()
     }

@@ -66,7 +66,7 @@ impl Executor {
 
     /// The store has not taken over in time what another process has written.
     fn not_refreshed(&mut self, now: Now) -> Disconnect {
-        self.core.tell(now, &Event::StoreNotRead(&unanswered()));
+        self.tell(now, &Event::StoreNotRead(&unanswered()));
         Disconnect::StoreFailed
     }
 
@@ -77,7 +77,7 @@ impl Executor {
 
     /// When there is something to tell or to look at though there is no connection.
     pub(crate) fn deadline_at_rest(&self) -> Option<u64> {
-        self.core.event_log.deadline().into_iter().chain(self.refresh_deadline()).min()
+        self.sinks.event_log.deadline().into_iter().chain(self.refresh_deadline()).min()
     }
 
     /// When [`Executor::tick`] must be called at the latest.
@@ -125,18 +125,9 @@ impl Executor {
                 Some(Verdict::LogonOffered)
             }
             Err(error) => {
-                self.core.tell(now, &Event::StoreNotRead(&error));
+                self.tell(now, &Event::StoreNotRead(&error));
                 Some(Verdict::Disconnect(Disconnect::StoreFailed))
             }
-        }
-    }
-
-    /// Whether the application's answer to the Logon(A) is there, and the store has been refreshed
-    /// if that was begun.
-    pub(crate) fn hears_answer(&mut self) -> bool {
-        match self.core.judging {
-            Judging::Refreshing(_) => self.journal.is_refreshed(),
-            _ => self.core.judging.hear(),
         }
     }
 

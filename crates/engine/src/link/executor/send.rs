@@ -8,6 +8,7 @@ use transfix_session::{HeaderChange, Now, SendError};
 use transfix_store::StoreError;
 
 use super::Executor;
+use crate::link::core::send::Way;
 use crate::link::event::Event;
 use crate::link::outgoing::IfLost;
 use crate::link::queue::SendQueue;
@@ -92,9 +93,20 @@ impl Executor {
         if self.journal.is_refreshing() || self.journal.has_failed() {
             return;
         }
-        self.core.send_waiting(now, queue, left);
-        // A store that fails is found by the next put.
-        let _ = self.put_if_late(now);
+        match self.core.begin_sending(now, queue, left) {
+            None => return,
+            Some(Way::Send) => self.core.send_waiting(now, queue, left),
+            Some(Way::Store) => {
+                while let Some(numbered) = self.core.number_first(now, queue, left) {
+                    // It waits on.
+                    if self.put_if_late(now).is_err() {
+                        break;
+                    }
+                    self.core.first_is_put(numbered);
+                }
+            }
+        }
+        self.core.outgoing.note_taken(queue);
     }
 
     /// Sends from the queue before anything else if the last turn left it in the middle. Returns
@@ -138,7 +150,7 @@ impl Executor {
         }
         while let Some((ticket, message)) = outgoing.next_to_keep() {
             self.journal.put_queued(now, ticket, &message)?;
-            outgoing.is_put(now);
+            outgoing.note_put(now);
         }
         Ok(())
     }
@@ -158,6 +170,8 @@ impl Executor {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<usize, SendError> {
+        // A commit that fails would put it back in front of this one.
+        self.commit_given_back(now);
         let before = self.core.outgoing.taken_bytes();
         let pushed = queue.push_offline(msg_type, fill)?;
         if self.keep_queued(now, queue).is_err() {
@@ -212,7 +226,7 @@ impl Executor {
         if self.journal.has_failed() {
             let bytes = self.core.outgoing.return_later(why);
             if bytes > 0 {
-                self.core.tell(now, &Event::SentInDoubt { bytes });
+                self.tell(now, &Event::SentInDoubt { bytes });
             }
         }
     }

@@ -13,8 +13,10 @@ use super::Executor;
 use crate::io::Io;
 use crate::link::core::{BatchLimits, Core};
 use crate::link::event::Event;
+use crate::link::gate::Gate;
 use crate::link::outgoing::Restored;
 use crate::link::queue::SendQueue;
+use crate::link::sinks::Sinks;
 
 /// What a turn that nobody waits for writes at once: with fewer messages the system calls cost more
 /// than is gained, with more the counterparty waits.
@@ -60,7 +62,7 @@ impl Executor {
     fn put_and_commit(&mut self, now: Now) -> Result<(), StoreError> {
         self.put_entries(now)?;
         if self.journal.is_refreshing() || self.core.holds_answer(now) {
-            self.note_state(now);
+            self.note_state();
             return Ok(());
         }
         let numbers = self.core.kept_numbers();
@@ -69,7 +71,7 @@ impl Executor {
         if let Some(ticket) = self.core.outgoing.take_gone() {
             self.journal.put(now, Record::Unqueued(ticket))?;
         }
-        self.note_state(now);
+        self.note_state();
         match self.journal.commit()? {
             Committed::Now => self.core.committed(now),
             Committed::Pending(ticket) => self.core.will_be_committed(ticket),
@@ -98,16 +100,17 @@ impl Executor {
     pub(crate) fn look_what_is_safe(&mut self, now: Now) -> Result<(), StoreError> {
         if !self.core.watermarks.are_safe() {
             let ticket = self.journal.safe()?;
-            self.core.is_safe_up_to(now, ticket);
+            self.core.note_safe_up_to(now, ticket);
         }
         Ok(())
     }
 
     /// Puts what the session layer has written and not put yet.
     pub(crate) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
-        let Self { core, journal, .. } = self;
+        let Self { core, journal, sinks, .. } = self;
         core.points.note_requests(&core.out);
-        let Core { out, published, reasons, replay, delivery, event_log, stored, .. } = core;
+        let Core { out, replay, delivery, stored, .. } = core;
+        let Sinks { published, reasons, event_log, .. } = sinks;
         journal.put_entries(now, out, (published, reasons), || {
             replay.stop();
             delivery.forget_numbers();
@@ -122,7 +125,7 @@ impl Executor {
     #[cold]
     fn put_late(&mut self, now: Now) -> Result<(), StoreError> {
         self.core.note_stored();
-        let Core { late, published, reasons, .. } = &mut self.core;
+        let (late, Sinks { published, reasons, .. }) = (&mut self.core.late, &self.sinks);
         let put = self.journal.put_entries(now, late, (published, reasons), || ());
         late.clear();
         put
@@ -144,7 +147,10 @@ impl Executor {
     pub(crate) fn begin_from_store(&mut self, io: &dyn Io) -> Result<(), StoreError> {
         let until_ns = io.monotonic_ns() + OPENING_NS_MAX;
         patiently(io, until_ns, || self.note_asked_reset())?;
-        patiently(io, until_ns, || self.restore_queued(io.now()))
+        patiently(io, until_ns, || self.restore_queued(io.now()))?;
+        self.tell_events();
+        self.note_state();
+        Ok(())
     }
 
     /// A Logon(A) that has asked for a reset, and is not answered, asks again.
@@ -177,7 +183,7 @@ impl Executor {
         let how = (self.core.options.refresh_on_logon, self.journal.has_failed());
         outgoing.restore(restored, how);
         if damaged > 0 {
-            self.core.tell(now, &Event::QueueDamaged { damaged });
+            self.tell(now, &Event::QueueDamaged { damaged });
         }
         Ok(())
     }
@@ -202,6 +208,8 @@ impl Executor {
             let last = self.core.delivery.last_seq();
             had.0 = had.0.max(last.map_or(0, |last| last + 1));
             self.core.renew(self.journal.numbers());
+            let look = self.gate.as_ref().and_then(Gate::admin_look);
+            self.core.session.set_before_admin(look);
             self.publish();
             patiently(io, until_ns, || self.note_asked_reset())?;
         }
@@ -213,14 +221,14 @@ impl Executor {
             self.core.outgoing.return_too_large();
         }
         self.journal.is_open_again();
-        self.core.tell(now, &Event::ReadyAgain);
+        self.tell(now, &Event::ReadyAgain);
         if has_panicked || (was_ahead && had != self.journal.put_numbers()) {
             self.publish();
             self.core.tell_undone(now, had);
         }
         self.core.tell_unsent(now, u64::MAX);
         self.return_late(now, queue);
-        self.make_calls(now, None);
+        self.make_calls(io.now(), None);
         Ok(())
     }
 
@@ -247,14 +255,14 @@ impl Executor {
 
     /// Lets others see where the session stands, and lets the application be told of a new state.
     #[inline]
-    pub(crate) fn note_state(&mut self, now: Now) {
+    pub(crate) fn note_state(&mut self) {
         self.publish();
-        self.core.note_state(now);
+        self.core.note_state();
     }
 
     /// Lets others see where the session stands.
     #[inline]
     pub(super) fn publish(&self) {
-        self.core.published.note(&self.core.session, self.journal.has_failed());
+        self.sinks.published.note(&self.core.session, self.journal.has_failed());
     }
 }

@@ -78,11 +78,11 @@ impl Executor {
             }
             let written = stream.write(bytes);
             // Behind the write: the log costs the counterparty nothing.
-            log_received(self.core.log.as_mut(), &self.core.published.counters, now, unlogged);
+            log_received(self.sinks.log.as_mut(), &self.sinks.published.counters, now, unlogged);
             if !replays {
-                if let Some(log) = &mut self.core.log {
+                if let Some(log) = &mut self.sinks.log {
                     let lost = log.outbound(now.utc, &bytes[unshown..]);
-                    self.core.published.counters.not_logged.add(lost);
+                    self.sinks.published.counters.not_logged.add(lost);
                 }
                 self.core.shown = self.core.out.written() + bytes.len() as u64;
             }
@@ -113,7 +113,7 @@ impl Executor {
     /// whether it is free, and the store has the messages. The worker is called when an application
     /// that is called in threads of its own is free, or the store has fetched them.
     fn fill_replay(&mut self, now: Now) -> Result<bool, Down> {
-        let Self { core, journal, application, wants_wire, .. } = self;
+        let Self { core, journal, sinks, application, wants_wire, .. } = self;
         let asks = core.replay.has_more();
         if asks && !core.delivery.desk().is_none_or(|desk| desk.want()) {
             return Ok(false);
@@ -122,6 +122,7 @@ impl Executor {
         if let Some(desk) = core.delivery.desk() {
             desk.release();
         }
+        sinks.published.counters.resent.add(std::mem::take(&mut core.replay.resent));
         core.note_missing(now);
         match filled {
             Ok(()) => {}
@@ -132,22 +133,22 @@ impl Executor {
         if *wants_wire {
             show_frames(now, core.replay.out.bytes(), application, core);
         }
-        if let Some(log) = &mut core.log {
+        if let Some(log) = &mut sinks.log {
             let lost = log.outbound(now.utc, core.replay.out.bytes());
-            core.published.counters.not_logged.add(lost);
+            sinks.published.counters.not_logged.add(lost);
         }
         Ok(true)
     }
 
     /// Logs what was received and is not logged yet.
     pub(crate) fn log_received(&mut self, now: Now, unlogged: &mut Unlogged<'_>) {
-        let counters = &self.core.published.counters;
-        log_received(self.core.log.as_mut(), counters, now, unlogged);
+        let counters = &self.sinks.published.counters;
+        log_received(self.sinks.log.as_mut(), counters, now, unlogged);
     }
 }
 
-/// Reads from the journal what is to be sent again, as far as it has the messages at once, and as far
-/// as the application wants them to be.
+/// Reads from the journal what is to be sent again, as far as it has the messages at once, and as
+/// far as the application wants them to be.
 ///
 /// # Errors
 /// [`StoreError::NotYet`] if nothing could be encoded before the store has fetched a message; any
@@ -159,9 +160,13 @@ fn fill_chunk(
     application: &mut AppExecutor,
 ) -> Result<(), StoreError> {
     let Core { replay, session, held_index, .. } = core;
+    let mut is_awaited = false;
     while let Some(seq) = replay.next_number(session) {
         let stored = match journal.store().outbound(seq) {
-            Err(StoreError::NotYet) if !replay.out.is_empty() => break,
+            Err(StoreError::NotYet) => {
+                is_awaited = replay.out.is_empty();
+                break;
+            }
             stored => stored?,
         };
         let Some(stored) = stored else {
@@ -180,7 +185,7 @@ fn fill_chunk(
         replay.put(now, session, wanted.as_ref().map_or(Found::Skipped, Found::Message));
     }
     replay.end_chunk(now, session);
-    Ok(())
+    if is_awaited { Err(StoreError::NotYet) } else { Ok(()) }
 }
 
 /// The application or the store takes its time, and the session goes on meanwhile: the counterparty

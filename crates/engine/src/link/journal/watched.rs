@@ -63,7 +63,7 @@ impl Watch {
     }
 
     /// All batches up to this ticket are safe.
-    fn are_safe_up_to(&mut self, ticket: u64) {
+    fn note_safe_up_to(&mut self, ticket: u64) {
         while let Some((_, numbers)) = self.pending.pop_front_if(|(first, _)| *first <= ticket) {
             self.safe_numbers = Some(numbers);
         }
@@ -181,7 +181,7 @@ impl Store for WatchedStore {
         self.check()?;
         let numbers = self.store.numbers();
         let ticket = self.store.safe().inspect_err(|error| self.fail_after(numbers, error))?;
-        self.watch.are_safe_up_to(ticket);
+        self.watch.note_safe_up_to(ticket);
         Ok(ticket)
     }
 
@@ -226,6 +226,7 @@ impl Store for WatchedStore {
 #[cfg(test)]
 mod tests {
     use std::fmt::Debug;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::{Arc, Mutex};
 
     use super::*;
@@ -295,6 +296,60 @@ mod tests {
 
         fn inbound(&mut self, _: u64) -> Result<Option<Stored<'_>>, StoreError> {
             Ok(None)
+        }
+    }
+
+    /// Makes batches safe when it is told to, one number each.
+    struct Late {
+        next_out: u64,
+        safe: Arc<AtomicU64>,
+    }
+
+    impl Store for Late {
+        fn numbers(&self) -> Numbers {
+            Numbers { next_out: self.next_out, ..Numbers::fresh(0) }
+        }
+
+        fn put(&mut self, _: u64, _: Record<'_>) -> Result<(), StoreError> {
+            Ok(())
+        }
+
+        fn commit(&mut self) -> Result<Committed, StoreError> {
+            self.next_out += 1;
+            Ok(Committed::Pending(self.next_out))
+        }
+
+        fn safe(&mut self) -> Result<u64, StoreError> {
+            match self.safe.load(Ordering::Relaxed) {
+                0 => Err(StoreError::Poisoned),
+                safe => Ok(safe),
+            }
+        }
+
+        fn outbound(&mut self, _: u64) -> Result<Option<Stored<'_>>, StoreError> {
+            Ok(None)
+        }
+
+        fn inbound(&mut self, _: u64) -> Result<Option<Stored<'_>>, StoreError> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn the_numbers_before_a_failure_are_those_of_the_last_batch_that_is_safe() {
+        for (answers, expected) in [(&[0][..], 1), (&[2, 0], 2), (&[2, 3, 0], 3), (&[4, 0], 4)] {
+            let safe = Arc::new(AtomicU64::new(0));
+            let id = SessionId::new(BeginString::Fix44, "A", "B");
+            let store = Late { next_out: 1, safe: Arc::clone(&safe) };
+            let mut store = WatchedStore::new(Box::new(store), id);
+            for _ in 0..3 {
+                assert!(matches!(store.commit(), Ok(Committed::Pending(_))));
+            }
+            for answer in answers {
+                safe.store(*answer, Ordering::Relaxed);
+                assert_eq!(store.safe().ok(), Some(*answer).filter(|ticket| *ticket > 0));
+            }
+            assert_eq!(store.failure().unwrap().numbers.next_out, expected, "{answers:?}");
         }
     }
 

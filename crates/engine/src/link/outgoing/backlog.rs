@@ -256,7 +256,7 @@ impl Backlog {
     }
 
     /// That message is put into the store.
-    pub(super) fn is_put(&mut self, time_ns: u64) {
+    pub(super) fn note_put(&mut self, time_ns: u64) {
         let Some((ticket, message)) = self.next_to_keep() else { return };
         self.kept_to += message.len;
         self.kept.push_back(Kept { ticket, time_ns, is_certain: false, pending: 0 });
