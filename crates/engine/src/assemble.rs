@@ -273,7 +273,7 @@ pub(crate) fn assemble(
     let core = Core::new(config, journal.numbers(), desk.clone(), rules, options);
     let sinks = Sinks::of(id.clone(), Arc::clone(&registry.reasons), log);
     let published = Arc::clone(&sinks.published);
-    let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, core.points.source());
+    let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, core.options.points);
     let mut link = Link::new(core, (journal, sinks), application);
     if let Some(gate) = &gate {
         link.executor().set_gate(registry.io.now(), Arc::clone(gate));

@@ -416,7 +416,7 @@ impl Link {
         }
         // What was handed over before goes out before.
         self.executor.send_queued(now, queue);
-        let mut put = self.executor.core.points.source().at(now);
+        let mut put = self.executor.points.source().at(now);
         let sent = self.executor.send_put(now, &mut put, msg_type, fill);
         // A link that fails here is closed by its worker's next turn. A message
         // that was stored is accepted: it is sent again after the next logon.
@@ -442,7 +442,7 @@ impl Link {
         self.executor.send_queued(now, queue);
         let (mut outcome, mut flushed) = (Ok(()), 0);
         // A message is put when the one before it is encoded: one look at the clock for each.
-        let mut put = self.executor.core.points.source().at(now);
+        let mut put = self.executor.points.source().at(now);
         for (msg_type, body) in messages {
             let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
             match self.executor.send_put(now, &mut put, msg_type, fill) {
@@ -455,7 +455,7 @@ impl Link {
             if self.executor.is_batch_full(false) {
                 self.flush_batch(now, sent, flushed)?;
                 flushed = sent.len();
-                put = self.executor.core.points.source().at(now);
+                put = self.executor.points.source().at(now);
             }
         }
         self.flush_batch(now, sent, flushed)?;

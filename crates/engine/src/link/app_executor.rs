@@ -17,6 +17,7 @@ use crate::link::callbacks::Callbacks;
 use crate::link::core::Core;
 use crate::link::desk::Desk;
 use crate::link::judging::Judgement;
+use crate::link::points::Points;
 use crate::link::told::{Disconnection, Rejected, SessionEvent, SessionNotice, Unsendable};
 use crate::observe::mask::masked;
 
@@ -68,14 +69,19 @@ impl AppExecutor {
         &mut self,
         now: Now,
         (call, message): (Call, Option<&Message<'_>>),
-        core: &mut Core,
+        (core, points): (&mut Core, &mut Points),
     ) {
         let bytes = message.map_or(&b""[..], |message| message.bytes());
         // Only a message can be rejected, and that is not among these calls.
         match self {
             Self::Inline(application) if call.is_event() => {
                 let begin = core.out.len();
-                let _ = make(&mut **application, call, (bytes, message), Access::of(core, now));
+                let _ = make(
+                    &mut **application,
+                    call,
+                    (bytes, message),
+                    Access::of((core, points), now),
+                );
                 core.end_call(begin);
                 core.note_state();
             }
@@ -97,12 +103,12 @@ impl AppExecutor {
         &mut self,
         now: Now,
         message: &Message<'_>,
-        core: &mut Core,
+        (core, points): (&mut Core, &mut Points),
     ) -> Option<Result<(), BusinessReject>> {
         match self {
             Self::Inline(application) => {
                 let begin = core.out.len();
-                let answer = application.on_message(message, Access::of(core, now));
+                let answer = application.on_message(message, Access::of((core, points), now));
                 core.end_call(begin);
                 Some(answer)
             }

@@ -36,7 +36,7 @@ use crate::link::event::Event;
 use crate::link::journal::Keeps;
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
-use crate::link::points::{Points, Source};
+use crate::link::points::Source;
 use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
@@ -120,7 +120,6 @@ pub(crate) struct Core {
     /// The last batch that was pending when the replay began.
     replay_ticket: u64,
     pub(crate) watermarks: Watermarks,
-    pub(crate) points: Points,
     /// Why the connection ends as soon as the store has made safe what is still to be written, and
     /// when it ends in any case, on the monotonic clock.
     ending: Option<(Disconnect, u64)>,
@@ -181,7 +180,6 @@ impl Core {
             replay: Replay::default(),
             replay_ticket: 0,
             watermarks: Watermarks::default(),
-            points: Points::of(options.points),
             ending: None,
             held_index: options.index(),
             search_budget: SearchBudget::new(options.limits),
@@ -262,7 +260,6 @@ impl Core {
         self.outgoing.trim();
         self.delivery.trim();
         self.held_index.trim();
-        self.points.trim();
     }
 
     /// Whether nothing is taken from the counterparty before the application has had more: it has
@@ -344,7 +341,6 @@ impl Core {
         self.logout_text = None;
         self.stored_at_logon = false;
         self.judging = Judging::default();
-        self.points.reset();
         self.ending = None;
         // An acceptor does so when it has found the Logon(A) good: what a stranger begins must not
         // take the store from the process that has it.
@@ -404,9 +400,6 @@ impl Core {
         let room = self.out.room();
         prefetch(room.get(..ANSWER_BYTES).unwrap_or(room));
         self.session.outlying().into_iter().for_each(prefetch);
-        if let Some(recorder) = self.points.recorder() {
-            prefetch(recorder);
-        }
     }
 
     /// Begins with what is due. Returns whether the session takes part in it: its connection is not

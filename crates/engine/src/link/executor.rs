@@ -30,6 +30,7 @@ use crate::link::event::Event;
 use crate::link::gate::Gate;
 use crate::link::journal::Journal;
 use crate::link::judging::Answer;
+use crate::link::points::Points;
 use crate::link::queue::SendQueue;
 use crate::link::sinks::Sinks;
 use crate::link::told::Disconnection;
@@ -39,6 +40,7 @@ pub(crate) struct Executor {
     pub(crate) core: Core,
     pub(crate) journal: Journal,
     pub(crate) sinks: Sinks,
+    pub(crate) points: Points,
     application: AppExecutor,
     /// What is sent passes here, before it comes to this session.
     gate: Option<Arc<Gate>>,
@@ -57,8 +59,17 @@ impl Executor {
         mut application: AppExecutor,
     ) -> Self {
         let wants_wire = application.ask(|application| application.wants_wire());
-        let (gate, judgement, refresh_look_ns) = (None, None, 0);
-        Self { core, journal, sinks, application, gate, judgement, refresh_look_ns, wants_wire }
+        Self {
+            points: Points::of(core.options.points),
+            core,
+            journal,
+            sinks,
+            application,
+            gate: None,
+            judgement: None,
+            refresh_look_ns: 0,
+            wants_wire,
+        }
     }
 
     /// What is sent passes here, before it comes to this session.
@@ -73,7 +84,7 @@ impl Executor {
     /// A turn begins, and asks the clock.
     #[inline]
     pub(crate) fn begin_turn(&mut self, clock: impl FnOnce() -> Now) -> Now {
-        self.core.points.begin(&self.sinks.published, self.core.out.end(), clock)
+        self.points.begin(&self.sinks.published, self.core.out.end(), clock)
     }
 
     /// Tells what has happened, and makes the queued calls. `message`: the one in hand.
@@ -117,8 +128,9 @@ impl Executor {
                 self.sinks.published.note_change(now.utc);
             }
             let is_undone = matches!(call, Call::Undone(_));
-            let Self { core, application, .. } = self;
-            let called = AssertUnwindSafe(|| application.call(now, (call, message), core));
+            let Self { core, points, application, .. } = self;
+            let called =
+                AssertUnwindSafe(|| application.call(now, (call, message), (core, points)));
             if let Err(panic) = catch_unwind(called) {
                 // The session begins anew, and what is an event now would be none then.
                 self.core.forget_events();
@@ -136,6 +148,7 @@ impl Executor {
     /// A link is up. `offer`: its Logon(A) was judged already, and accepted, before this session
     /// was made.
     pub(crate) fn connected(&mut self, now: Now, offer: Option<Offer>) -> Result<(), Down> {
+        self.points.reset();
         if !self.core.begin_connection(now, self.journal.numbers().created_ns) {
             return self.log_on_refreshed(now);
         }
@@ -178,7 +191,7 @@ impl Executor {
         }
         self.core.note_remarks(now);
         let acted = self.act_on_one(now, message, verdict);
-        self.core.points.acted(now);
+        self.points.acted(now);
         acted?;
         if self.core.delivery.is_over() {
             cold_path();
@@ -278,6 +291,7 @@ impl Executor {
             return self.deliver(now, message, Handling::Reject);
         }
         match *verdict {
+            Verdict::Handled if !message.msg_type().is_application() => self.points.heard(message),
             // Before the application sends more, which is not asked for.
             Verdict::LoggedOnThenResend { begin, end } => {
                 self.core.start_replay(now, begin, end);
@@ -370,12 +384,16 @@ impl Executor {
     /// The same for what those point to, which have come by now.
     pub(crate) fn prefetch_memory(&mut self) {
         self.core.prefetch_memory();
+        if let Some(recorder) = self.points.recorder() {
+            prefetch(recorder);
+        }
         prefetch(self.journal.place().next_place());
     }
 
     /// Gives back the memory of a burst that is over.
     pub(crate) fn trim(&mut self) {
         self.core.trim();
+        self.points.trim();
         self.application.trim();
     }
 }

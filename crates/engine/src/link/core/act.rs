@@ -29,10 +29,7 @@ impl Core {
             Verdict::Deliver | Verdict::Throttled | Verdict::Held => {}
             // Not the application's: duplicates and rejected messages end here.
             Verdict::Handled if message.msg_type().is_application() => {}
-            Verdict::Handled => {
-                self.points.heard(message);
-                self.call_later(Call::AdminMessage);
-            }
+            Verdict::Handled => self.call_later(Call::AdminMessage),
             Verdict::LoggedOn | Verdict::LoggedOnThenResend { .. } => self.logged_on(now),
             Verdict::Reset => self.reset(now),
             Verdict::Resend { .. } => {

@@ -65,23 +65,18 @@ impl Core {
         change: Option<HeaderChange>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        let sent = if let Some(change) = change {
-            self.session.send_with(now, msg_type, change, &mut self.out, fill)
-        } else {
-            let queued_bytes = self.out.len() + self.late.len();
-            if queued_bytes > self.options.queue.queued_bytes_max {
-                self.refuse_if_too_full(queued_bytes)?;
-            }
-            if self.session.ready().is_err() {
-                cold_path();
-                return self.session.send_offline(now, msg_type, &mut self.late, fill);
-            }
-            self.session.send(now, msg_type, &mut self.out, fill)
-        };
-        if sent.is_ok() {
-            self.points.encoded(now);
+        if let Some(change) = change {
+            return self.session.send_with(now, msg_type, change, &mut self.out, fill);
         }
-        sent
+        let queued_bytes = self.out.len() + self.late.len();
+        if queued_bytes > self.options.queue.queued_bytes_max {
+            self.refuse_if_too_full(queued_bytes)?;
+        }
+        if self.session.ready().is_err() {
+            cold_path();
+            return self.session.send_offline(now, msg_type, &mut self.late, fill);
+        }
+        self.session.send(now, msg_type, &mut self.out, fill)
     }
 
     /// More waits than may: the counterparty loses its connection for it, and what answers its
@@ -125,21 +120,6 @@ impl Core {
         self.stored_at_logon |= self.session.state() == State::LogonSent;
     }
 
-    /// Sends for a handle: how long it takes to encode the message, and the message to the
-    /// socket, is measured from `put` on, which becomes the moment at which it is encoded.
-    pub(crate) fn send_put(
-        &mut self,
-        now: Now,
-        put: &mut u64,
-        msg_type: &[u8],
-        fill: impl FnOnce(&mut Body<'_>),
-    ) -> Result<Sent, SendError> {
-        let begin = self.out.end();
-        let sent = self.send(now, msg_type, fill);
-        *put = self.points.put(now, (*put, *put), begin..self.out.end());
-        sent
-    }
-
     /// Whether a message must take its place in the queue: it is kept for the next logon, or others
     /// that wait since before the logon go first.
     pub(crate) fn must_queue(&self) -> bool {
@@ -175,46 +155,33 @@ impl Core {
         Some(if self.outgoing.stores(state) { Way::Store } else { Way::Send })
     }
 
-    /// Sends what waits, as far as the session takes it now, and at most `left` messages, which are
-    /// counted down.
-    pub(crate) fn send_waiting(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
-        let mut refused = Vec::new();
-        let mut taken = self.points.source().at(now);
-        while let Some(message) = self.outgoing.next(queue, self.out.len(), left) {
-            let (msg_type, body, put) = (message.msg_type, message.body, message.put);
-            let begin = self.out.end();
-            let fill = |b: &mut Body<'_>| _ = b.fields_unchecked(body);
-            let sent = self.session.send(now, msg_type, &mut self.out, fill);
-            taken = self.points.put(now, (put, taken), begin..self.out.end());
-            match sent {
-                Ok(seq) => self.outgoing.sent(seq),
-                // Checked when it was accepted: it may be longer than the counterparty takes.
-                Err(why) => {
-                    refused.extend(self.outgoing.refuse_first().map(|left| (left, why)));
-                }
-            }
-        }
-        self.give_back(refused, IfLost::Waits);
-    }
-
-    /// Gives a number to the first message that waits, which is to be stored, if one more may be.
-    /// It waits on until it [is put](Core::first_is_put). Returns the number.
-    pub(crate) fn number_first(
+    /// Sends the first message that waits, if one more may be, or gives it a number to be stored
+    /// under. It waits on until it [has left](Core::first_has_left). Returns the number, and when
+    /// the message was handed over.
+    pub(crate) fn send_first(
         &mut self,
         now: Now,
         queue: &SendQueue,
         left: &mut u32,
-    ) -> Option<Result<u64, SendError>> {
+        way: Way,
+    ) -> Option<(Result<u64, SendError>, u64)> {
         let message = self.outgoing.next(queue, self.out.len(), left)?;
         let fill = |b: &mut Body<'_>| _ = b.fields_unchecked(message.body);
-        let sent = self.session.send_offline(now, message.msg_type, &mut self.late, fill);
-        self.note_late();
-        Some(sent)
+        let sent = match way {
+            Way::Send => self.session.send(now, message.msg_type, &mut self.out, fill),
+            Way::Store => self.session.send_offline(now, message.msg_type, &mut self.late, fill),
+        };
+        let put = message.put;
+        if way == Way::Store {
+            self.note_late();
+        }
+        Some((sent, put))
     }
 
-    /// The first message that waits is put into the store under this number, or cannot be sent.
-    pub(crate) fn first_is_put(&mut self, numbered: Result<u64, SendError>) {
-        match numbered {
+    /// The first message that waits has this number, or cannot be sent: it may be longer than the
+    /// counterparty takes, which nobody knew when it was accepted.
+    pub(crate) fn first_has_left(&mut self, sent: Result<u64, SendError>) {
+        match sent {
             Ok(seq) => self.outgoing.sent(seq),
             Err(why) => {
                 let refused = self.outgoing.refuse_first().map(|left| (left, why));

@@ -88,7 +88,6 @@ impl Core {
         self.late.clear();
         self.answering.close();
         self.watermarks.clear(self.out.end());
-        self.points.reset();
     }
 
     /// Takes over the numbers of the store.

@@ -133,17 +133,17 @@ impl Executor {
     fn offer(&mut self, now: Now, message: &Message<'_>) -> Option<Result<(), BusinessReject>> {
         let is_called = self.core.delivery.desk().is_none();
         if is_called {
-            self.core.points.called(now);
+            self.points.called(now);
         }
         // Whoever hears of a message from the application finds its number taken, and the
         // application hears of a new state before.
         self.note_state();
         self.make_calls(now, None);
-        let answer = self.application.offer(now, message, &mut self.core);
+        let answer = self.application.offer(now, message, (&mut self.core, &mut self.points));
         // A store that fails is found by the next put.
         let _ = self.put_if_late(now);
         if is_called {
-            self.core.points.returned(now);
+            self.points.returned(now);
         }
         answer
     }

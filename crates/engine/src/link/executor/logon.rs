@@ -16,7 +16,7 @@ impl Executor {
     /// be given once more, when [`Executor::hears_answer`].
     #[inline(always)]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
-        self.core.points.found(now);
+        self.points.found(now);
         if message.msg_type() == b"A" && self.core.session.awaits_logon() {
             let verdict = self.receive_logon(now, message);
             self.sinks.note_failed(now, &verdict);

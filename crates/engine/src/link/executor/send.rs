@@ -27,7 +27,9 @@ impl Executor {
         if self.journal.has_failed() {
             return Err(SendError::Failed);
         }
-        let sent = self.core.send_put(now, put, msg_type, fill);
+        let begin = self.core.out.end();
+        let sent = self.core.send(now, msg_type, fill);
+        *put = self.points.put(now, (*put, *put), begin..self.core.out.end());
         self.put_if_late(now).map_err(|_| SendError::Failed)?;
         sent
     }
@@ -93,18 +95,19 @@ impl Executor {
         if self.journal.is_refreshing() || self.journal.has_failed() {
             return;
         }
-        match self.core.begin_sending(now, queue, left) {
-            None => return,
-            Some(Way::Send) => self.core.send_waiting(now, queue, left),
-            Some(Way::Store) => {
-                while let Some(numbered) = self.core.number_first(now, queue, left) {
-                    // It waits on.
-                    if self.put_if_late(now).is_err() {
-                        break;
-                    }
-                    self.core.first_is_put(numbered);
-                }
+        let Some(way) = self.core.begin_sending(now, queue, left) else { return };
+        let mut taken = self.points.source().at(now);
+        let mut begin = self.core.out.end();
+        while let Some((sent, put)) = self.core.send_first(now, queue, left, way) {
+            let end = self.core.out.end();
+            match way {
+                Way::Send => taken = self.points.put(now, (put, taken), begin..end),
+                // It waits on.
+                Way::Store if self.put_if_late(now).is_err() => break,
+                Way::Store => {}
             }
+            self.core.first_has_left(sent);
+            begin = end;
         }
         self.core.outgoing.note_taken(queue);
     }

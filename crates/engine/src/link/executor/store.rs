@@ -107,8 +107,8 @@ impl Executor {
 
     /// Puts what the session layer has written and not put yet.
     pub(crate) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
-        let Self { core, journal, sinks, .. } = self;
-        core.points.note_requests(&core.out);
+        let Self { core, journal, sinks, points, .. } = self;
+        points.note_requests(&core.out);
         let Core { out, replay, delivery, stored, .. } = core;
         let Sinks { published, reasons, event_log, .. } = sinks;
         journal.put_entries(now, out, (published, reasons), || {
@@ -194,6 +194,7 @@ impl Executor {
         let until_ns = now.monotonic_ns + OPENING_NS_MAX;
         self.journal.reopen()?;
         self.core.forget_unsent();
+        self.points.reset();
         self.journal.end_refresh(false);
         let before = self.journal.numbers_before_failure();
         if before.is_some_and(|before| before != self.journal.numbers()) {

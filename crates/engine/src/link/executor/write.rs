@@ -31,7 +31,7 @@ impl Executor {
         stream: &mut dyn Stream,
         unlogged: &mut Unlogged<'_>,
     ) -> Result<bool, Down> {
-        self.core.points.committed(now, &self.core.out);
+        self.points.committed(now, &self.core.out);
         self.look_what_is_safe(now).map_err(Down::Store)?;
         // What the commit has brought, before anything that is written behind it.
         self.make_calls(now, None);
@@ -101,7 +101,7 @@ impl Executor {
                 self.core.replay.out.consume(n);
             } else {
                 self.core.out.consume(n);
-                self.core.points.written(now, self.core.out.written());
+                self.points.written(now, self.core.out.written());
                 if self.core.out.is_empty() && !self.core.replay.active {
                     return Ok(false);
                 }
