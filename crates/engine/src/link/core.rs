@@ -25,7 +25,6 @@ use transfix_session::{
     Watermarks, nanos,
 };
 use transfix_store::Numbers;
-use transfix_transport::prefetch;
 
 use self::answering::Answering;
 use crate::link::call::Call;
@@ -50,8 +49,6 @@ const STALLED_BYTES: usize = 4 << 20;
 const OUTBOX_BYTES: usize = 64 << 10;
 /// Its size at first: a few messages, which is all that an idle session has at a time.
 const OUTBOX_BYTES_FIRST: usize = 1 << 10;
-/// The length of a usual answer.
-const ANSWER_BYTES: usize = 320;
 /// How long a connection that is to end may wait for the store, which has still to make safe what
 /// is the last word on it.
 pub(crate) const ENDING_NS_MAX: u64 = 10_000_000_000;
@@ -392,14 +389,6 @@ impl Core {
             self.slow.deadline(),
         ];
         session.into_iter().chain(others.into_iter().flatten()).min()
-    }
-
-    /// Asks the processor for memory that a turn needs.
-    #[inline]
-    pub(crate) fn prefetch_memory(&mut self) {
-        let room = self.out.room();
-        prefetch(room.get(..ANSWER_BYTES).unwrap_or(room));
-        self.session.outlying().into_iter().for_each(prefetch);
     }
 
     /// Begins with what is due. Returns whether the session takes part in it: its connection is not

@@ -35,6 +35,9 @@ use crate::link::queue::SendQueue;
 use crate::link::sinks::Sinks;
 use crate::link::told::Disconnection;
 
+/// The length of a usual answer.
+const ANSWER_BYTES: usize = 320;
+
 /// A session with its journal and its application.
 pub(crate) struct Executor {
     pub(crate) core: Core,
@@ -383,7 +386,9 @@ impl Executor {
 
     /// The same for what those point to, which have come by now.
     pub(crate) fn prefetch_memory(&mut self) {
-        self.core.prefetch_memory();
+        let room = self.core.out.room();
+        prefetch(room.get(..ANSWER_BYTES).unwrap_or(room));
+        self.core.session.outlying().into_iter().for_each(prefetch);
         if let Some(recorder) = self.points.recorder() {
             prefetch(recorder);
         }
