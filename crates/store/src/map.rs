@@ -10,8 +10,8 @@ use std::fs::File;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::slice;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 
 #[cfg(target_os = "linux")]
 use memmap2::Advice;
@@ -90,7 +90,23 @@ impl DerefMut for Mapped {
 #[derive(Debug)]
 pub(crate) struct Pages(Arc<MmapRaw>);
 
+/// The same, which lets the bytes go.
+#[derive(Clone, Debug)]
+pub(crate) struct PagesIfMapped(Weak<MmapRaw>);
+
+impl PagesIfMapped {
+    /// The pages, unless the bytes are gone.
+    pub(crate) fn get(&self) -> Option<Pages> {
+        self.0.upgrade().map(Pages)
+    }
+}
+
 impl Pages {
+    /// For work that is not worth keeping the bytes for.
+    pub(crate) fn if_mapped(&self) -> PagesIfMapped {
+        PagesIfMapped(Arc::downgrade(&self.0))
+    }
+
     /// Makes those of this range present and writable, which takes a fifth of the time of a fault
     /// for each. Returns false if the system cannot: kernels before 5.14 and other systems make
     /// each page when it is used.

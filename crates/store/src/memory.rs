@@ -73,12 +73,16 @@ impl Ahead {
         let len = self.step().min(capacity - start);
         self.end = first + len;
         let Some(helpers) = &self.helpers else { return };
-        let (start, end, pages) = (start as usize, (start + len) as usize, ring.pages());
+        // A ring that is given up meanwhile is gone at once.
+        let pages = ring.pages().if_mapped();
+        let (start, end) = (start as usize, (start + len) as usize);
         let touch = move || {
             let mut pieces = (start..end).step_by(Self::PIECE);
             while let Some(from) = pieces.next()
+                && let Some(pages) = pages.get()
                 && pages.touch(from, end.min(from + Self::PIECE))
             {
+                drop(pages);
                 threads::give_way();
             }
         };

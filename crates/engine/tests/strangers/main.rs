@@ -519,8 +519,14 @@ fn a_reset_gives_back_the_memory_of_what_was_sent() {
     socket.log_out_at("CLIENT", 82);
     // Its Logon(A) resets the numbers.
     let _socket = logs_on(address, "CLIENT");
-    let kept_kib = memory_kib().saturating_sub(before_kib);
-    assert!(kept_kib < 8 << 10, "{kept_kib} KiB are kept of what nobody can ask for");
+    // A thread that makes pages of it has the old memory for as long as that takes.
+    let kept_kib = || memory_kib().saturating_sub(before_kib);
+    let mut looks = 0;
+    while kept_kib() >= 8 << 10 {
+        looks += 1;
+        assert!(looks < 100_000, "{} KiB are kept of what nobody can ask for", kept_kib());
+        std::thread::yield_now();
+    }
 }
 
 #[test]
