@@ -3,11 +3,14 @@
 
 use alloc::vec::Vec;
 
+use core::hint::cold_path;
+
 use super::moment::Minute;
 use super::piece::Piece;
 use super::tail::Tail;
-use super::{BODY_LENGTH_ROOM, Body, FrameWriter, Head, write_msg_type};
-use crate::{Precision, Timestamp, tag};
+use super::text::{self, EIGHT_DIGITS, Short};
+use super::{BODY_LENGTH_DIGITS, Body, FrameWriter, Head, MSG_TYPE_HEAD, length_room};
+use crate::{Misuse, MsgType, Precision, SOH, Timestamp, tag};
 
 /// What a session writes at the start of each message.
 ///
@@ -27,10 +30,12 @@ use crate::{Precision, Timestamp, tag};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// From BeginString(8) to `35=`.
-    start: Piece,
-    /// Whole fields behind MsgType(35).
-    constant: Piece,
+    /// From BeginString(8) to `9=`.
+    start: Piece<32>,
+    /// What stands between MsgType(35) and the value of MsgSeqNum(34).
+    constant: Piece<64>,
+    /// Digits of the BodyLength(9) of a message without a body.
+    digits_min: usize,
     seq_digits_min: usize,
     /// Of the last SendingTime(52).
     minute: Minute,
@@ -40,13 +45,12 @@ impl Header {
     /// A header with `constant`: whole fields, each ended by its delimiter, such as the CompIDs.
     #[must_use]
     pub fn new(begin_string: &[u8], constant: &[u8]) -> Self {
-        let mut start = Vec::new();
-        start.extend_from_slice(b"8=");
-        start.extend_from_slice(begin_string);
-        start.extend_from_slice(BODY_LENGTH_ROOM);
+        // With a number of four digits and milliseconds.
+        let least = constant.len() + b"35=0|34=0000|52=YYYYMMDD-HH:MM:SS.sss|".len();
         Self {
-            start: Piece::new(&start),
-            constant: Piece::new(constant),
+            start: Piece::new(&[b"8=", begin_string, b"\x019="].concat()),
+            constant: Piece::new(&[constant, b"34="].concat()),
+            digits_min: if least < 100 { 2 } else { BODY_LENGTH_DIGITS },
             seq_digits_min: 1,
             minute: Minute::FIRST,
         }
@@ -70,16 +74,121 @@ impl Header {
         (sending_time, precision): (Timestamp, Precision),
     ) -> FrameWriter<'b> {
         let (begin, mut minute) = (out.len(), self.minute);
+        let msg_type = MsgType::of(msg_type.as_ref());
+        // Administrative messages have a short body, or none.
+        let is_short = msg_type.is_administrative();
+        let digits = if is_short { self.digits_min } else { BODY_LENGTH_DIGITS };
         let mut tail = Tail::open(out);
-        self.start.write(&mut tail);
-        let (counted, misuse) = write_msg_type(&mut tail, msg_type.as_ref());
-        self.constant.write(&mut tail);
-        let head = Head::of(tag::MSG_SEQ_NUM, &mut tail);
-        tail.uint(head, msg_seq_num, self.seq_digits_min);
+        let counted = self.begin(&mut tail, (msg_type, digits), msg_seq_num);
         let head = Head::of(tag::SENDING_TIME, &mut tail);
         tail.moment(head, (sending_time, precision), &mut minute);
         self.minute = minute;
+        let misuse = (!msg_type.is_valid()).then_some(Misuse::MsgType);
         let body = Body { tail, precision: Precision::default(), misuse, minute };
-        FrameWriter { body, begin, counted }
+        FrameWriter { body, begin, counted, digits }
+    }
+
+    /// Writes all before SendingTime(52); returns where what BodyLength(9) counts begins.
+    #[inline(always)]
+    fn begin(
+        &self,
+        tail: &mut Tail<'_>,
+        (msg_type, digits): (MsgType<'_>, usize),
+        seq: u64,
+    ) -> usize {
+        if let Some(text) = text::load_short(msg_type.as_bytes())
+            && self.start.is_short()
+            && self.constant.is_short()
+            && seq < EIGHT_DIGITS
+        {
+            let begin = tail.end();
+            let room = tail.fresh();
+            let at = self.start.put(room, 0);
+            let at = length_room(digits).put(room, at);
+            let counted = begin.wrapping_add(at).wrapping_sub(MSG_TYPE_HEAD);
+            let at = text.put_field(room, at);
+            let at = self.constant.put(room, at);
+            let digits = Short::digits(seq, self.seq_digits_min.clamp(1, 8));
+            let at = digits.put_field(room, at);
+            tail.advance(at);
+            return counted;
+        }
+        cold_path();
+        self.start.write(tail);
+        let zeros = length_room(digits);
+        tail.store(&zeros.word.to_le_bytes(), zeros.len);
+        let counted = tail.end().wrapping_sub(MSG_TYPE_HEAD);
+        tail.slice(msg_type.as_bytes());
+        tail.store(&[SOH], 1);
+        self.constant.write(tail);
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(seq).as_bytes();
+        let zeros = self.seq_digits_min.min(8).saturating_sub(digits.len());
+        tail.store(b"00000000", zeros);
+        tail.slice(digits);
+        tail.store(&[SOH], 1);
+        counted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::String;
+
+    /// The message as the standard has it.
+    fn expected(begin_string: &str, body: &str) -> String {
+        let frame = format!("8={begin_string}\x019={}\x01{body}", body.len());
+        let sum = frame.bytes().fold(0_u8, u8::wrapping_add);
+        format!("{frame}10={sum:03}\x01")
+    }
+
+    #[test]
+    fn each_length_of_constant_and_body() {
+        let time = "20261121-12:00:00.123";
+        let at = Timestamp::parse(time.as_bytes()).expect("a time");
+        for begin_string in ["FIX.4.4", &"F".repeat(29), &"F".repeat(40)] {
+            for sender in [1, 30, 50, 60, 90, 1000] {
+                let constant = format!("49={}\x01", "S".repeat(sender));
+                let mut header = Header::new(begin_string.as_bytes(), constant.as_bytes());
+                for msg_type in ["0", "D", "AE", "U-LONG-TYPE"] {
+                    for seq in [1, 12_345, 99_999_999, 100_000_000, u64::MAX] {
+                        for text in [0, 1, 2, 20, 40, 200, 900, 10_000] {
+                            let mut out = b"before".to_vec();
+                            let sending_time = (at, Precision::Millis);
+                            let mut frame = header.frame(&mut out, msg_type, seq, sending_time);
+                            let mut body =
+                                format!("35={msg_type}\x01{constant}34={seq}\x0152={time}\x01");
+                            if text > 0 {
+                                let text = "t".repeat(text);
+                                frame.body(Precision::Millis).str(tag::TEXT, &text);
+                                body += &format!("58={text}\x01");
+                            }
+                            let range = frame.finish().expect("it is sound");
+                            assert_eq!(range, 6..out.len());
+                            assert_eq!(out[6..], *expected(begin_string, &body).as_bytes());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_with_leading_zeros() {
+        for begin_string in ["FIX.4.4", &"F".repeat(40)] {
+            for (digits, seq, text) in
+                [(0, 7, "7"), (6, 7, "000007"), (3, 1234, "1234"), (20, 7, "00000007")]
+            {
+                let header = Header::new(begin_string.as_bytes(), b"49=US\x01");
+                let mut out = Vec::new();
+                let at = (Timestamp(0), Precision::Seconds);
+                let frame = header.seq_digits_min(digits).frame(&mut out, "0", seq, at);
+                frame.finish().expect("it is sound");
+                let body = format!("35=0\x0149=US\x0134={text}\x0152=19700101-00:00:00\x01");
+                assert_eq!(out, expected(begin_string, &body).as_bytes());
+            }
+        }
     }
 }

@@ -4,24 +4,35 @@ use alloc::vec::Vec;
 
 use super::tail::Tail;
 
-const BLOCK: usize = 32;
-
-/// Bytes whose beginning is kept in a block: a copy of constant size is a store, one of variable
-/// size a call. Most pieces are no longer.
+/// Bytes whose beginning is kept in a block of `N`: a copy of constant size is a few stores, one of
+/// variable size a call. Most pieces are no longer.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
-    block: [u8; BLOCK],
+pub(crate) struct Piece<const N: usize = 32> {
+    block: [u8; N],
     /// Bytes of the block that count.
     len: usize,
     rest: Vec<u8>,
 }
 
-impl Piece {
+impl<const N: usize> Piece<N> {
     pub(crate) fn new(bytes: &[u8]) -> Self {
-        let (begin, rest) = bytes.split_at(bytes.len().min(BLOCK));
-        let mut block = [0; BLOCK];
+        let (begin, rest) = bytes.split_at(bytes.len().min(N));
+        let mut block = [0; N];
         block[..begin.len()].copy_from_slice(begin);
         Self { block, len: begin.len(), rest: rest.to_vec() }
+    }
+
+    /// Whether [`Piece::put`] writes all of it.
+    #[inline(always)]
+    pub(super) const fn is_short(&self) -> bool {
+        self.len < N
+    }
+
+    /// Writes a short piece into `room`; returns where it ends.
+    #[inline(always)]
+    pub(super) fn put<const ROOM: usize>(&self, room: &mut [u8; ROOM], at: usize) -> usize {
+        room[at..at + N].copy_from_slice(&self.block);
+        at + self.len % N
     }
 
     #[inline(always)]
@@ -43,7 +54,7 @@ mod tests {
         for n in 0..100 {
             let mut out = b"before".to_vec();
             let mut tail = Tail::open(&mut out);
-            Piece::new(&bytes[..n]).write(&mut tail);
+            Piece::<32>::new(&bytes[..n]).write(&mut tail);
             drop(tail);
             assert_eq!(out, [b"before", &bytes[..n]].concat());
         }

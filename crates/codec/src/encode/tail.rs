@@ -56,12 +56,18 @@ impl<'b> Tail<'b> {
         self.buffer[at..][..N].copy_from_slice(&bytes);
     }
 
-    /// Puts `bytes` in place of `N` bytes that are written already.
+    /// Puts `bytes` in the place of others that are written already. At most the margin is added.
     // Nothing takes the address of a tail: where one is moved, no memory is copied.
     #[inline(always)]
-    pub(crate) fn splice<const N: usize>(&mut self, at: usize, bytes: &[u8]) {
-        self.end = splice(self.buffer, self.end, (at..at + N, bytes));
+    pub(crate) fn replace(&mut self, place: Range<usize>, bytes: &[u8]) {
+        self.end = replace(self.buffer, self.end, (place, bytes));
         self.advance(0);
+    }
+
+    /// What [`Tail::open`] has made room for, as long as nothing is written.
+    #[inline(always)]
+    pub(crate) fn fresh(&mut self) -> &mut [u8; ROOM] {
+        self.buffer[self.end..].first_chunk_mut().expect("nothing is written")
     }
 
     /// The next `N` bytes, to be written by stores of constant size. How many of them count is
@@ -106,11 +112,13 @@ impl Drop for Tail<'_> {
     }
 }
 
-/// Puts `bytes` in place of others before `end`; returns where the end is then.
-fn splice(buffer: &mut Vec<u8>, end: usize, (place, bytes): (Range<usize>, &[u8])) -> usize {
-    buffer.truncate(end);
-    buffer.splice(place, bytes.iter().copied());
-    buffer.len()
+/// Puts `bytes` in the place of others before `end`; returns where the end is then.
+#[inline(never)]
+fn replace(buffer: &mut [u8], end: usize, (place, bytes): (Range<usize>, &[u8])) -> usize {
+    let behind = place.start + bytes.len();
+    buffer.copy_within(place.end..end, behind);
+    buffer[place.start..behind].copy_from_slice(bytes);
+    end - place.end + behind
 }
 
 /// Makes room behind `end`.
@@ -136,7 +144,7 @@ mod tests {
             expected.extend(core::iter::repeat_n(n, len + usize::from(n) % 100));
         }
         tail.patch(1, *b"EF");
-        tail.splice::<2>(1, b"e");
+        tail.replace(1..3, b"e");
         drop(tail);
         expected.splice(1..3, *b"e");
         assert_eq!(out, expected);
