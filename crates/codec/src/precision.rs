@@ -31,9 +31,12 @@ impl Precision {
 /// parties agree; nothing is finer than a picosecond.
 pub(crate) const DIGITS_MAX: usize = 12;
 
-/// Nanoseconds of a point and three digits, the most usual fraction; `None` of any other.
+/// Nanoseconds of nothing, or of a point and three digits: the usual fractions. `None` of another.
 #[inline(always)]
-pub(crate) fn millis(text: &[u8]) -> Option<u32> {
+pub(crate) fn usual_fraction(text: &[u8]) -> Option<u32> {
+    if text.is_empty() {
+        return Some(0);
+    }
     digits::millis(*text.as_array()?).map(|millis| millis.wrapping_mul(1_000_000))
 }
 

@@ -385,9 +385,8 @@ impl<'p> Patch<'p> {
     pub fn timestamp(mut self, value: Timestamp) -> Self {
         self.next();
         let nanos = self.prepared.minute.enter(value.0);
-        let minute = self.prepared.minute;
-        let [date, time] = minute.text();
-        self.put_summed(Short { word: date, len: 8 }, minute.sum());
+        let ([date, time], sum) = (self.prepared.minute.text(), self.prepared.minute.sum());
+        self.put_summed(Short { word: date, len: 8 }, sum);
         self.put_summed(Short { word: time, len: Minute::LEN - 8 }, 0);
         // Without the delimiter, which what follows begins with.
         if self.prepared.precision != Precision::Millis {

@@ -7,7 +7,7 @@ use core::fmt;
 use core::num::NonZeroU32;
 
 use crate::date::two;
-use crate::precision::{Precision, fraction, millis};
+use crate::precision::{Precision, fraction, usual_fraction};
 use crate::{Date, Timestamp, digits};
 
 /// A time of day without a zone: a UTCTimeOnly or a LocalMktTime.
@@ -65,12 +65,12 @@ impl TimeOfDay {
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (time, rest) = value.split_first_chunk::<8>()?;
-        let Some(nanos) = millis(rest) else { return Self::with_fraction(time, rest) };
+        let Some(nanos) = usual_fraction(rest) else { return Self::with_fraction(time, rest) };
         let [hour, minute, second] = hms(time)?;
         Self::new(hour, minute, second, nanos)
     }
 
-    /// The same with a fraction that is not of three digits.
+    /// The same with a fraction that is not usual.
     #[inline(never)]
     fn with_fraction(time: &[u8; 8], rest: &[u8]) -> Option<Self> {
         let [hour, minute, second] = hms(time)?;

@@ -73,6 +73,7 @@ impl Header {
         msg_seq_num: u64,
         (sending_time, precision): (Timestamp, Precision),
     ) -> FrameWriter<'b> {
+        // In registers: written in parts and then copied whole from its place, it cost 8 ns more.
         let (begin, mut minute) = (out.len(), self.minute);
         let msg_type = MsgType::of(msg_type.as_ref());
         // Administrative messages have a short body, or none.
