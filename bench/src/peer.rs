@@ -1,8 +1,9 @@
 //! A codec of another engine: a process that carries operations out when it is told to.
 //!
 //! Its one argument is a folder with the messages, one a line, and the dictionaries. It prints
-//! `ready NAME OPERATION…`, where `-SET` among the operations is a set of messages that it does not
-//! know, and answers each line `OPERATION SET N` by the nanoseconds that N of them took. It checks its own results before it is ready, and ends with its input.
+//! `ready NAME OPERATION…`, where `-SET` among the operations is a set that it does not know, and
+//! answers each line `OPERATION SET N` by the nanoseconds that N of them took. It checks its own
+//! results before it is ready, and ends with its input.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

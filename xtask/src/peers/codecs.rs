@@ -1,4 +1,4 @@
-//! Builds the codecs that only the codec benchmark knows: QuickFIX/J, hffix and fixpp, and some of the
+//! Builds the codecs that only the codec benchmark knows: QuickFIX/J, hffix, fixpp, and some of the
 //! Rust registry.
 //!
 //! They are not needed for anything else: one that cannot be built is said to be missing, and the

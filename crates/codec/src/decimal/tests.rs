@@ -285,7 +285,8 @@ proptest! {
             let cut = 10_u128.pow(u32::from(scales - product.scale()));
             let magnitude = u128::from(a.digits) * u128::from(b.digits);
             prop_assert_eq!(u128::from(product.digits) * cut, magnitude);
-            prop_assert_eq!(product.is_negative(), magnitude > 0 && a.is_negative() != b.is_negative());
+            let negative = a.is_negative() != b.is_negative();
+            prop_assert_eq!(product.is_negative(), magnitude > 0 && negative);
         }
     }
 
