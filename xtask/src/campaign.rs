@@ -168,6 +168,7 @@ const CHECKS: &[Check] = &[
         about: &[
             "crates/codec",
             "crates/codec/tests",
+            "crates/store/src/map",
             "crates/store/src/map.rs",
             "xtask/src/sanitize.rs",
         ],

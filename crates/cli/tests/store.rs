@@ -303,7 +303,7 @@ fn damage_is_found_told_and_repaired_beside_the_original() {
     fs::write(&segment, &bytes).unwrap();
     let before = files(&path);
     let verify = expect(1, &["verify", &store]).out;
-    let lost = "is lost";
+    let lost = "messages sent 20 to 21 are lost";
     assert!(verify.contains("00000001.seg, byte ") && verify.contains(lost), "{verify}");
     assert!(verify.contains(&format!("`transfix store repair {store} --to NEW`")), "{verify}");
     assert!(expect(1, &["list", &store]).out.contains("damaged in 1 place, "));

@@ -14,7 +14,7 @@ use transfix_session::{Config, Offer, Outbox, ProtocolConfig, Role, Session, Ver
 use transfix_store::{Store, StoreError};
 
 use crate::clock::Ticks;
-use crate::drive::bench::{Bench, Pooled};
+use crate::drive::bench::Bench;
 use crate::drive::deferred::Deferred;
 use crate::drive::registry::Registry;
 use crate::drive::shared::{NO_WISH, Shared};
@@ -24,9 +24,9 @@ use crate::drive::two_stores::TwoStores;
 use crate::drive::waiting::WaitingBytes;
 use crate::error::{EngineError, io_error};
 use crate::io::Io;
+use crate::link::app_executor::{self, AppExecutor};
 use crate::link::callbacks::Callbacks;
 use crate::link::core::{BatchLimits, Core, LinkOptions};
-use crate::link::desk::Desk;
 use crate::link::failed_logons::is_failed_logon;
 use crate::link::gate::Gate;
 use crate::link::journal::Keeps;
@@ -256,18 +256,18 @@ pub(crate) fn assemble(
     let options = link_options(settings, (hours, data_fields), registry);
     let rules = session_rules(settings, registry);
     let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
-    let owner: (Box<dyn Callbacks>, Option<Arc<Desk>>) = match line {
+    let application = match line {
         Some(line) => {
             let limits = (settings.application, options.turn_messages_max);
             let session = (id.clone(), Arc::clone(registry));
             let bench = Bench::of((application, options.index()), limits, session, line);
-            let desk = Arc::clone(bench.desk());
-            (Box::new(Pooled(bench)), Some(desk))
+            let (caller, desk) = (Arc::clone(bench.caller()), Arc::clone(bench.desk()));
+            AppExecutor::Threads { caller, desk, _bench: bench }
         }
-        None => (application, None),
+        None => AppExecutor::Inline(application),
     };
-    let desk = owner.1.clone();
-    let mut core = Core::new(config, store, owner, rules, options);
+    let desk = application.desk().cloned();
+    let mut core = Core::new(config, store, desk.clone(), rules, options);
     core.log = log;
     core.reasons = Arc::clone(&registry.reasons);
     if let Some(gate) = &gate {
@@ -281,7 +281,7 @@ pub(crate) fn assemble(
     Ok(Shared {
         id,
         settings: Arc::new(settings.clone()),
-        link: Mutex::new(Link::new(core)),
+        link: Mutex::new(Link::new(core, application)),
         wishes: AtomicUsize::new(0),
         queue,
         gate,
@@ -517,7 +517,7 @@ fn answer(
     (logon, peer): (&Message<'_>, Option<SocketAddr>),
     io: &dyn Io,
 ) -> Answer {
-    match judging::ask(application, logon, (&settings.id(), peer)) {
+    match app_executor::judge(application, logon, (&settings.id(), peer)) {
         Some(Judgement::Now(answer)) => Some(answer),
         Some(Judgement::Later(answer)) => {
             let mut given = None;

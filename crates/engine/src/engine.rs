@@ -128,6 +128,8 @@ impl Engine {
         owner: &mut MakeOwner<'_>,
     ) -> Result<Self, EngineError> {
         let Extras { admit, open_store, io } = extras;
+        let ranges = settings.engine.check_ranges();
+        ranges.map_err(|wrong| EngineError::Settings(format!("[engine]: {wrong}")))?;
         // Before anything is opened: the limit that a process finds is low.
         let pending_max = descriptors::reserve(settings, open_store.is_some())?;
         // A limit on the length of files is then an error of a store or log, as a full disk is.
@@ -156,7 +158,7 @@ impl Engine {
         let mut templates = Vec::new();
         let mut plan = Plan::default();
         let mut refused = Vec::new();
-        plan.pool.resize_with(settings.engine.workers.max(1), Vec::new);
+        plan.pool.resize_with(settings.engine.workers, Vec::new);
         settings.sessions.iter().try_for_each(check::check).map_err(EngineError::Settings)?;
         let stores = open_stores(&settings.sessions, registry);
         for (session, store) in settings.sessions.iter().zip(stores) {

@@ -9,8 +9,11 @@
 //! is handled in one turn, with one commit and one write unless a batch is full; one owner (the
 //! lock around the link) sends.
 
+pub(crate) mod access;
 pub(crate) mod answers;
+pub(crate) mod app_executor;
 pub(crate) mod before_send;
+pub(crate) mod call;
 pub(crate) mod callbacks;
 pub(crate) mod core;
 pub(crate) mod delivery;
@@ -18,6 +21,7 @@ pub(crate) mod desk;
 pub(crate) mod down;
 pub(crate) mod event;
 pub(crate) mod event_log;
+pub(crate) mod executor;
 pub(crate) mod failed_logons;
 pub(crate) mod gate;
 mod inbox;
@@ -45,9 +49,11 @@ use transfix_store::StoreError;
 use transfix_transport::{Interest, Registry, Stream, Token};
 
 use crate::io::Io;
+use crate::link::app_executor::AppExecutor;
 use crate::link::core::Core;
 pub(crate) use crate::link::down::Down;
 use crate::link::event::Event;
+use crate::link::executor::Executor;
 use crate::link::failed_logons::LogonWatch;
 use crate::link::inbox::Inbox;
 use crate::link::queue::SendQueue;
@@ -94,7 +100,7 @@ impl Arrival {
 
 /// One session and its connection, if it has one.
 pub(crate) struct Link {
-    pub(crate) core: Core,
+    executor: Executor,
     stream: Option<Box<dyn Stream>>,
     inbox: Inbox,
     /// The inbox holds what no turn has looked at: another owner of the stream has read it, or the
@@ -108,10 +114,33 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(core: Core) -> Self {
+    pub(crate) fn new(core: Core, application: AppExecutor) -> Self {
         let (inbox, index) = (Inbox::default(), core.index());
         let received = Received::of(core.log.as_ref());
-        Self { core, stream: None, inbox, unseen: false, received, index, last_turn_ns: 0 }
+        let executor = Executor::new(core, application);
+        Self { executor, stream: None, inbox, unseen: false, received, index, last_turn_ns: 0 }
+    }
+
+    /// The core decides for this session.
+    pub(crate) const fn core(&self) -> &Core {
+        &self.executor.core
+    }
+
+    /// The same, to change it. Calls of the application that this queues are made by
+    /// [`Link::make_calls`], which turns, ticks and flushes do too.
+    pub(crate) const fn core_mut(&mut self) -> &mut Core {
+        &mut self.executor.core
+    }
+
+    /// Lets others see where the session stands, and tells the application if that is a new state.
+    pub(crate) fn note_state(&mut self, now: Now) {
+        self.core_mut().note_state(now);
+        self.make_calls(now);
+    }
+
+    /// Makes the queued calls of the application.
+    pub(crate) fn make_calls(&mut self, now: Now) {
+        self.executor.make_calls(now, None);
     }
 
     pub(crate) const fn is_up(&self) -> bool {
@@ -122,15 +151,15 @@ impl Link {
     pub(crate) fn attach(&mut self, now: Now, arrival: Arrival) -> Result<(), Down> {
         assert!(self.stream.is_none(), "a session has one connection at a time");
         let peer = arrival.stream.peer_addr();
-        self.core.event_log.connected(peer);
-        self.core.published.note_peer(peer);
+        self.executor.core.event_log.connected(peer);
+        self.executor.core.published.note_peer(peer);
         self.stream = Some(arrival.stream);
         self.inbox.clear();
         self.inbox.preload(&arrival.read);
         self.unseen = !arrival.read.is_empty();
-        self.core.watch = arrival.watch;
-        self.core.connected(now, arrival.offer)?;
-        self.core.session.set_password_proof(arrival.password_proof);
+        self.executor.core.watch = arrival.watch;
+        self.executor.connected(now, arrival.offer)?;
+        self.executor.core.session.set_password_proof(arrival.password_proof);
         self.flush(now)
     }
 
@@ -157,9 +186,11 @@ impl Link {
         is_alone: bool,
         clock: impl FnOnce() -> Now,
     ) -> Result<Turn, Down> {
-        let Self { core, stream: Some(stream), inbox, index, unseen, received, .. } = self else {
+        let Self { executor, stream: Some(stream), inbox, index, unseen, received, .. } = self
+        else {
             return Ok(Turn::default());
         };
+        let core = &mut executor.core;
         if core.ending().is_some() || core.is_refreshing() {
             return self.begin_or_end(clock());
         }
@@ -171,19 +202,20 @@ impl Link {
         let (is_behind, has_news) = (core.is_behind(), core.has_news());
         let waits = judges || is_behind;
         let had = !is_behind && (std::mem::take(unseen) || (core.is_judging() && !judges));
-        let mut left = core.options.turn_messages_max;
+        let (mut left, check_sum) = (core.options.turn_messages_max, core.options.check_sum);
         // 1 read, unless the last turn has left something: what is not read yet waits in the kernel
-        let (read, again) = if had || waits { (0, had) } else { read(core, inbox, &mut **stream)? };
-        if read == 0 && !had && !core.waits() && !queue.is_pending() && !has_news {
+        let (read, again) =
+            if had || waits { (0, had) } else { read(executor, inbox, &mut **stream)? };
+        if read == 0 && !had && !executor.core.waits() && !queue.is_pending() && !has_news {
             return Ok(Turn { progress: false, again });
         }
-        let now = core.points.begin(&core.published, core.out.end(), clock);
-        let queue_first = core.begin_with_queue(now, queue, &mut left);
+        let now = executor.core.begin_turn(clock);
+        let queue_first = executor.core.begin_with_queue(now, queue, &mut left);
         // What the last turn has left of the messages kept above a gap comes before all else.
-        let mut outcome = core.hear(now).and_then(|()| core.act_on_held(now, &mut left));
-        outcome = outcome.and_then(|()| skip(core, (inbox, received), now));
+        let mut outcome = executor.hear_and_go_on(now, &mut left);
+        outcome = outcome.and_then(|()| skip(executor, (inbox, received), now));
         while outcome.is_ok() && !waits && !inbox.bytes().is_empty() {
-            if left == 0 || core.is_behind() {
+            if left == 0 || executor.core.is_behind() {
                 cold_path();
                 // The other sessions of the worker have their turn first.
                 *unseen = true;
@@ -191,44 +223,42 @@ impl Link {
             }
             left -= 1;
             // 2 split
-            match frame::split(inbox.bytes(), core.options.limits) {
+            match frame::split(inbox.bytes(), executor.core.options.limits) {
                 Frame::Whole(mut end) => {
                     // 3 index
-                    match Message::parse(&inbox.bytes()[..end], index, core.options.check_sum) {
+                    match Message::parse(&inbox.bytes()[..end], index, check_sum) {
                         Ok(message) => {
-                            received.message(inbox.range(end), || core.has_asked());
+                            received.message(inbox.range(end), || executor.core.has_asked());
                             // 4 session
-                            let verdict = core.receive(now, &message);
+                            let verdict = executor.receive(now, &message);
                             if verdict == Verdict::LogonOffered {
                                 break;
                             }
                             // 5 application, which 6 encodes its answers
                             // Not copied unless there is an error: a processor waits for what
                             // it reads in one piece and has written in several.
-                            if let Err(why) = core.act(now, &message, &verdict, &mut left) {
+                            if let Err(why) = executor.act(now, &message, &verdict, &mut left) {
                                 outcome = Err(why);
                             }
                         }
-                        Err(why) => (end, outcome) = lose(core, (inbox, received), now, (end, why)),
+                        Err(why) => {
+                            (end, outcome) = lose(executor, (inbox, received), now, (end, why))
+                        }
                     }
-                    pass(core, (inbox, received), (now, end, is_alone), &mut **stream)?;
+                    pass(executor, (inbox, received), (now, end, is_alone), &mut **stream)?;
                 }
                 Frame::Partial => break,
-                other => outcome = pass_over(core, (inbox, received), now, other),
+                other => outcome = pass_over(executor, (inbox, received), now, other),
             }
         }
-        *unseen |= core.session.holds_next();
-        core.end_with_queue(now, queue, &mut left, queue_first).map_err(Down::Store)?;
-        let more = store_and_write(core, (inbox, received), now, &mut **stream)?;
-        core.log_received(now, &mut received.of_turn(inbox.buffer()));
-        if core.is_stalled() {
-            return Err(Down::Session(Disconnect::Stalled));
-        }
+        *unseen |= executor.core.session.holds_next();
+        executor.core.end_with_queue(now, queue, &mut left, queue_first).map_err(Down::Store)?;
+        let more = end_turn(executor, (inbox, received), now, &mut **stream)?;
         if let Err(why) = outcome {
-            return core.end(now, why).map(|()| Turn { progress: true, again: more });
+            return executor.core.end(now, why).map(|()| Turn { progress: true, again: more });
         }
         // The worker is called when the application has had enough.
-        let goes_on = core.sends_more() || core.goes_on_reading(now, is_behind || *unseen);
+        let goes_on = executor.core.goes_on(now, is_behind || *unseen);
         let again = again || more || goes_on;
         self.note_memory(now);
         // A counterparty that has hung up is looked at when the application has answered.
@@ -239,18 +269,23 @@ impl Link {
     /// Or writes the last words of one, as far as the store has made them safe.
     #[cold]
     fn begin_or_end(&mut self, now: Now) -> Result<Turn, Down> {
-        if self.core.is_refreshing() {
-            self.core.journal.check().map_err(Down::Store)?;
-            if let Some(reason) = self.core.cut.take() {
+        if self.executor.core.is_refreshing() {
+            self.executor.core.journal.check().map_err(Down::Store)?;
+            if let Some(reason) = self.executor.core.cut.take() {
                 return Err(Down::Session(reason));
             }
-            self.core.log_on_refreshed(now)?;
+            self.executor.log_on_refreshed(now)?;
             self.flush(now)?;
-            let progress = !self.core.is_refreshing();
+            let progress = !self.executor.core.is_refreshing();
             return Ok(Turn { progress, again: progress });
         }
         let again = self.flush_some(now)?;
-        match self.core.ending().filter(|reason| !self.core.has_last_words(*reason)) {
+        match self
+            .executor
+            .core
+            .ending()
+            .filter(|reason| !self.executor.core.has_last_words(*reason))
+        {
             Some(reason) => Err(Down::Session(reason)),
             None => Ok(Turn { progress: again, again }),
         }
@@ -260,7 +295,7 @@ impl Link {
     #[inline]
     fn note_memory(&mut self, now: Now) {
         let last_ns = std::mem::replace(&mut self.last_turn_ns, now.monotonic_ns);
-        if now.monotonic_ns.saturating_sub(last_ns) > self.core.options.rest_after_ns {
+        if now.monotonic_ns.saturating_sub(last_ns) > self.executor.core.options.rest_after_ns {
             self.rest();
         }
         self.note_bulk(now);
@@ -271,8 +306,8 @@ impl Link {
     #[cold]
     fn rest(&mut self) {
         self.inbox.rest();
-        self.index = self.core.index();
-        self.core.session.rest();
+        self.index = self.executor.core.index();
+        self.executor.core.session.rest();
     }
 
     /// Bytes of the receive buffer between two turns.
@@ -284,18 +319,19 @@ impl Link {
     /// Plans to give memory back if a burst has left far more than is used.
     #[inline]
     fn note_bulk(&mut self, now: Now) {
-        let is_bulky = self.inbox.is_bulky() || self.index.is_bulky() || self.core.is_bulky();
-        if is_bulky && self.core.trim_at_ns.is_none() {
-            self.core.trim_at_ns = Some(now.monotonic_ns + TRIM_AFTER_NS);
+        let is_bulky =
+            self.inbox.is_bulky() || self.index.is_bulky() || self.executor.core.is_bulky();
+        if is_bulky && self.executor.core.trim_at_ns.is_none() {
+            self.executor.core.trim_at_ns = Some(now.monotonic_ns + TRIM_AFTER_NS);
         }
     }
 
     /// Gives back the memory of a burst that is over.
     fn trim(&mut self, queue: &SendQueue) {
-        self.core.trim_at_ns = None;
+        self.executor.core.trim_at_ns = None;
         self.inbox.trim();
         self.index.trim();
-        self.core.trim();
+        self.executor.trim();
         queue.trim();
     }
 
@@ -304,21 +340,21 @@ impl Link {
     /// Logon(A) is there. Of messages that wait for the application [`Core::next_deadline`] says
     /// whether some are left.
     pub(crate) fn tick(&mut self, now: Now, queue: &SendQueue) -> Result<bool, Down> {
-        if self.core.trim_at_ns.is_some_and(|at| now.monotonic_ns >= at) {
+        if self.executor.core.trim_at_ns.is_some_and(|at| now.monotonic_ns >= at) {
             self.trim(queue);
             self.note_bulk(now);
         }
-        let mut left = self.core.options.turn_messages_max;
-        let outcome = self.core.tick(now, &mut left);
-        self.core.send_some(now, queue, &mut left);
+        let mut left = self.executor.core.options.turn_messages_max;
+        let outcome = self.executor.tick(now, &mut left);
+        self.executor.core.send_some(now, queue, &mut left);
         self.flush(now)?;
         if let Err(why) = outcome {
-            return self.core.end(now, why).map(|()| false);
+            return self.executor.core.end(now, why).map(|()| false);
         }
-        let has_answer = self.core.is_judging() && self.core.hears_answer();
+        let has_answer = self.executor.core.is_judging() && self.executor.core.hears_answer();
         // There may be room before the application again.
-        let goes_on = self.unseen && !self.core.is_behind();
-        Ok(has_answer || goes_on || self.core.sends_more())
+        let goes_on = self.unseen && !self.executor.core.is_behind();
+        Ok(has_answer || goes_on || self.executor.core.sends_more())
     }
 
     /// Sends in the thread of the caller, who holds the lock.
@@ -334,9 +370,9 @@ impl Link {
             return Err(SendError::Closed);
         }
         // What was handed over before goes out before.
-        self.core.send_queued(now, queue);
-        let mut put = self.core.points.source().at(now);
-        let sent = self.core.send_put(now, &mut put, msg_type, fill);
+        self.executor.core.send_queued(now, queue);
+        let mut put = self.executor.core.points.source().at(now);
+        let sent = self.executor.core.send_put(now, &mut put, msg_type, fill);
         // A link that fails here is closed by its worker's next turn. A message
         // that was stored is accepted: it is sent again after the next logon.
         match self.flush(now) {
@@ -358,23 +394,23 @@ impl Link {
         if queue.is_closed() {
             return Err(SendError::Closed);
         }
-        self.core.send_queued(now, queue);
+        self.executor.core.send_queued(now, queue);
         let (mut outcome, mut flushed) = (Ok(()), 0);
         // A message is put when the one before it is encoded: one look at the clock for each.
-        let mut put = self.core.points.source().at(now);
+        let mut put = self.executor.core.points.source().at(now);
         for (msg_type, body) in messages {
             let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
-            match self.core.send_put(now, &mut put, msg_type, fill) {
+            match self.executor.core.send_put(now, &mut put, msg_type, fill) {
                 Ok(one) => sent.push(one),
                 Err(why) => {
                     outcome = Err(why);
                     break;
                 }
             }
-            if self.core.is_batch_full(false) {
+            if self.executor.core.is_batch_full(false) {
                 self.flush_batch(now, sent, flushed)?;
                 flushed = sent.len();
-                put = self.core.points.source().at(now);
+                put = self.executor.core.points.source().at(now);
             }
         }
         self.flush_batch(now, sent, flushed)?;
@@ -413,19 +449,19 @@ impl Link {
         // A message that it has rejected is answered before.
         self.note_had(now).map_err(|_| SendError::Failed)?;
         // What was handed over before goes out before. The callback goes on: nothing is committed.
-        self.core.take_queued(now, queue, |_| Ok(()));
-        self.core.note_answer(now);
-        let sent = self.core.send_now(now, msg_type, change, fill);
+        self.executor.core.take_queued(now, queue, |_| Ok(()));
+        self.executor.core.note_answer(now);
+        let sent = self.executor.core.send_now(now, msg_type, change, fill);
         // Who has sent sees which number is the next.
-        self.core.note_state(now);
+        self.note_state(now);
         sent
     }
 
     /// Takes note of what the application has had in a thread of its own.
     fn note_had(&mut self, now: Now) -> Result<(), Down> {
-        match self.core.hear(now) {
+        match self.executor.core.hear(now) {
             // The worker's next turn ends the connection.
-            Err(Down::Session(why)) => self.core.cut = Some(why),
+            Err(Down::Session(why)) => self.executor.core.cut = Some(why),
             // The worker's next turn finds it again.
             Ok(()) | Err(Down::Panicked) => {}
             failed => return failed,
@@ -442,17 +478,29 @@ impl Link {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        if !self.core.must_queue() {
+        if !self.executor.core.must_queue() {
             return self.send(now, queue, msg_type, fill);
         }
-        self.core.queue(now, queue, msg_type, fill).map(|bytes| Sent::Queued { bytes })
+        let queued = self.executor.core.queue(now, queue, msg_type, fill);
+        self.make_calls(now);
+        queued.map(|bytes| Sent::Queued { bytes })
     }
 
     /// Begins an orderly end; returns whether the counterparty's Logout(5) is waited for.
     pub(crate) fn logout(&mut self, now: Now, text: &str) -> Result<bool, Down> {
-        let waits = self.core.session.logout(now, text, &mut self.core.out);
+        let waits = self.executor.core.session.logout(now, text, &mut self.executor.core.out);
         self.flush(now)?;
         Ok(waits)
+    }
+
+    /// The engine ends: see [`Executor::finish`].
+    pub(crate) fn finish(&mut self, io: &dyn Io, queue: &SendQueue, until_ns: u64) {
+        self.executor.finish(io, queue, until_ns);
+    }
+
+    /// Returns true if the session may end: see [`Executor::is_settled`].
+    pub(crate) fn is_settled(&mut self, now: Now) -> bool {
+        self.executor.is_settled(now)
     }
 
     /// One commit, and one write: of what the application has sent in a thread of its own together
@@ -463,25 +511,29 @@ impl Link {
 
     /// The same. Returns whether the socket may take more.
     fn flush_some(&mut self, now: Now) -> Result<bool, Down> {
-        self.note_had(now)?;
-        self.core.commit(now).map_err(Down::Store)?;
-        match self.stream.as_deref_mut() {
+        let noted = self.note_had(now);
+        self.make_calls(now);
+        noted?;
+        self.executor.core.commit(now).map_err(Down::Store)?;
+        let more = match self.stream.as_deref_mut() {
             // The turn that began a replay goes on with it, or the socket's next event does.
             Some(stream) => {
                 let mut unlogged = self.received.of_turn(self.inbox.buffer());
-                self.core.write(now, stream, &mut unlogged)
+                self.executor.write(now, stream, &mut unlogged)
             }
-            None => self.core.look_what_is_safe(now).map(|()| false).map_err(Down::Store),
-        }
+            None => self.executor.core.look_what_is_safe(now).map(|()| false).map_err(Down::Store),
+        };
+        self.make_calls(now);
+        more
     }
 
     /// Goes on from the store, after it has failed or a turn has panicked.
     pub(crate) fn reopen(&mut self, io: &dyn Io, queue: &SendQueue) -> Result<(), StoreError> {
-        self.core.reopen(io, queue)?;
+        self.executor.reopen(io, queue)?;
         self.inbox.clear();
         self.unseen = false;
-        self.index = self.core.index();
-        self.received = Received::of(self.core.log.as_ref());
+        self.index = self.executor.core.index();
+        self.received = Received::of(self.executor.core.log.as_ref());
         Ok(())
     }
 
@@ -492,15 +544,19 @@ impl Link {
         queue: &SendQueue,
         reason: Disconnect,
     ) -> Option<Box<dyn Stream>> {
-        let mut stream = self.stream.take()?;
+        let Some(mut stream) = self.stream.take() else {
+            self.make_calls(now);
+            return None;
+        };
         // The Logout(5) just written arrives before the end of the stream; a peer that is gone
         // already makes this fail, which changes nothing.
         let _ = stream.shutdown();
         // What brought the link down is in the log.
-        self.core.log_received(now, &mut self.received.of_turn(self.inbox.buffer()));
+        self.executor.log_received(now, &mut self.received.of_turn(self.inbox.buffer()));
         self.inbox.clear();
-        self.core.return_unsent(now, queue, SendError::NotLoggedOn);
-        self.core.closed(now, queue, reason);
+        self.executor.core.return_unsent(now, queue, SendError::NotLoggedOn);
+        self.executor.core.closed(now, queue, reason);
+        self.make_calls(now);
         self.trim(queue);
         Some(stream)
     }
@@ -510,14 +566,14 @@ impl Link {
 /// it is as much as a batch may have, and more has come: else the turn does so at its end.
 #[inline(always)]
 fn pass(
-    core: &mut Core,
+    executor: &mut Executor,
     (inbox, received): (&mut Inbox, &mut Received),
     (now, end, is_alone): (Now, usize, bool),
     stream: &mut dyn Stream,
 ) -> Result<(), Down> {
     inbox.consume(end);
-    if !inbox.bytes().is_empty() && core.is_batch_full(is_alone) {
-        store_and_write(core, (inbox, received), now, stream)?;
+    if !inbox.bytes().is_empty() && executor.core.is_batch_full(is_alone) {
+        store_and_write(executor, (inbox, received), now, stream)?;
     }
     Ok(())
 }
@@ -525,25 +581,42 @@ fn pass(
 /// The last two steps. Returns whether the socket may take more.
 #[inline]
 fn store_and_write(
-    core: &mut Core,
+    executor: &mut Executor,
     (inbox, received): (&Inbox, &mut Received),
     now: Now,
     stream: &mut dyn Stream,
 ) -> Result<bool, Down> {
     // 7 store
-    core.commit(now).map_err(Down::Store)?;
+    executor.core.commit(now).map_err(Down::Store)?;
     // 8 write
-    core.write(now, stream, &mut received.of_turn(inbox.buffer()))
+    executor.write(now, stream, &mut received.of_turn(inbox.buffer()))
+}
+
+/// The same, for the last time in a turn.
+#[inline]
+fn end_turn(
+    executor: &mut Executor,
+    (inbox, received): (&Inbox, &mut Received),
+    now: Now,
+    stream: &mut dyn Stream,
+) -> Result<bool, Down> {
+    let more = store_and_write(executor, (inbox, received), now, stream)?;
+    executor.log_received(now, &mut received.of_turn(inbox.buffer()));
+    if executor.core.is_stalled() {
+        return Err(Down::Session(Disconnect::Stalled));
+    }
+    Ok(more)
 }
 
 /// A frame is no sound message. Returns how many bytes go with it.
 #[cold]
 fn lose(
-    core: &mut Core,
+    executor: &mut Executor,
     (inbox, received): (&mut Inbox, &mut Received),
     now: Now,
     (end, reason): (usize, Garbled),
 ) -> (usize, Result<(), Down>) {
+    let core = &mut executor.core;
     let end = core.lost_with(inbox, end);
     received.garbled(inbox.range(end));
     (end, core.garbled_frame(now, &inbox.bytes()[..end], reason))
@@ -552,7 +625,7 @@ fn lose(
 /// Drops the bytes of a message that is too long, as far as they have come.
 #[inline]
 fn skip(
-    core: &mut Core,
+    executor: &mut Executor,
     (inbox, received): (&mut Inbox, &mut Received),
     now: Now,
 ) -> Result<(), Down> {
@@ -562,7 +635,7 @@ fn skip(
     received.garbled(inbox.range(taken));
     inbox.consume(taken);
     match message.outcome() {
-        Some(outcome) => core.end_too_long(now, &message, outcome),
+        Some(outcome) => executor.core.end_too_long(now, &message, outcome),
         None => {
             inbox.too_long = Some(message);
             Ok(())
@@ -576,7 +649,7 @@ const TLS_ALERT: &[u8] = &[21, 3];
 /// Passes over bytes that are no message, or begin one that is too long.
 #[cold]
 fn pass_over(
-    core: &mut Core,
+    executor: &mut Executor,
     (inbox, received): (&mut Inbox, &mut Received),
     now: Now,
     found: Frame,
@@ -584,11 +657,12 @@ fn pass_over(
     let (end, reason) = match found {
         Frame::Garbled { skip, reason } => (skip, reason),
         Frame::TooLong { end } => {
-            core.begin_too_long(now, inbox, end)?;
-            return skip(core, (inbox, received), now);
+            executor.core.begin_too_long(now, inbox, end)?;
+            return skip(executor, (inbox, received), now);
         }
         Frame::Whole(_) | Frame::Partial => return Ok(()),
     };
+    let core = &mut executor.core;
     let end = core.lost_with(inbox, end);
     received.garbled(inbox.range(end));
     // Later it is but bytes that a counterparty may send to mislead whoever reads the log.
@@ -603,21 +677,22 @@ fn pass_over(
 
 /// Reads once. Returns the bytes read, and whether there may be more at once.
 fn read(
-    core: &mut Core,
+    executor: &mut Executor,
     inbox: &mut Inbox,
     stream: &mut dyn Stream,
 ) -> Result<(usize, bool), Down> {
-    let was_away = core.was_away;
+    let was_away = executor.core.was_away;
     if was_away {
-        core.prefetch_parts();
+        executor.core.prefetch_parts();
+        executor.prefetch();
     }
     match inbox.read(stream) {
         // What the application has not had yet, it may answer.
-        Ok((0, _)) if !core.delivery.stands_still() => Ok((0, false)),
+        Ok((0, _)) if !executor.core.delivery.stands_still() => Ok((0, false)),
         Ok((0, _)) => Err(ENDED),
         Ok(read) => {
             if was_away {
-                core.prefetch_memory();
+                executor.core.prefetch_memory();
             }
             Ok(read)
         }

@@ -146,7 +146,7 @@ impl SimulatedSession {
     /// When [`SimulatedSession::tick`] must be called at the latest, on the monotonic clock.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
-        self.link().core.next_deadline()
+        self.link().core().next_deadline()
     }
 
     /// Does what is due: heartbeats, ends of waits.
@@ -154,7 +154,7 @@ impl SimulatedSession {
         loop {
             let mut link = self.link();
             let ticked = link.tick(now, &self.shared.queue);
-            let offers_more = link.core.delivery.offers_more(now);
+            let offers_more = link.core().delivery.offers_more(now);
             drop(link);
             let goes_on = ticked.as_ref().is_ok_and(|sends_more| *sends_more || offers_more);
             self.settle(now, ticked.map(drop));
@@ -242,7 +242,7 @@ impl SimulatedSession {
     #[must_use]
     pub fn next_numbers(&self) -> (u64, u64) {
         let link = self.link();
-        (link.core.session.next_num_in(), link.core.session.next_num_out())
+        (link.core().session.next_num_in(), link.core().session.next_num_out())
     }
 
     fn link(&self) -> MutexGuard<'_, Link> {

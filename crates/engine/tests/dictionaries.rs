@@ -129,6 +129,17 @@ fn messages_name_their_version() {
     drop(engines);
 }
 
+/// Those of a file are refused by its reader.
+#[test]
+fn what_is_out_of_range_in_code_is_an_error_of_the_start() {
+    let mut settings = Settings::default();
+    settings.engine.latency_unusual_percent = 100;
+    let started = Engine::start(&settings, |_| Box::new(Side { events: channel().0 }));
+    let Err(error) = started else { panic!("started") };
+    let why = "[engine]: latency_unusual_percent is at least 101, not 100";
+    assert!(error.to_string().ends_with(why), "{error}");
+}
+
 #[test]
 fn a_wrong_overlay_is_an_error_of_the_start() {
     let dir = TempDir::new();

@@ -3,6 +3,8 @@
 //! **Invariant:** a batch lies in one segment, and its first length word is written last. So a
 //! process killed at any instant leaves the whole batch or nothing of it.
 
+mod device;
+
 use std::hint::cold_path;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ use crate::disk::{Disk, Map};
 use crate::error::{Damage, StoreError};
 use crate::files::Files;
 use crate::format::{self, BEGIN, END, RECORD_HEADER, RECORD_MAX, Seal};
-use crate::header::{HEADER, Identity, Owner, SegmentHeader};
+use crate::header::{HEADER, Identity, Owner, SegmentHeader, VERSION};
 use crate::ledger::{CHUNK, Change, Ledger};
 use crate::newest::{self, LOCK};
 use crate::opening::{
@@ -250,9 +252,11 @@ impl<D: Disk> FileStore<D> {
         self.report = report;
     }
 
-    /// Has these make segments from now on, instead of a thread of the store's own. The threads
-    /// that sync and archive stay its own, and begin as these do ([`Helpers::new`]).
+    /// Has these make segments from now on, instead of a thread of the store's own, and chunks of
+    /// the index. The threads that sync and archive stay its own, and begin as these do
+    /// ([`Helpers::new`]).
     pub fn help_by(&mut self, helpers: &Arc<Helpers>) {
+        self.ledger.help_by(helpers);
         self.ahead.help_by(Arc::clone(helpers));
     }
 
@@ -275,6 +279,7 @@ impl<D: Disk> FileStore<D> {
         let recover::State { ledger, segments, border, header, tail, tip } = state;
         self.tip = tip;
         (self.ledger, self.segments, self.border) = (ledger, segments, border);
+        self.ledger.help_by(self.ahead.helpers());
         (self.header, self.seal) = (header, header.seal());
         self.batch = Batch::empty(tail);
         if let Some(behind) = &mut self.behind {
@@ -324,7 +329,8 @@ impl<D: Disk> FileStore<D> {
             owner: self.owner,
         };
         let (bytes, identity) = (0, Ok(identity));
-        let mut header = SegmentHeader { number, reset_segment: first, numbers, bytes, identity };
+        let (version, reset_segment) = (VERSION, first);
+        let mut header = SegmentHeader { version, number, reset_segment, numbers, bytes, identity };
         let durable = self.options.is_durable();
         let old = self.segments.last();
         let moved = old[start..tail].to_vec();
@@ -357,7 +363,7 @@ impl<D: Disk> FileStore<D> {
         let (file, seal, mut at) = (self.segments.last(), self.seal, HEADER);
         while at < last {
             let len = if at == HEADER { first_len } else { format::u32_at(file, at) };
-            let size = format::record_size(len as usize - RECORD_HEADER);
+            let size = format::size_of(&file[at..], len);
             let place = &mut file[at..at + size];
             format::seal_record(place, at, len, format::flags(place), seal);
             at += size;
@@ -442,6 +448,25 @@ impl<D: Disk> FileStore<D> {
         self.batch.tail = at + size;
     }
 
+    /// Puts the next inbound number behind the last record of the batch: what a session puts with
+    /// nearly every message costs no record of its own. Returns false, and does nothing, if the
+    /// number needs one.
+    #[inline]
+    fn put_behind(&mut self, now_ns: u64, next_in: u64) -> bool {
+        let Batch { start, tail, last, .. } = self.batch;
+        let end = tail + format::NEXT_IN_SIZE;
+        if tail == start || end - last > RECORD_MAX || end - start > BATCH_MAX {
+            return false;
+        }
+        let place = self.segments.last().get_mut(last..end);
+        let is_put = place.is_some_and(|place| format::add_next_in(place, now_ns, next_in));
+        if is_put {
+            self.ledger.staged.push(Change::NextIn(next_in));
+            self.batch.tail = end;
+        }
+        is_put
+    }
+
     fn prepare_next(&mut self) {
         let (len, is_near) = (self.segments.last().len(), self.is_rotation_near());
         if self.ahead.is_time(len, self.batch.tail, is_near) {
@@ -497,115 +522,6 @@ fn message(seq: u64, framed: format::Framed<'_>) -> Option<Stored<'_>> {
     Some(Stored { seq, kind, time_ns: framed.time_ns, bytes })
 }
 
-impl<D: Disk> FileStore<D> {
-    /// Publishes the batch, whose records are sealed, and sees to its sync.
-    #[inline(never)]
-    fn commit_to_device(&mut self) -> Result<Committed, StoreError> {
-        let batch = self.batch;
-        if self.behind.is_none() {
-            let map = self.segments.last();
-            map.publish(batch.start, batch.first_len);
-            let synced = map.sync(batch.start, batch.tail);
-            return synced.map(|()| Committed::Now).map_err(|source| self.sync_failed(source));
-        }
-        self.look_behind()?;
-        let last = Mark::of(self.tip, &self.ledger);
-        let Some(behind) = &mut self.behind else { return Ok(Committed::Now) };
-        behind.note_commit(last);
-        let ticket = behind.committed;
-        if behind.is_under_way() {
-            let gathered = behind.gathered.take();
-            let gathered = gathered.map_or(batch, |first| self.join(first, batch));
-            if let Some(behind) = &mut self.behind {
-                behind.gathered = Some(gathered);
-            }
-        } else {
-            let map = self.segments.last();
-            map.publish(batch.start, batch.first_len);
-            behind.begin(ticket, map, batch, self.ahead.helpers());
-        }
-        Ok(Committed::Pending(ticket))
-    }
-
-    /// What a commit of nothing returns.
-    #[inline(never)]
-    fn last_committed(&mut self) -> Result<Committed, StoreError> {
-        self.look_behind()?;
-        match &self.behind {
-            Some(behind) if behind.safe < behind.committed => {
-                Ok(Committed::Pending(behind.committed))
-            }
-            _ => Ok(Committed::Now),
-        }
-    }
-
-    /// Makes one batch of two, neither of which is published.
-    fn join(&mut self, first: Batch, second: Batch) -> Batch {
-        let (map, seal) = (self.segments.last(), self.seal);
-        let begin = if first.last == first.start { BEGIN } else { 0 };
-        let place = &mut map[first.last..first.tail];
-        format::seal_record(place, first.last, first.last_len, begin, seal);
-        let size = format::record_size(second.first_len as usize - RECORD_HEADER);
-        let place = &mut map[second.start..second.start + size];
-        let end = format::flags(place) & END;
-        format::seal_record(place, second.start, second.first_len, end, seal);
-        // A reader that found the word before the new flags would take it for a batch.
-        map.publish(second.start, second.first_len);
-        Batch { tail: second.tail, last: second.last, last_len: second.last_len, ..first }
-    }
-
-    /// The first record of what is gathered, whose length word is not written yet.
-    fn gathered(&self, place: Place) -> Option<format::Framed<'_>> {
-        let gathered = self.behind.as_ref()?.gathered?;
-        let (segment, offset) = (u64::from(place.segment), place.offset as usize);
-        let is_it = segment == self.segments.last_number() && offset == gathered.start;
-        let map = self.segments.maps.last().filter(|_| is_it)?;
-        format::sound_record_of(map.get(offset..)?, offset, self.seal, gathered.first_len)
-    }
-
-    /// Takes note of a sync that is over, and begins the next one.
-    fn look_behind(&mut self) -> Result<(), StoreError> {
-        while let Some(behind) = &mut self.behind
-            && let Some(done) = behind.take_done()
-        {
-            if let Err(source) = done {
-                return Err(self.sync_failed(source));
-            }
-            let Some(batch) = behind.gathered.take() else { continue };
-            let (ticket, map) = (behind.committed, self.segments.last());
-            map.publish(batch.start, batch.first_len);
-            behind.begin(ticket, map, batch, self.ahead.helpers());
-        }
-        Ok(())
-    }
-
-    fn sync_failed(&mut self, source: io::Error) -> StoreError {
-        self.poisoned = true;
-        io_error(&segment::path(&self.dir, self.segments.last_number()), source)
-    }
-
-    /// Waits until all that is committed is on the device.
-    fn settle_behind(&mut self) -> Result<(), StoreError> {
-        while let Some(behind) = &self.behind
-            && behind.is_under_way()
-        {
-            behind.wait();
-            self.look_behind()?;
-        }
-        Ok(())
-    }
-
-    /// Waits for the end of a sync that is under way; what is committed behind it is given up.
-    fn abandon_behind(&mut self) {
-        if let Some(behind) = &mut self.behind {
-            behind.gathered = None;
-            behind.wait();
-            // What is safe is what the store is looked for again.
-            drop(behind.take_done());
-        }
-    }
-}
-
 impl<D: Disk> Drop for FileStore<D> {
     /// Finishes what is committed, or the last numbers of an orderly end would be lost.
     fn drop(&mut self) {
@@ -626,7 +542,8 @@ fn begin<D: Disk>(
 ) -> Result<recover::State<D::Map>, StoreError> {
     let numbers = Numbers::fresh(now_ns);
     let identity = Ok(Identity { salt: disk.random(), store: disk.random(), before: 0, owner });
-    let mut header = SegmentHeader { number: 0, reset_segment: 0, numbers, bytes: 0, identity };
+    let (version, number, reset_segment) = (VERSION, 0, 0);
+    let mut header = SegmentHeader { version, number, reset_segment, numbers, bytes: 0, identity };
     let from = segment::path_new(dir, 0);
     let bytes = options.segment_bytes_within(0, 0);
     let map = disk.make(&from, bytes, options.durability);
@@ -670,6 +587,11 @@ impl<D: Disk> Store for FileStore<D> {
         }
         if now_ns.wrapping_sub(self.looked_ns) >= LOOK_NS {
             self.look_at_place(now_ns)?;
+        }
+        if let Record::NextIn(next_in) = record
+            && self.put_behind(now_ns, next_in)
+        {
+            return Ok(());
         }
         let size = format::record_size(format::message(&record).len());
         if size > RECORD_MAX {

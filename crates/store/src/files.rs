@@ -10,7 +10,8 @@ use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use crate::compress;
 use crate::disk::Disk;
-use crate::map::{FileId, FileMap, no_mapping};
+use crate::file_map::{FileId, FileMap};
+use crate::map::no_mapping;
 use crate::options::Durability;
 use crate::owner_only::{create_dir, for_owner, open_regular, open_regular_with};
 use crate::threads;

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** no function here reads outside the slice it is given, whatever that holds.
 
+use crate::map::crc_of;
 use crate::record::{Kind, Record};
 
 /// Bytes before the message in a record.
@@ -13,6 +14,8 @@ pub(crate) const RECORD_MAX: usize = 16 << 20;
 
 /// Where the checksum of a record stands.
 const CRC: usize = 4;
+/// Where the time of a record stands.
+const TIME: usize = 16;
 /// Where the flags of a record stand.
 const FLAGS: usize = 26;
 /// Where a record says its own place.
@@ -22,6 +25,11 @@ const PLACE: usize = 28;
 pub(crate) const BEGIN: u8 = 1;
 /// Last record of its batch.
 pub(crate) const END: u8 = 2;
+/// Behind the padding the record has the next inbound number.
+const NUMBERED: u8 = 4;
+
+/// Bytes of the next inbound number behind a record.
+pub(crate) const NEXT_IN_SIZE: usize = 8;
 
 const OUTBOUND: u8 = 1;
 const INBOUND: u8 = 2;
@@ -56,9 +64,33 @@ pub(crate) fn crc_at(file: &[u8], at: usize) -> u32 {
     u32_at(file, at + CRC)
 }
 
-/// The bytes a record takes in the file, padding included, for a message of `len` bytes.
+/// The bytes a record takes in the file, padding included, for a message of `len` bytes. A next
+/// inbound number behind it is not counted.
 pub(crate) const fn record_size(len: usize) -> usize {
     (RECORD_HEADER + len).next_multiple_of(ALIGN)
+}
+
+/// The bytes a written record takes in the file. `len` is its length word, which may not be written
+/// yet.
+pub(crate) const fn size_of(place: &[u8], len: u32) -> usize {
+    record_size(len as usize - RECORD_HEADER) + next_in_size(flags(place))
+}
+
+const fn next_in_size(flags: u8) -> usize {
+    if flags & NUMBERED == 0 { 0 } else { NEXT_IN_SIZE }
+}
+
+/// Puts the next inbound number behind a written record that has no flags yet. `place` is the
+/// record and the zero bytes for the number. Does nothing and returns false if the record has one
+/// already, or another time: each record keeps the time at which it was put.
+#[inline]
+pub(crate) fn add_next_in(place: &mut [u8], now_ns: u64, next_in: u64) -> bool {
+    let is_free = place[FLAGS] == 0 && u64_at(place, TIME) == now_ns;
+    if is_free && let Some(word) = place.last_chunk_mut() {
+        *word = next_in.to_le_bytes();
+        place[FLAGS] = NUMBERED;
+    }
+    is_free
 }
 
 /// The message or the words of a record; the others have none.
@@ -85,7 +117,7 @@ pub(crate) fn write_record(place: &mut [u8], now_ns: u64, record: &Record<'_>) {
         Record::Unqueued(ticket) => (UNQUEUED, 0, ticket),
     };
     place[8..16].copy_from_slice(&seq.to_le_bytes());
-    place[16..24].copy_from_slice(&now_ns.to_le_bytes());
+    place[TIME..TIME + 8].copy_from_slice(&now_ns.to_le_bytes());
     place[24] = what;
     place[25] = kind;
     let bytes = message(record);
@@ -139,12 +171,13 @@ impl Seal {
     }
 }
 
-/// Sets flags, place and checksum of a written record; `place` is the whole record with its
-/// padding, `at` where it lies in the segment, `len` the length word that it has or will have.
+/// Sets flags, place and checksum of a written record; `place` is the whole record with all that is
+/// behind its message, `at` where it lies in the segment, `len` the length word that it has or will
+/// have. A next inbound number stays.
 #[inline]
 pub(crate) fn seal_record(place: &mut [u8], at: usize, len: u32, flags: u8, seal: Seal) {
     let (own, hidden) = seal.marks(at);
-    place[FLAGS] = flags;
+    place[FLAGS] = place[FLAGS] & NUMBERED | flags;
     place[PLACE..RECORD_HEADER].copy_from_slice(&own.to_le_bytes());
     let crc = record_crc(place, len) ^ hidden;
     place[CRC..CRC + 4].copy_from_slice(&crc.to_le_bytes());
@@ -162,42 +195,26 @@ pub(crate) fn write_len(place: &mut [u8], len: u32) {
 
 /// The checksum of a record without a key.
 fn record_crc(place: &[u8], len: u32) -> u32 {
-    crc32c::crc32c_append(crc_of_word(len), &place[8..])
+    crc_of(len, &place[8..])
 }
-
-/// CRC-32C of four bytes: a call of the library costs three times as much.
-fn crc_of_word(word: u32) -> u32 {
-    let mut crc = !word;
-    for _ in 0..4 {
-        crc = CRC_OF_BYTE[(crc & 0xFF) as usize] ^ crc >> 8;
-    }
-    !crc
-}
-
-/// What each byte makes of a CRC-32C, its polynomial bit by bit.
-static CRC_OF_BYTE: [u32; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let (mut crc, mut bit) = (byte as u32, 0);
-        while bit < 8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ 0x82F6_3B78 } else { crc >> 1 };
-            bit += 1;
-        }
-        table[byte] = crc;
-        byte += 1;
-    }
-    table
-};
 
 /// A record as it lies in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Framed<'a> {
     pub(crate) record: Record<'a>,
+    /// The next inbound number, put behind the record and at the same time.
+    pub(crate) next_in: Option<u64>,
     pub(crate) time_ns: u64,
     pub(crate) flags: u8,
     /// Bytes to the next record.
     pub(crate) size: usize,
+}
+
+impl<'a> Framed<'a> {
+    /// What was put, in its order.
+    pub(crate) fn put(&self) -> impl Iterator<Item = Record<'a>> {
+        [Some(self.record), self.next_in.map(Record::NextIn)].into_iter().flatten()
+    }
 }
 
 /// The record at the head of `file`, if there is one; its checksum is not looked at.
@@ -222,12 +239,20 @@ pub(crate) fn sound_record_of(place: &[u8], at: usize, seal: Seal, len: u32) -> 
 #[inline(always)]
 fn framed<'a>(file: &'a [u8], header: &[u8; RECORD_HEADER], len: u32) -> Option<Framed<'a>> {
     let len = len as usize;
-    let size = len.checked_next_multiple_of(ALIGN)?;
+    let (seq, flags) = (u64_at(header, 8), header[FLAGS]);
+    let padded = len.checked_next_multiple_of(ALIGN)?;
+    let size = padded.checked_add(next_in_size(flags))?;
     if len < RECORD_HEADER || size > RECORD_MAX || size > file.len() {
         return None;
     }
-    let (seq, flags) = (u64_at(header, 8), header[FLAGS]);
-    if !is_number(seq) || flags > BEGIN | END || header[27] != 0 {
+    if !is_number(seq) || flags > BEGIN | END | NUMBERED || header[27] != 0 {
+        return None;
+    }
+    let next_in = match flags & NUMBERED {
+        0 => None,
+        _ => Some(u64_at(file, padded)).filter(|&next_in| is_number(next_in)),
+    };
+    if flags & NUMBERED != 0 && next_in.is_none() {
         return None;
     }
     let bytes = &file[RECORD_HEADER..len];
@@ -242,7 +267,7 @@ fn framed<'a>(file: &'a [u8], header: &[u8; RECORD_HEADER], len: u32) -> Option<
         (UNQUEUED, None) if bytes.is_empty() => Record::Unqueued(seq),
         _ => return None,
     };
-    Some(Framed { record, time_ns: u64_at(header, 16), flags, size })
+    Some(Framed { record, next_in, time_ns: u64_at(header, TIME), flags, size })
 }
 
 const fn read_kind(byte: u8) -> Option<Kind> {
@@ -291,34 +316,38 @@ mod tests {
     const SEAL: Seal = Seal::Keyed(0x0123_4567_89ab_cdef);
     const AT: usize = 24;
 
-    #[test]
-    fn the_check_of_a_word_is_that_of_its_bytes() {
-        for word in [0, 1, 24, 0xFF, 0x100, 0xDEAD_BEEF, u32::MAX] {
-            assert_eq!(crc_of_word(word), crc32c::crc32c(&word.to_le_bytes()));
-        }
-    }
-
     fn check(record: Record<'_>) {
-        for seal in [Seal::Plain, SEAL] {
-            check_sealed(record, seal);
+        for (seal, next_in) in [(Seal::Plain, None), (SEAL, None), (SEAL, Some(300))] {
+            check_sealed(record, next_in, seal);
         }
     }
 
-    fn check_sealed(record: Record<'_>, seal: Seal) {
+    fn check_sealed(record: Record<'_>, next_in: Option<u64>, seal: Seal) {
         let len = RECORD_HEADER + message(&record).len();
-        let mut bytes = vec![0; AT + record_size(len - RECORD_HEADER)];
+        let size = record_size(len - RECORD_HEADER) + next_in.map_or(0, |_| NEXT_IN_SIZE);
+        let mut bytes = vec![0; AT + size];
         let place = &mut bytes[AT..];
         write_record(place, 42, &record);
+        if let Some(next_in) = next_in {
+            assert!(!add_next_in(place, 41, next_in), "of another time");
+            assert!(add_next_in(place, 42, next_in));
+            assert!(!add_next_in(place, 42, next_in + 1), "a second one");
+        }
+        assert_eq!(size_of(place, len as u32), size);
         seal_record(place, AT, len as u32, BEGIN | END, seal);
         assert_eq!(batch_end(&bytes, AT, seal), None, "no length yet");
         write_len(&mut bytes[AT..], len as u32);
         assert_eq!(batch_end(&bytes, AT, seal), Some(bytes.len()));
         let found: Vec<_> = records(&bytes, AT, bytes.len()).collect();
-        let framed = Framed { record, time_ns: 42, flags: BEGIN | END, size: bytes.len() - AT };
+        let flags = BEGIN | END | next_in.map_or(0, |_| NUMBERED);
+        let framed = Framed { record, next_in, time_ns: 42, flags, size };
         assert_eq!(found, [(AT, framed)]);
-        for at in AT..bytes.len() {
+        let put: Vec<_> =
+            [Some(record), next_in.map(Record::NextIn)].into_iter().flatten().collect();
+        assert_eq!(framed.put().collect::<Vec<_>>(), put);
+        for (at, bit) in (AT..bytes.len()).flat_map(|at| (0..8).map(move |bit| (at, 1 << bit))) {
             let mut flipped = bytes.clone();
-            flipped[at] ^= 0x10;
+            flipped[at] ^= bit;
             assert_eq!(batch_end(&flipped, AT, seal), None, "byte {at} of {record:?}");
         }
         let Seal::Keyed(key) = seal else { return };

@@ -16,8 +16,10 @@ pub(crate) const HEADER: usize = 256;
 pub(crate) const HEADER_OLD: usize = 64;
 
 const MAGIC: [u8; 8] = *b"TRANSFIX";
-/// What is written. Versions 1 to 3 have no key; they are read, and never written on.
-const VERSION: u32 = 4;
+/// What is written. Older versions are read, and never written on.
+pub(crate) const VERSION: u32 = 5;
+/// The first version whose records have a key.
+const VERSION_KEYED: u32 = 4;
 
 const SALT: usize = 64;
 const STORE: usize = 72;
@@ -91,6 +93,7 @@ pub(crate) struct Identity {
 /// What a segment says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
+    pub(crate) version: u32,
     pub(crate) number: u64,
     /// The earliest segment needed to find every message since the last reset.
     pub(crate) reset_segment: u64,
@@ -139,8 +142,9 @@ impl SegmentHeader {
         if old[..8] != MAGIC {
             return Err(Damage::Header);
         }
-        let (crc, identity) = match u32_at(old, 8) {
-            VERSION => {
+        let version = u32_at(old, 8);
+        let (crc, identity) = match version {
+            VERSION_KEYED..=VERSION => {
                 let bytes: &[u8; HEADER] = file.first_chunk().ok_or(Damage::Header)?;
                 let identity = Identity {
                     salt: u64_at(bytes, SALT),
@@ -150,13 +154,14 @@ impl SegmentHeader {
                 };
                 (checksum(bytes), Ok(identity))
             }
-            1..VERSION => (checksum(old), Err(checksum(old))),
+            1..VERSION_KEYED => (checksum(old), Err(checksum(old))),
             // The checksum tells another version from a version word that was damaged: it stays
             // where it is, over the header of any length that we know.
             _ if is_checked(file) => return Err(Damage::Version),
             _ => return Err(Damage::Header),
         };
         let header = Self {
+            version,
             number: u64_at(old, 16),
             reset_segment: u64_at(old, 24),
             numbers: Numbers {
@@ -183,12 +188,17 @@ impl SegmentHeader {
 
     /// Whether it is of a format that is not written any more.
     pub(crate) const fn is_old(&self) -> bool {
+        self.version < VERSION
+    }
+
+    /// Whether it is of a format before 4.
+    pub(crate) const fn is_keyless(&self) -> bool {
         self.identity.is_err()
     }
 
     /// Where the first record lies.
     pub(crate) const fn first(&self) -> usize {
-        if self.is_old() { HEADER_OLD } else { HEADER }
+        if self.is_keyless() { HEADER_OLD } else { HEADER }
     }
 
     /// The checks of its records.
@@ -222,8 +232,8 @@ impl SegmentHeader {
     /// Says why this segment cannot be the one behind the other.
     pub(crate) fn check_follows(&self, before: &Self) -> Result<(), Damage> {
         let Ok(identity) = self.identity else {
-            // Nothing of an older format was ever written behind today's.
-            return if before.is_old() { Ok(()) } else { Err(Damage::Store) };
+            // Nothing of a format without keys was ever written behind one with keys.
+            return if before.is_keyless() { Ok(()) } else { Err(Damage::Store) };
         };
         let is_other_store = before.store().is_some_and(|store| store != identity.store);
         if is_other_store || identity.before != before.mark() {
@@ -266,7 +276,8 @@ mod tests {
         let numbers = Numbers { next_in: 3, next_out: 9, created_ns: 77 };
         let owner = Owner::of("FIX.4.4-A-B");
         let identity = Ok(Identity { salt: 5, store: 6, before: 7, owner });
-        SegmentHeader { number: 4, reset_segment: 2, numbers, bytes: 1 << 20, identity }
+        let (version, number, reset_segment) = (VERSION, 4, 2);
+        SegmentHeader { version, number, reset_segment, numbers, bytes: 1 << 20, identity }
     }
 
     #[test]

@@ -6,6 +6,9 @@
 //! is used again behind the others.
 
 use std::hint::cold_path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::threads::Helpers;
 
 /// Where the message of each number lies, in ascending order of numbers.
 #[derive(Debug)]
@@ -20,12 +23,24 @@ pub(crate) struct Index<L> {
     first: u64,
     /// One more than the highest number; 0 if there is none.
     end: u64,
+    /// Threads that make chunks ahead of time.
+    helpers: Option<Arc<Helpers>>,
+    /// The chunk behind the last one, once it is made.
+    next: Option<Making<L>>,
 }
 
-impl<L: Copy> Index<L> {
+/// A chunk that another thread makes.
+type Making<L> = Arc<Mutex<Option<Vec<(u64, L)>>>>;
+
+fn lock<L>(making: &Making<L>) -> std::sync::MutexGuard<'_, Option<Vec<(u64, L)>>> {
+    making.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<L: Copy + Send + 'static> Index<L> {
     /// With this power of two as the entries of a chunk.
     pub(crate) const fn new(chunk_bits: u32) -> Self {
-        Self { chunks: Vec::new(), chunk_bits, head: 0, len: 0, first: 0, end: 0 }
+        let (helpers, next) = (None, None);
+        Self { chunks: Vec::new(), chunk_bits, head: 0, len: 0, first: 0, end: 0, helpers, next }
     }
 
     const fn chunk_len(&self) -> usize {
@@ -51,8 +66,35 @@ impl<L: Copy> Index<L> {
                 self.chunks.reserve_exact(1);
                 self.chunks.push(Vec::with_capacity(entries));
             }
-            None => self.chunks.push(Vec::with_capacity(self.chunk_len())),
+            None => {
+                let made = self.next.take().and_then(|next| lock(&next).take());
+                let chunk = made.unwrap_or_else(|| Vec::with_capacity(self.chunk_len()));
+                self.chunks.push(chunk);
+            }
         }
+    }
+
+    /// Has these make chunks from now on: whoever puts a message seldom waits for a page of memory.
+    pub(crate) fn help_by(&mut self, helpers: &Arc<Helpers>) {
+        self.helpers = Some(Arc::clone(helpers));
+    }
+
+    /// Has the chunk behind this one made, which is half full. It is written once, with any entry,
+    /// so that its pages are there.
+    #[cold]
+    fn prepare_next(&mut self, chunk: usize, entry: (u64, L)) {
+        let Some(helpers) = &self.helpers else { return };
+        if self.chunks.len() > chunk + 1 {
+            return;
+        }
+        let (making, entries) = (Making::default(), self.chunk_len());
+        self.next = Some(Arc::clone(&making));
+        let make = move || {
+            let mut made = vec![entry; entries];
+            made.clear();
+            *lock(&making) = Some(made);
+        };
+        helpers.ask(entries * size_of::<(u64, L)>(), Box::new(make));
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -159,6 +201,9 @@ impl<L: Copy> Index<L> {
             self.make_room(chunk, (2 * used).clamp(4, self.chunk_len()));
         }
         self.chunks[chunk].push(entry);
+        if used == self.chunk_len() / 2 {
+            self.prepare_next(chunk, entry);
+        }
         if self.len == 0 {
             self.first = entry.0;
         }

@@ -190,6 +190,8 @@ struct Reader {
     offset: usize,
     batch_end: usize,
     ended: bool,
+    /// What was put with the last record.
+    behind: Option<Entry>,
 }
 
 impl Reader {
@@ -204,8 +206,8 @@ impl Reader {
             return Err(damaged(&path, 0, Damage::Name));
         }
         let (offset, batch_end) = (header.first(), header.first());
-        let (seal, ended) = (header.seal(), false);
-        Ok(Self { path, number, header, seal, follow, file, offset, batch_end, ended })
+        let (seal, ended, behind) = (header.seal(), false, None);
+        Ok(Self { path, number, header, seal, follow, file, offset, batch_end, ended, behind })
     }
 
     fn find_batch(&mut self) -> bool {
@@ -272,17 +274,21 @@ impl Iterator for Reader {
     type Item = Result<Entry, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(behind) = self.behind.take() {
+            return Some(Ok(behind));
+        }
         while !self.ended {
             if let Some(framed) = self.file.get(self.offset..self.batch_end)
                 && let Some(framed) = format::read_record(framed)
             {
-                let entry = Entry {
-                    segment: self.number,
-                    offset: self.offset as u64,
-                    time_ns: framed.time_ns,
-                    event: Event::of(&framed.record),
-                };
+                let (segment, time_ns, event) =
+                    (self.number, framed.time_ns, Event::of(&framed.record));
+                let entry = Entry { segment, offset: self.offset as u64, time_ns, event };
                 self.offset += framed.size;
+                self.behind = framed.next_in.map(|next_in| {
+                    let offset = (self.offset - format::NEXT_IN_SIZE) as u64;
+                    Entry { segment, offset, time_ns, event: Event::NextIn(next_in) }
+                });
                 return Some(Ok(entry));
             }
             match self.advance() {

@@ -3,11 +3,15 @@
 //!
 //! **Invariant:** only `commit` and `apply` change what is visible.
 
+use std::sync::Arc;
+
 use crate::index::Index;
 use crate::record::Numbers;
+use crate::threads::Helpers;
 
-/// Entries of a chunk of an index, as a power of two: 64 KiB in a store of files.
-const CHUNK_BITS: u32 = 12;
+/// Entries of a chunk of an index, as a power of two: 64 KiB in a store of files, twice as much in
+/// one in memory.
+pub(crate) const CHUNK_BITS: u32 = 12;
 /// Entries of a chunk.
 pub(crate) const CHUNK: usize = 1 << CHUNK_BITS;
 
@@ -55,7 +59,7 @@ pub(crate) struct Ledger<L> {
     pub(crate) staged: Vec<Change<L>>,
 }
 
-impl<L: Copy> Ledger<L> {
+impl<L: Copy + Send + 'static> Ledger<L> {
     /// The records of a usual turn; the memory grows with the largest batch, and stays.
     const STAGED_FIRST: usize = 8;
 
@@ -68,6 +72,12 @@ impl<L: Copy> Ledger<L> {
         let staged = Vec::with_capacity(Self::STAGED_FIRST);
         let [outbound, inbound, waiting] = [(); 3].map(|()| Index::new(chunk_bits));
         Self { numbers, last_logon_ns: 0, outbound, inbound, waiting, staged }
+    }
+
+    /// Has these make chunks of the indexes of messages from now on.
+    pub(crate) fn help_by(&mut self, helpers: &Arc<Helpers>) {
+        self.outbound.help_by(helpers);
+        self.inbound.help_by(helpers);
     }
 
     pub(crate) fn commit(&mut self) {

@@ -111,11 +111,11 @@ impl Lineup {
         for number in numbers {
             let file = self.files[&number];
             let Some(head) = self.header(number) else { continue };
-            let (own, head_is_old) = (head.mark(), head.is_old());
+            let (own, is_keyless) = (head.mark(), head.is_keyless());
             if self.mark(number).is_none_or(|mark| mark == own) {
                 continue;
             }
-            let seen = match head_is_old {
+            let seen = match is_keyless {
                 true => "of a store that was written by an older version",
                 false => "of a copy of this store that went another way",
             };

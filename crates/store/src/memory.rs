@@ -1,13 +1,22 @@
 //! A store in memory, bounded by bytes: the oldest messages make room for the newest.
 //!
-//! **Invariant:** after `new` nothing is allocated, except by a batch of over a thousand records,
-//! and by a reset, which gives the memory of what it forgets back to the system.
+//! **Invariant:** a store that has been full allocates nothing, except by a batch of over a
+//! thousand records, and by a reset, which gives the memory of what it forgets back to the system.
+//! Before, it allocates chunks of its index, and to have memory made ahead; one of few bytes never
+//! does.
+//!
+//! **Invariant:** the memory that is present is at most four times that which is used, and at most
+//! 6 MiB more: a session that keeps little takes little.
+
+use std::sync::Arc;
 
 use crate::error::StoreError;
 use crate::index::Index;
-use crate::ledger::{Change, Ledger};
+use crate::ledger::{CHUNK, CHUNK_BITS, Change, Ledger};
+use crate::map::Mapped;
 use crate::record::{Kind, Numbers, Record, Stored};
 use crate::retention::WhenFull;
+use crate::threads::{self, Helpers};
 use crate::{Committed, PLACE_BYTES, Store};
 
 /// Where a message lies: bytes written before it since the store was made, its length.
@@ -22,11 +31,67 @@ struct Place {
 /// Batches up to this many records never allocate.
 const STAGED_RESERVE: usize = 64;
 
+/// The pages of the ring that are present, or are being made so.
+#[derive(Debug)]
+struct Ahead {
+    helpers: Option<Arc<Helpers>>,
+    /// The position at which the ring was new.
+    begin: u64,
+    /// The pages up to this position are present.
+    end: u64,
+}
+
+impl Ahead {
+    /// The first pages are made when they are used: a session of few messages needs no more.
+    const FIRST: u64 = 16 << 10;
+    /// So many bytes are made present at once, at most.
+    const STEP_MAX: u64 = 4 << 20;
+    /// Between two pieces of this length others get the CPU.
+    const PIECE: usize = 256 << 10;
+
+    /// Of a ring that is used up to `head`, and was new at `begin`.
+    fn new(helpers: Option<Arc<Helpers>>, begin: u64, head: u64) -> Self {
+        Self { helpers, begin, end: head.max(begin + Self::FIRST) }
+    }
+
+    /// As much as is used already.
+    fn step(&self) -> u64 {
+        (self.end - self.begin).min(Self::STEP_MAX)
+    }
+
+    /// Whether it is time to make more pages present.
+    #[inline]
+    fn is_time(&self, head: u64, capacity: usize) -> bool {
+        self.end < self.begin + capacity as u64 && head + self.step() / 2 > self.end
+    }
+
+    /// Has more pages made. Those that are not made in time are made when they are used.
+    #[cold]
+    fn touch(&mut self, head: u64, ring: &Mapped) {
+        let (first, capacity) = (self.end.max(head), ring.len() as u64);
+        let start = first % capacity;
+        let len = self.step().min(capacity - start);
+        self.end = first + len;
+        let Some(helpers) = &self.helpers else { return };
+        let (start, end, pages) = (start as usize, (start + len) as usize, ring.pages());
+        let touch = move || {
+            let mut pieces = (start..end).step_by(Self::PIECE);
+            while let Some(from) = pieces.next()
+                && pages.touch(from, end.min(from + Self::PIECE))
+            {
+                threads::give_way();
+            }
+        };
+        helpers.ask(len as usize, Box::new(touch));
+    }
+}
+
 /// Keeps nothing beyond the process; holds the newest messages up to a bound of bytes.
 #[derive(Debug)]
 pub struct MemoryStore {
     ledger: Ledger<Place>,
-    ring: Box<[u8]>,
+    ring: Mapped,
+    ahead: Ahead,
     /// Bytes written since the store was made; the ring's place is the remainder.
     head: u64,
     /// What was written before this position takes no memory of the ring.
@@ -51,7 +116,7 @@ impl MemoryStore {
     /// when first used. `now_ns` is UTC nanoseconds since 1970.
     ///
     /// # Panics
-    /// If `capacity_bytes` is 0 or above 4 GiB - 1.
+    /// If `capacity_bytes` is 0 or above 4 GiB - 1, or the system has no memory.
     #[must_use]
     pub fn new(capacity_bytes: usize, now_ns: u64) -> Self {
         Self::bounded(capacity_bytes, WhenFull::Forget, now_ns)
@@ -66,22 +131,31 @@ impl MemoryStore {
     pub fn bounded(capacity_bytes: usize, when_full: WhenFull, now_ns: u64) -> Self {
         assert!(capacity_bytes > 0 && u32::try_from(capacity_bytes).is_ok(), "capacity_bytes");
         let entries_max = (capacity_bytes / Self::MESSAGE_BYTES_MIN).max(16);
-        // One chunk more than are full at once: the first one may be half forgotten. Few, since
-        // each takes a page of memory before it is used.
-        let chunk_bits = entries_max.ilog2();
+        let chunk_bits = entries_max.ilog2().min(CHUNK_BITS);
         let mut ledger = Ledger::of_chunks(Numbers::fresh(now_ns), chunk_bits);
-        ledger.outbound.reserve(entries_max + (1 << chunk_bits));
-        ledger.inbound.reserve(entries_max + (1 << chunk_bits));
+        if entries_max <= CHUNK {
+            // One chunk more than are full at once: the first one may be half forgotten.
+            ledger.outbound.reserve(entries_max + (1 << chunk_bits));
+            ledger.inbound.reserve(entries_max + (1 << chunk_bits));
+        }
         ledger.staged.reserve_exact(STAGED_RESERVE);
         Self {
             ledger,
-            ring: vec![0; capacity_bytes].into_boxed_slice(),
+            ring: Mapped::memory(capacity_bytes),
+            ahead: Ahead::new(None, 0, 0),
             head: 0,
             released: 0,
             reset_at: None,
             entries_max,
             when_full,
         }
+    }
+
+    /// Has these make pages of memory present before they are used, as long as the memory is not
+    /// full: a thread that puts a message seldom waits for a page.
+    pub fn help_by(&mut self, helpers: &Arc<Helpers>) {
+        self.ledger.help_by(helpers);
+        self.ahead.helpers = Some(Arc::clone(helpers));
     }
 
     /// Keeps the bytes; returns their position and length.
@@ -127,17 +201,18 @@ impl MemoryStore {
         }
         let held = (self.head - first) as usize;
         if held <= capacity {
-            let mut ring = vec![0; capacity].into_boxed_slice();
+            let mut ring = Mapped::memory(capacity);
             let start = self.offset(first);
             let to_end = held.min(capacity - start);
             ring[start..start + to_end].copy_from_slice(&self.ring[start..start + to_end]);
             ring[..held - to_end].copy_from_slice(&self.ring[..held - to_end]);
             self.ring = ring;
             self.released = first;
+            self.ahead = Ahead::new(self.ahead.helpers.take(), first, self.head);
         }
     }
 
-    const fn offset(&self, position: u64) -> usize {
+    fn offset(&self, position: u64) -> usize {
         (position % self.ring.len() as u64) as usize
     }
 
@@ -208,6 +283,9 @@ impl Store for MemoryStore {
         self.ledger.commit();
         if let Some(first) = self.reset_at.take() {
             self.release(first);
+        }
+        if self.ahead.is_time(self.head, self.ring.len()) {
+            self.ahead.touch(self.head, &self.ring);
         }
         Ok(Committed::Now)
     }
@@ -284,6 +362,30 @@ mod tests {
                 assert_eq!(store.outbound(seq).unwrap().unwrap().bytes, [seq as u8; 40]);
             }
             assert_eq!(store.numbers().next_out, 21);
+        }
+    }
+
+    #[test]
+    fn pages_that_are_made_ahead_change_nothing() {
+        const CAPACITY: usize = 1 << 20;
+        let mut store = MemoryStore::new(CAPACITY, 0);
+        store.help_by(&Arc::default());
+        let bytes = |seq: u64| vec![seq as u8; 100 + (seq % 700) as usize];
+        for round in 1..=3 {
+            // Some laps, and then less than one.
+            for seq in 1..=9_000 / round {
+                send(&mut store, seq, &bytes(seq));
+                let Ahead { begin, end, .. } = store.ahead;
+                assert!(end >= store.head.min(begin + CAPACITY as u64), "{seq}");
+                let used_max = Ahead::FIRST.max(4 * (store.head - begin));
+                assert!(end - begin <= used_max, "{seq}: {end}");
+                let first = seq.saturating_sub(1_000).max(1);
+                for kept in (first..=seq).step_by(333) {
+                    assert_eq!(store.outbound(kept).unwrap().unwrap().bytes, bytes(kept));
+                }
+            }
+            store.put(0, Record::Reset).unwrap();
+            store.commit().unwrap();
         }
     }
 

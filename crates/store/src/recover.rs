@@ -175,13 +175,15 @@ fn replay<M>(
     while let Some(end) = format::batch_end(file, start, seal) {
         for (offset, framed) in format::records(file, start, end) {
             let place = Place { segment: number as u32, offset: offset as u32 };
-            let change = change_of(&framed.record, place, framed.time_ns);
-            state.ledger.apply(change);
-            found.records += 1;
             state.tip = Some(Tip::of(place, file));
-            if matches!(change, Change::Reset { .. }) {
-                state.border = number;
-                state.segments.drop_before(first_needed(&state.ledger, number));
+            for record in framed.put() {
+                let change = change_of(&record, place, framed.time_ns);
+                state.ledger.apply(change);
+                found.records += 1;
+                if matches!(change, Change::Reset { .. }) {
+                    state.border = number;
+                    state.segments.drop_before(first_needed(&state.ledger, number));
+                }
             }
         }
         start = end;

@@ -11,7 +11,7 @@ use crate::disk::Disk as _;
 use crate::error::{Damage, StoreError};
 use crate::files::{Files, write_zeros};
 use crate::format::{self, BEGIN, END, RECORD_HEADER};
-use crate::header::{HEADER, Identity, Owner, SegmentHeader};
+use crate::header::{HEADER, Identity, Owner, SegmentHeader, VERSION};
 use crate::lineup::Lineup;
 use crate::opening::sync_dir;
 use crate::owner_only::for_owner;
@@ -67,6 +67,7 @@ pub(crate) fn repair(from: &Path, to: &Path, owner: Option<Owner>) -> Result<Rep
         let border = before.border.max(own.map_or(0, |own| own.reset_segment));
         let first_waiting = waiting.first_key_value().map_or(u64::MAX, |(_, &segment)| segment);
         let mut header = SegmentHeader {
+            version: VERSION,
             number,
             reset_segment: border.min(first_waiting).min(number),
             numbers: before.numbers,
@@ -116,7 +117,7 @@ fn write_segment(
     found: &Found,
 ) -> Result<bool, StoreError> {
     let is_whole = found.lost_bytes == 0 && !found.is_short() && !found.has_moved;
-    let own = found.header.ok().filter(|own| own.mark() == header.mark() && !own.is_old());
+    let own = found.header.ok().filter(|own| own.mark() == header.mark() && !own.is_keyless());
     let (Some(own), true, None) = (own, is_whole, bridge) else {
         let len_min = found.file.len().max(header.bytes as usize);
         let anew = write_anew(header, bridge, found, len_min);
@@ -238,12 +239,14 @@ fn replay(
     }
     for batch in found.in_order() {
         for (_, framed) in format::records(&found.file, batch.start, batch.end) {
-            let place = Place { segment: 0, offset: 0 };
-            change_of(&framed.record, place, framed.time_ns).renumber(&mut carried.numbers);
-            if framed.record == Record::Reset {
-                carried.border = number;
+            for record in framed.put() {
+                let place = Place { segment: 0, offset: 0 };
+                change_of(&record, place, framed.time_ns).renumber(&mut carried.numbers);
+                if record == Record::Reset {
+                    carried.border = number;
+                }
+                *count += 1;
             }
-            *count += 1;
         }
     }
     carried

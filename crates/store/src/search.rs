@@ -237,17 +237,23 @@ fn powers() -> [[u32; 256]; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{RECORD_HEADER, record_size, seal_record, write_len, write_record};
+    use crate::format::{
+        NEXT_IN_SIZE, RECORD_HEADER, add_next_in, record_size, seal_record, write_len, write_record,
+    };
     use crate::record::{Kind, Record};
 
     const SEAL: Seal = Seal::Keyed(0xfeed_face_cafe_beef);
 
     /// Records at `at`, one batch each if `flags` says so.
     fn put(file: &mut [u8], at: usize, bytes: &[u8], flags: u8, seal: Seal) -> usize {
-        let (len, size) = ((RECORD_HEADER + bytes.len()) as u32, record_size(bytes.len()));
+        let len = (RECORD_HEADER + bytes.len()) as u32;
+        // Some have the next inbound number behind them.
+        let is_numbered = bytes.len() % ALIGN == 4;
+        let size = record_size(bytes.len()) + if is_numbered { NEXT_IN_SIZE } else { 0 };
         let place = &mut file[at..at + size];
         place.fill(0);
         write_record(place, 7, &Record::Outbound { seq: 5, kind: Kind::Application, bytes });
+        assert!(!is_numbered || add_next_in(place, 7, 1 << 40));
         seal_record(place, at, len, flags, seal);
         write_len(place, len);
         at + size

@@ -198,7 +198,7 @@ impl Surveyor<'_> {
     fn batches(&mut self, found: &Found, numbers: &mut Numbers, is_last: bool) {
         let mut records = 0;
         self.survey.imitations += found.imitations;
-        self.survey.old_segments += u64::from(found.header.is_ok_and(|header| header.is_old()));
+        self.survey.old_segments += u64::from(found.header.is_ok_and(|header| header.is_keyless()));
         let mut end_before = found.first;
         for &Batch { start, end, home } in &found.batches {
             let lost = written(&found.file[end_before..start]) as u64;
@@ -240,16 +240,18 @@ impl Surveyor<'_> {
     ) -> u64 {
         let mut count = 0;
         for (_, framed) in format::records(&found.file, start, end) {
-            self.record(&framed, *numbers);
-            let place = Place { segment: 0, offset: 0 };
-            change_of(&framed.record, place, framed.time_ns).renumber(numbers);
-            count += 1;
+            for record in framed.put() {
+                self.record(&record, framed.time_ns, *numbers);
+                let place = Place { segment: 0, offset: 0 };
+                change_of(&record, place, framed.time_ns).renumber(numbers);
+                count += 1;
+            }
         }
         count
     }
 
-    fn record(&mut self, framed: &format::Framed<'_>, before: Numbers) {
-        let counted = match framed.record {
+    fn record(&mut self, record: &Record<'_>, time_ns: u64, before: Numbers) {
+        let counted = match *record {
             Record::Outbound { seq, .. } => {
                 self.note_lost(before, seq);
                 &mut self.survey.outbound
@@ -269,16 +271,16 @@ impl Surveyor<'_> {
                 self.survey.marks += 1;
                 if let Record::Note(text) = other {
                     if text == LOGGED_ON {
-                        self.survey.last_logon_ns = Some(framed.time_ns);
+                        self.survey.last_logon_ns = Some(time_ns);
                     }
-                    self.survey.last_note = Some((framed.time_ns, text.to_owned()));
+                    self.survey.last_note = Some((time_ns, text.to_owned()));
                 }
                 return;
             }
         };
         *counted += 1;
-        let first = self.survey.times_ns.map_or(framed.time_ns, |times| times.0);
-        self.survey.times_ns = Some((first, framed.time_ns));
+        let first = self.survey.times_ns.map_or(time_ns, |times| times.0);
+        self.survey.times_ns = Some((first, time_ns));
     }
 
     /// The first jump of our numbers behind a fault is what was lost there.

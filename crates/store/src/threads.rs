@@ -1,7 +1,8 @@
-//! Threads that do for stores what must not hold up messages: they make segments ahead of time.
+//! Threads that do for stores what must not hold up messages: they make segments, pages of memory
+//! and chunks of an index ahead of time.
 //! The threads that sync and archive are started by the same means.
 //!
-//! Invariant: of the segments that wait to be made, the shortest comes first: whoever asks for a
+//! Invariant: of what waits to be made, the shortest comes first: whoever asks for a
 //! short one has little room left.
 
 use std::cell::Cell;
@@ -146,7 +147,7 @@ impl Helpers {
         })
     }
 
-    /// Has `run` called, which makes a segment of so many bytes; never, if there is no thread.
+    /// Has `run` called, which makes so many bytes of something; never, if there is no thread.
     pub(crate) fn ask(&self, bytes: usize, run: Box<dyn FnOnce() + Send>) {
         let mut state = self.queue.lock();
         let at = state.asked;

@@ -52,6 +52,7 @@ fn filled(dir: &Path, durability: Durability) -> FileStore {
         let bytes = vec![b'0' + seq as u8; 20 + seq as usize];
         store.put(seq, Record::Outbound { seq, kind, bytes: &bytes }).unwrap();
         store.put(seq, Record::Inbound { seq, kind, bytes: &bytes[1..] }).unwrap();
+        store.put(seq, Record::NextIn(seq)).unwrap();
         store.put(seq, Record::Queued { ticket: seq, bytes: &bytes[2..] }).unwrap();
         store.commit().unwrap();
     }
@@ -61,14 +62,15 @@ fn filled(dir: &Path, durability: Durability) -> FileStore {
 fn kept(dir: &Path) -> Vec<Kept> {
     let mut all = Vec::new();
     for entry in journal::read(dir).unwrap().map(Result::unwrap) {
-        let (ask, bytes) = match entry.event {
-            Event::Outbound(message) => (Ask::Outbound(message.seq), message.bytes),
-            Event::Inbound(message) => (Ask::Inbound(message.seq), message.bytes),
-            Event::Queued { ticket, bytes } => (Ask::Queued(ticket), bytes),
+        let (ask, bytes, behind) = match entry.event {
+            Event::Outbound(message) => (Ask::Outbound(message.seq), message.bytes, 0),
+            // With the next inbound number.
+            Event::Inbound(message) => (Ask::Inbound(message.seq), message.bytes, 8),
+            Event::Queued { ticket, bytes } => (Ask::Queued(ticket), bytes, 0),
             _ => continue,
         };
         let segment = dir.join(format!("{:08}.seg", entry.segment));
-        let size = (RECORD_HEADER + bytes.len()).next_multiple_of(8);
+        let size = (RECORD_HEADER + bytes.len()).next_multiple_of(8) + behind;
         all.push(Kept { ask, bytes, segment, offset: entry.offset, size });
     }
     all

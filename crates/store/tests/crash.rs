@@ -48,7 +48,8 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
     let seq = if turn == 9 { 1 } else { seq };
     store.put(turn, Record::Outbound { seq, kind, bytes: &bytes })?;
     store.put(turn, Record::Inbound { seq: turn + 1, kind, bytes: &bytes })?;
-    store.put(turn, Record::NextIn(turn + 2))?;
+    // Behind the message, or at another time, which takes a record of its own.
+    store.put(turn + u64::from(turn % 3 == 1), Record::NextIn(turn + 2))?;
     match turn % 5 {
         // Two wait; two turns later one of them is sent.
         0 => (0..2).try_for_each(|n| {

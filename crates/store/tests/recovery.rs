@@ -42,6 +42,20 @@ fn send_and_commit(store: &mut FileStore, seqs: std::ops::RangeInclusive<u64>) {
     }
 }
 
+/// A number of which no byte is zero.
+const fn next_in(seq: u64) -> u64 {
+    seq * 0x0101_0101_0101_0101
+}
+
+/// Messages with which the next inbound number changes too, in one batch each.
+fn send_numbered(store: &mut FileStore, seqs: std::ops::RangeInclusive<u64>) {
+    for seq in seqs {
+        send(store, seq);
+        store.put(seq, Record::NextIn(next_in(seq))).unwrap();
+        store.commit().unwrap();
+    }
+}
+
 fn assert_found(store: &mut FileStore, seqs: std::ops::RangeInclusive<u64>) {
     for seq in seqs {
         assert_eq!(store.outbound(seq).unwrap().unwrap().bytes, body(seq), "{seq}");
@@ -116,14 +130,28 @@ fn what_is_not_committed_is_cut() {
     assert_found(&mut store, 1..=9);
 }
 
-/// Three batches; the last one, of three records, lies between the two offsets.
-fn three_batches(dir: &Path) -> (Vec<u8>, usize, usize) {
+/// How the last of three batches ends.
+#[derive(Clone, Copy, Debug)]
+enum Last {
+    /// With a message.
+    Plain,
+    /// With the next inbound number behind each message.
+    Numbered,
+}
+
+/// Three batches; the last one, of three messages, lies between the two offsets.
+fn three_batches(dir: &Path, form: Last) -> (Vec<u8>, usize, usize) {
     let (mut store, _) = open(dir);
     send_and_commit(&mut store, 1..=2);
     let path = segment(dir, 0);
     let used = |bytes: &[u8]| bytes.iter().rposition(|&byte| byte != 0).unwrap() + 1;
     let start = used(&fs::read(&path).unwrap()).next_multiple_of(8);
-    (3..=5).for_each(|seq| send(&mut store, seq));
+    for seq in 3..=5 {
+        send(&mut store, seq);
+        if let Last::Numbered = form {
+            store.put(seq, Record::NextIn(next_in(seq))).unwrap();
+        }
+    }
     store.commit().unwrap();
     drop(store);
     let bytes = fs::read(path).unwrap();
@@ -136,7 +164,7 @@ fn assert_cut(dir: &Path, bytes: &[u8], case: &str) {
     assert_eq!(entries(dir).len(), 2, "{case}");
     let (mut store, found) = open(dir);
     assert_eq!(found.records, 2, "{case}");
-    assert_eq!(store.numbers().next_out, 3, "{case}");
+    assert_eq!((store.numbers().next_in, store.numbers().next_out), (1, 3), "{case}");
     send_and_commit(&mut store, 3..=3);
     drop(store);
     let (mut store, found) = open(dir);
@@ -148,25 +176,74 @@ fn assert_cut(dir: &Path, bytes: &[u8], case: &str) {
 
 #[test]
 fn a_batch_torn_at_any_byte_is_cut_whole() {
+    for form in [Last::Plain, Last::Numbered] {
+        let dir = TempDir::new();
+        let (bytes, start, end) = three_batches(dir.path(), form);
+        for at in start..end {
+            let mut zeroed = bytes.clone();
+            zeroed[at..].fill(0);
+            assert_cut(dir.path(), &zeroed, &format!("{form:?}: zero from {at}"));
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0x40;
+            assert_cut(dir.path(), &flipped, &format!("{form:?}: flipped at {at}"));
+            let mut late = bytes.clone();
+            late[start..=at].fill(0);
+            assert_cut(dir.path(), &late, &format!("{form:?}: zero up to {at}"));
+        }
+    }
+}
+
+#[test]
+fn the_next_inbound_number_of_a_message_is_a_record_to_readers() {
     let dir = TempDir::new();
-    let (bytes, start, end) = three_batches(dir.path());
-    for at in start..end {
-        let mut zeroed = bytes.clone();
-        zeroed[at..].fill(0);
-        assert_cut(dir.path(), &zeroed, &format!("zero from {at}"));
-        let mut flipped = bytes.clone();
-        flipped[at] ^= 0x40;
-        assert_cut(dir.path(), &flipped, &format!("flipped at {at}"));
-        let mut late = bytes.clone();
-        late[start..=at].fill(0);
-        assert_cut(dir.path(), &late, &format!("zero up to {at}"));
+    let (mut store, _) = open(dir.path());
+    send_numbered(&mut store, 1..=200);
+    // Alone, at another time, twice, behind a reset.
+    store.put(201, Record::NextIn(7)).unwrap();
+    store.commit().unwrap();
+    send(&mut store, 201);
+    store.put(202, Record::NextIn(8)).unwrap();
+    store.put(202, Record::NextIn(9)).unwrap();
+    store.commit().unwrap();
+    store.put(203, Record::Reset).unwrap();
+    store.put(203, Record::NextIn(3)).unwrap();
+    store.put(203, Record::NextIn(4)).unwrap();
+    store.commit().unwrap();
+    let numbers = store.numbers();
+    assert_eq!((numbers.next_in, numbers.next_out, numbers.created_ns), (4, 1, 203));
+    drop(store);
+    let all = entries(dir.path());
+    let next: Vec<_> = all
+        .iter()
+        .filter_map(|entry| match entry.event {
+            Event::NextIn(next) => Some((entry.time_ns, next)),
+            _ => None,
+        })
+        .collect();
+    let numbered = (1..=200).map(|seq| (seq, next_in(seq)));
+    let rest = [(201, 7), (202, 8), (202, 9), (203, 3), (203, 4)];
+    assert_eq!(next, numbered.chain(rest).collect::<Vec<_>>());
+    let places = all
+        .windows(2)
+        .map(|two| (two[0].segment, two[0].offset).cmp(&(two[1].segment, two[1].offset)).is_lt());
+    assert!(places.into_iter().all(|is_ascending| is_ascending));
+    let survey = survey(dir.path()).unwrap();
+    assert_eq!((survey.outbound, survey.marks), (201, 206), "{survey:?}");
+    assert_eq!((survey.numbers, survey.faults), (Some(numbers), vec![]));
+    let new = TempDir::new();
+    let repaired = FileStore::repair(dir.path(), new.path(), None).unwrap();
+    assert_eq!(repaired.records, all.len() as u64);
+    assert_eq!(entries(new.path()), all);
+    for dir in [dir.path(), new.path()] {
+        let (store, _) = open(dir);
+        assert_eq!(store.numbers(), numbers);
     }
 }
 
 #[test]
 fn a_file_that_has_lost_its_end_is_refused_and_repaired() {
     let dir = TempDir::new();
-    let (bytes, start, _) = three_batches(dir.path());
+    let (bytes, start, _) = three_batches(dir.path(), Last::Plain);
     for len in (HEADER..bytes.len()).step_by(8) {
         fs::write(segment(dir.path(), 0), &bytes[..len]).unwrap();
         let StoreError::Damaged { offset, reason, .. } = refusal(dir.path()) else { panic!() };
@@ -247,7 +324,7 @@ fn what_the_lock_file_cannot_tell_is_no_damage() {
 #[test]
 fn damage_before_a_sound_batch_is_refused_and_repaired_on_request() {
     let dir = TempDir::new();
-    let (bytes, start, _) = three_batches(dir.path());
+    let (bytes, start, _) = three_batches(dir.path(), Last::Plain);
     for at in HEADER..start {
         let mut flipped = bytes.clone();
         flipped[at] ^= 1;
@@ -277,7 +354,7 @@ fn damage_before_a_sound_batch_is_refused_and_repaired_on_request() {
 #[test]
 fn a_damaged_header_is_refused_and_repaired() {
     let dir = TempDir::new();
-    let (bytes, _, _) = three_batches(dir.path());
+    let (bytes, _, _) = three_batches(dir.path(), Last::Plain);
     for at in 0..HEADER {
         let mut flipped = bytes.clone();
         flipped[at] ^= 1;
@@ -418,7 +495,8 @@ fn random_damage_never_panics_and_can_always_be_repaired() {
     let (mut store, _) = open(dir.path());
     send_and_commit(&mut store, 1..=60);
     store.put(3, Record::Reset).unwrap();
-    send_and_commit(&mut store, 1..=100);
+    send_and_commit(&mut store, 1..=60);
+    send_numbered(&mut store, 61..=100);
     drop(store);
     let files: Vec<_> =
         (0..3).map(|number| fs::read(segment(dir.path(), number)).unwrap()).collect();

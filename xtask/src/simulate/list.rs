@@ -370,11 +370,21 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "check-sum-ignored",
         changes: &[(
             ENGINE,
-            "index, core.options.check_sum) {",
-            "index, transfix_codec::CheckSumPolicy::Ignore) {",
+            "(core.options.turn_messages_max, core.options.check_sum);",
+            "(core.options.turn_messages_max, transfix_codec::CheckSumPolicy::Ignore);",
         )],
         kind: "damage",
         worlds: 1_000,
+    },
+    Fault {
+        name: "number-behind-a-record-too-high",
+        changes: &[(
+            STORE,
+            "*word = next_in.to_le_bytes();",
+            "*word = (next_in + 1).to_le_bytes();",
+        )],
+        kind: "",
+        worlds: 500,
     },
     Fault {
         name: "torn-batch-accepted",
@@ -493,8 +503,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "denied-and-logged-on",
         changes: &[(
             ENGINE,
-            "self.session.deny_logon(now, &refusal.text, &mut self.out)\n            }",
-            "self.session.accept_logon(now, &mut self.out)\n            }",
+            "Some(self.session.deny_logon(now, &refusal.text, &mut self.out))",
+            "Some(self.session.accept_logon(now, &mut self.out))",
         )],
         kind: "applications",
         worlds: 500,
@@ -523,8 +533,9 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "throttled-before-its-turn",
         changes: &[(
             ENGINE,
-            "Verdict::Throttled => self.deliver(now, message, Handling::Reject)?,",
-            "Verdict::Throttled => self.session.refuse_throttled(now, message, &mut self.out),",
+            "return self.deliver(now, message, Handling::Reject);",
+            "self.core.session.refuse_throttled(now, message, &mut self.core.out);\n \
+             return Ok(());",
         )],
         kind: "applications",
         worlds: 2_000,
@@ -551,7 +562,11 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "full-queue-forgotten",
-        changes: &[(ENGINE, "let goes_on = core.sends_more() ||", "let goes_on =")],
+        changes: &[(
+            ENGINE,
+            "self.sends_more() || self.goes_on_reading(now, has_left)",
+            "self.goes_on_reading(now, has_left)",
+        )],
         kind: "applications",
         worlds: 60_000,
     },

@@ -4,16 +4,16 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use transfix_codec::{Body, Message};
-use transfix_session::{ApplVerId, Now, SendError, SessionId, State};
+use transfix_session::{ApplVerId, HeaderChange, Now, SendError, SessionId, State};
 
 use crate::api::answer::MessageAnswer;
 use crate::api::handle::SessionHandle;
 use crate::api::logon::LogonAttempt;
 use crate::api::options::{AnswerOptions, Opening};
 use crate::drive::registry::Registry;
+use crate::link::access::Access;
 use crate::link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 use crate::link::before_send::BeforeSend;
-use crate::link::callbacks::{Access, Reach, View};
 use crate::link::gate::Gate;
 use crate::link::told::{SessionEvent, SessionNotice};
 
@@ -107,45 +107,45 @@ pub trait Application: Send {
 
 /// The session inside a callback in which nothing can be sent.
 pub struct SessionView<'a> {
-    view: View<'a>,
+    access: Access<'a>,
     sessions: &'a Registry,
 }
 
 impl<'a> SessionView<'a> {
-    pub(crate) const fn new(view: View<'a>, sessions: &'a Registry) -> Self {
-        Self { view, sessions }
+    pub(crate) const fn new(access: Access<'a>, sessions: &'a Registry) -> Self {
+        Self { access, sessions }
     }
 
     /// Identity of this session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
-        self.view.id()
+        self.access.id()
     }
 
     /// Where the session stands.
     #[must_use]
     pub fn state(&self) -> State {
-        self.view.state()
+        self.access.state()
     }
 
     /// The next numbers, as [`SessionHandle::next_numbers`] has them: the one expected from the
     /// counterparty, and ours.
     #[must_use]
     pub fn next_numbers(&self) -> (u64, u64) {
-        self.view.next_numbers()
+        self.access.next_numbers()
     }
 
     /// DefaultApplVerID(1137) in force: agreed in the Logon(A), or of the settings; `None` before
     /// FIXT.1.1.
     #[must_use]
     pub fn appl_ver_id(&self) -> Option<ApplVerId> {
-        self.view.appl_ver_id()
+        self.access.appl_ver_id()
     }
 
     /// The moment at which the bytes now being handled were read.
     #[must_use]
     pub const fn now(&self) -> Now {
-        self.view.now
+        self.access.now
     }
 
     /// Another session of the same engine, to send into it from here.
@@ -160,7 +160,6 @@ impl<'a> SessionView<'a> {
 /// What [`SessionView`] shows can be seen here too.
 pub struct SessionRef<'a> {
     view: SessionView<'a>,
-    reach: Reach<'a>,
     gate: Option<&'a Gate>,
 }
 
@@ -178,8 +177,7 @@ impl<'a> SessionRef<'a> {
         gate: Option<&'a Gate>,
         sessions: &'a Registry,
     ) -> Self {
-        let Access { view, reach } = access;
-        Self { view: SessionView::new(view, sessions), reach, gate }
+        Self { view: SessionView::new(access, sessions), gate }
     }
 
     /// Sends an application message of type `msg_type`; `fill` writes its fields. Returns its
@@ -198,12 +196,7 @@ impl<'a> SessionRef<'a> {
         msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        let (view, reach) = (&mut self.view.view, &mut self.reach);
-        let Some(gate) = self.gate else { return reach.send(view, msg_type, fill) };
-        let msg_type = msg_type.as_ref();
-        gate.through(msg_type, fill, |body| {
-            reach.send(view, msg_type, |whole| _ = whole.fields_unchecked(body))
-        })
+        self.send_changed(None, msg_type, fill)
     }
 
     /// Sends an application message in another way than [`SessionRef::send`] does.
@@ -218,12 +211,21 @@ impl<'a> SessionRef<'a> {
     ) -> Result<u64, SendError> {
         let AnswerOptions { version, poss_resend, header } = options;
         let fill = Opening::of(version, poss_resend, self.id())?.then(fill);
-        let Some(change) = header else { return self.send(msg_type, fill) };
-        let (view, reach) = (&mut self.view.view, &mut self.reach);
-        let what = (msg_type.as_ref(), change);
-        let Some(gate) = self.gate else { return reach.send_with(view, what, fill) };
-        gate.through(what.0, fill, |body| {
-            reach.send_with(view, what, |whole| _ = whole.fields_unchecked(body))
+        self.send_changed(header, msg_type, fill)
+    }
+
+    #[inline]
+    fn send_changed(
+        &mut self,
+        change: Option<HeaderChange>,
+        msg_type: impl AsRef<[u8]>,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        let access = &mut self.view.access;
+        let Some(gate) = self.gate else { return access.send(msg_type, change, fill) };
+        let msg_type = msg_type.as_ref();
+        gate.through(msg_type, fill, |body| {
+            access.send(msg_type, change, |whole| _ = whole.fields_unchecked(body))
         })
     }
 
@@ -256,16 +258,16 @@ impl<'a> SessionRef<'a> {
     /// ```
     #[must_use = "dropped without an answer, it says \"not available\""]
     pub fn answer_later(&mut self) -> Option<MessageAnswer> {
-        self.reach.answer_later().map(MessageAnswer::new)
+        self.view.access.answer_later().map(MessageAnswer::new)
     }
 
     /// Begins an orderly end of the session: Logout(5) with this Text(58).
     pub fn logout(&mut self, text: &str) {
-        self.reach.logout(&mut self.view.view, text);
+        self.view.access.logout(text);
     }
 
     /// Closes the connection without a word, after what has been sent.
     pub fn disconnect(&mut self) {
-        self.reach.disconnect();
+        self.view.access.disconnect();
     }
 }

@@ -165,7 +165,7 @@ impl SessionHandle {
             loop {
                 match self.shared.link.try_lock() {
                     Ok(mut link) => {
-                        return match link.core.holds(self.shared.io.now()) {
+                        return match link.core_mut().holds(self.shared.io.now()) {
                             true => Ok(PassedOn::Busy),
                             false => self.put(&mut link, msg_type, body).map(|_| PassedOn::Sent),
                         };
@@ -194,12 +194,12 @@ impl SessionHandle {
         let shared = &*self.shared;
         let mut link = shared.sound_link().map_err(|_| SendError::Failed)?;
         // Nothing is committed before the answer of the application is whole.
-        while link.core.holds(shared.io.now()) {
+        while link.core_mut().holds(shared.io.now()) {
             drop(link);
             shared.io.sleep(SAFE_LOOK);
             link = shared.sound_link().map_err(|_| SendError::Failed)?;
         }
-        let (sent, batch) = (self.put(&mut link, msg_type, body)?, link.core.awaited());
+        let (sent, batch) = (self.put(&mut link, msg_type, body)?, link.core().awaited());
         // What the counterparty answers is read by who has the session, after this.
         note(sent);
         drop(link);
@@ -218,7 +218,7 @@ impl SessionHandle {
         let shared = &*self.shared;
         let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
         // Others that wait in memory go first.
-        if link.core.waits_behind() {
+        if link.core().waits_behind() {
             return Err(SendError::WouldBlock { queued_bytes: shared.queue.waiting() });
         }
         let now = shared.io.now();
@@ -258,7 +258,7 @@ impl SessionHandle {
         if shared.send_mode == SendMode::Direct
             && self.is_logged_on()
             && let Ok(Some(mut link)) = shared.link_to_send()
-            && !link.core.must_queue()
+            && !link.core().must_queue()
         {
             let all = link.send_batch(shared.io.now(), &shared.queue, batch.messages(), sent);
             self.note_sent(&mut link);
@@ -278,8 +278,8 @@ impl SessionHandle {
     /// Messages were sent in this thread: the worker is called if they leave it something to do.
     fn note_sent(&self, link: &mut Link) {
         let shared = &*self.shared;
-        let is_over = link.is_up() && shared.waiting.note(link.core.waiting_bytes(&shared.queue));
-        if is_over || link.core.slow.calls_worker() || link.core.journal.has_failed() {
+        let is_over = link.is_up() && shared.waiting.note(link.core().waiting_bytes(&shared.queue));
+        if is_over || link.core_mut().slow.calls_worker() || link.core().journal.has_failed() {
             shared.call_worker();
         }
     }
@@ -294,7 +294,7 @@ impl SessionHandle {
             return Ok(());
         }
         shared.published.state().ready().map_err(|why| match shared.link.try_lock() {
-            Ok(link) if link.core.journal.has_failed() => SendError::Failed,
+            Ok(link) if link.core().journal.has_failed() => SendError::Failed,
             Err(TryLockError::Poisoned(_)) => SendError::Failed,
             _ => why,
         })
@@ -321,7 +321,7 @@ impl SessionHandle {
         let mut queues = false;
         if shared.send_mode == SendMode::Direct || !self.is_logged_on() {
             match shared.link_to_send()? {
-                Some(link) if link.core.must_queue() => queues = true,
+                Some(link) if link.core().must_queue() => queues = true,
                 Some(mut link) => {
                     let sent = link.send(shared.io.now(), &shared.queue, msg_type, fill);
                     self.note_sent(&mut link);
@@ -354,7 +354,7 @@ impl SessionHandle {
         let until_ns = shared.io.monotonic_ns() + LOCK_WAIT_NS;
         let mut link = loop {
             match shared.link.try_lock() {
-                Ok(link) if !link.core.is_held() => break link,
+                Ok(link) if !link.core().is_held() => break link,
                 Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
                 Ok(_) | Err(TryLockError::WouldBlock)
                     if !drives() && shared.io.monotonic_ns() < until_ns =>
@@ -371,7 +371,7 @@ impl SessionHandle {
             }
         };
         let sent = link.send_or_queue(shared.io.now(), &shared.queue, msg_type, fill);
-        if link.core.outgoing.is_first_to_expire() || link.core.journal.has_failed() {
+        if link.core().outgoing.is_first_to_expire() || link.core().journal.has_failed() {
             shared.call_worker();
         }
         sent
@@ -424,7 +424,7 @@ impl SessionHandle {
     /// If the store has failed.
     pub fn sent_message(&self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
         loop {
-            match self.with_link(|link| link.core.journal.sent_message(seq)) {
+            match self.with_link(|link| link.core_mut().journal.sent_message(seq)) {
                 Err(StoreError::NotYet) => self.shared.io.sleep(SAFE_LOOK),
                 found => return found,
             }
@@ -436,7 +436,7 @@ impl SessionHandle {
     /// intervals of up to a minute. `None` if all is well.
     #[must_use]
     pub fn store_failure(&self) -> Option<String> {
-        self.with_link(|link| link.core.journal.failure().map(str::to_owned))
+        self.with_link(|link| link.core().journal.failure().map(str::to_owned))
     }
 
     /// Where an initiator connects to, each as `host:port`: `address` first, then the backups
@@ -458,7 +458,7 @@ impl SessionHandle {
     /// behind the header.
     #[must_use]
     pub fn queued(&self) -> Vec<(String, Vec<u8>)> {
-        self.with_link(|link| link.core.outgoing.list(&self.shared.queue))
+        self.with_link(|link| link.core().outgoing.list(&self.shared.queue))
     }
 
     /// Uses the link as soon as no refresh of the store is under way: a change before its end would
@@ -474,11 +474,11 @@ impl SessionHandle {
         let mut use_link = Some(use_link);
         loop {
             let done =
-                self.with_link(|link| match link.core.settle_refresh(self.shared.io.now()) {
+                self.with_link(|link| match link.core_mut().settle_refresh(self.shared.io.now()) {
                     Ok(()) => use_link.take().map(|use_link| use_link(link)),
                     Err(StoreError::NotYet) => None,
                     Err(error) => {
-                        link.core.journal.fail(&error);
+                        link.core_mut().journal.fail(&error);
                         Some(Err(OperateError::Failed))
                     }
                 });
@@ -495,8 +495,8 @@ impl SessionHandle {
     pub(crate) fn with_link<T>(&self, use_link: impl FnOnce(&mut Link) -> T) -> T {
         let mut link = self.shared.lock();
         let used = use_link(&mut link);
-        link.core.note_state(self.shared.io.now());
-        if link.core.journal.has_failed() {
+        link.note_state(self.shared.io.now());
+        if link.core().journal.has_failed() {
             self.shared.call_worker();
         }
         used

@@ -79,11 +79,11 @@ impl SessionHandle {
     fn log_out_with(&self, text: &str) {
         self.with_link(|link| {
             // What the caller has sent before goes out before.
-            link.core.send_queued(self.shared.io.now(), &self.shared.queue);
+            link.core_mut().send_queued(self.shared.io.now(), &self.shared.queue);
             // A link that fails now is closed by its worker's next turn.
             let waits = link.logout(self.shared.io.now(), text).unwrap_or(false);
             if !waits && link.is_up() {
-                link.core.cut = Some(Disconnect::Operator);
+                link.core_mut().cut = Some(Disconnect::Operator);
             }
         });
     }
@@ -103,7 +103,7 @@ impl SessionHandle {
     fn disconnect(&self) -> Result<(), OperateError> {
         let was_up = self.with_link(|link| {
             if link.is_up() {
-                link.core.cut = Some(Disconnect::Operator);
+                link.core_mut().cut = Some(Disconnect::Operator);
             }
             link.is_up()
         });
@@ -120,14 +120,14 @@ impl SessionHandle {
 
     fn hold_sending(&self) -> Result<(), OperateError> {
         self.check_open()?;
-        self.with_link(|link| link.core.outgoing.is_held_back = true);
+        self.with_link(|link| link.core_mut().outgoing.is_held_back = true);
         self.shared.holds_sending.store(true, Ordering::Release);
         Ok(())
     }
 
     fn release_sending(&self) -> Result<(), OperateError> {
         self.check_open()?;
-        self.with_link(|link| link.core.outgoing.is_held_back = false);
+        self.with_link(|link| link.core_mut().outgoing.is_held_back = false);
         self.shared.holds_sending.store(false, Ordering::Release);
         self.shared.call_worker();
         Ok(())
@@ -135,7 +135,7 @@ impl SessionHandle {
 
     fn clear_queued(&self) -> Result<(), OperateError> {
         self.with_settled_link(|link| {
-            link.core.outgoing.clear(&self.shared.queue);
+            link.core_mut().outgoing.clear(&self.shared.queue);
             // A link that fails is closed by its worker, which sees a failed store too.
             match link.flush(self.shared.io.now()) {
                 Err(Down::Store(_)) => Err(OperateError::Failed),
@@ -170,7 +170,7 @@ impl SessionHandle {
             // A store that fails here fails again when the numbers are put.
             let now = || self.shared.io.now();
             let _ = self.with_settled_link(|link| {
-                link.core.journal.note(now(), text).map_err(|_| OperateError::Failed)
+                link.core_mut().journal.note(now(), text).map_err(|_| OperateError::Failed)
             });
         }
     }
@@ -182,10 +182,11 @@ pub(crate) fn act_on_session(
     now: Now,
     action: &Action,
 ) -> Result<(), OperateError> {
-    if link.core.journal.has_failed() {
+    if link.core().journal.has_failed() {
         return Err(OperateError::Failed);
     }
-    let (session, out) = (&mut link.core.session, &mut link.core.out);
+    let core = link.core_mut();
+    let (session, out) = (&mut core.session, &mut core.out);
     let done = match action {
         Action::SetNumbers { next_in, next_out } => {
             check_numbers(*next_in, *next_out)?;

@@ -10,9 +10,10 @@ use crate::api::application::{Application, SessionRef, SessionView};
 use crate::api::handle::SessionHandle;
 use crate::api::logon::LogonAttempt;
 use crate::drive::registry::Registry;
+use crate::link::access::Access;
 use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::before_send::BeforeSend;
-use crate::link::callbacks::{Access, Callbacks, PassedOn, View};
+use crate::link::callbacks::{Callbacks, PassedOn};
 use crate::link::gate::Gate;
 use crate::link::judging::Judgement;
 use crate::link::told::{SessionEvent, SessionNotice};
@@ -53,11 +54,11 @@ impl Owner {
     fn show<T>(
         &mut self,
         callback: Callback,
-        view: View<'_>,
+        access: Access<'_>,
         show: impl FnOnce(&mut dyn Application, &SessionView<'_>) -> T,
     ) -> T {
         let _running = self.called.begin(callback);
-        show(&mut *self.application, &SessionView::new(view, &self.sessions))
+        show(&mut *self.application, &SessionView::new(access, &self.sessions))
     }
 }
 
@@ -87,8 +88,8 @@ impl Callbacks for Owner {
         }
     }
 
-    fn fill_logon(&mut self, logon: &mut Body<'_>, view: View<'_>) {
-        self.show(Callback::FillLogon, view, |application, session| {
+    fn fill_logon(&mut self, logon: &mut Body<'_>, access: Access<'_>) {
+        self.show(Callback::FillLogon, access, |application, session| {
             application.fill_logon(logon, session)
         });
     }
@@ -99,14 +100,14 @@ impl Callbacks for Owner {
         });
     }
 
-    fn on_notice(&mut self, notice: SessionNotice<'_>, view: View<'_>) {
-        self.show(notice.callback(), view, |application, session| {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, access: Access<'_>) {
+        self.show(notice.callback(), access, |application, session| {
             application.on_notice(notice, session)
         });
     }
 
-    fn on_resend(&mut self, message: &Message<'_>, view: View<'_>) -> Resend {
-        self.show(Callback::OnResend, view, |application, session| {
+    fn on_resend(&mut self, message: &Message<'_>, access: Access<'_>) -> Resend {
+        self.show(Callback::OnResend, access, |application, session| {
             application.on_resend(message, session)
         })
     }
@@ -115,8 +116,8 @@ impl Callbacks for Owner {
         self.application.wants_wire()
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], view: View<'_>) {
-        self.show(Callback::OnWire, view, |application, session| {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], access: Access<'_>) {
+        self.show(Callback::OnWire, access, |application, session| {
             application.on_wire(direction, frame, session)
         });
     }

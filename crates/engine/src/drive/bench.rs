@@ -5,35 +5,31 @@
 //! it; whoever waits for the lock of a link does not have that of an application which a link asks.
 
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError, Weak};
 
-use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Message, MsgType};
-use transfix_session::{ApplVerId, HeaderChange, Now, SendError, SessionId, State};
+use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Message};
+use transfix_session::{ApplVerId, HeaderChange, SendError, SessionId, State};
 
 use crate::drive::line::{Line, Visited};
 use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
-use crate::link::answers::{BusinessReject, Direction, Resend};
-use crate::link::callbacks::{Access, Callbacks, PassedOn, Remote, View};
+use crate::link::access::{Access, Remote};
+use crate::link::app_executor::{Caller, lock, make};
+use crate::link::call::Call;
+use crate::link::callbacks::Callbacks;
 use crate::link::core::Core;
-use crate::link::desk::{Call, Desk, Item, Made, Showing, Work};
-use crate::link::judging::Judgement;
+use crate::link::desk::{Desk, Item, Made};
 use crate::link::later::{Answer, Later, Parts};
-use crate::link::told::{Disconnection, Rejected, SessionEvent, SessionNotice, Unsendable};
 use crate::settings::{ApplicationSettings, QueueWhenFull};
 
 /// Time after which what the application has sent goes out though there is more for it to do, and
 /// after which others that wait in line have their turn.
 const REPORT_NS: u64 = 100_000;
 
-/// Memory for what the application sends, which is kept when a burst is over.
-const BODY_BYTES_KEPT: usize = 64 << 10;
-
 /// The application of one session.
 pub(crate) struct Bench {
-    seat: Mutex<Seat>,
+    caller: Arc<Mutex<Caller>>,
     desk: Arc<Desk>,
     /// Calls in one visit of a thread, before those that wait in line have their turn.
     visit_max: u32,
@@ -41,14 +37,6 @@ pub(crate) struct Bench {
     registry: Arc<Registry>,
     /// Found once, in the registry.
     session: OnceLock<Weak<Shared>>,
-}
-
-/// What whoever calls the application has in hand.
-struct Seat {
-    application: Box<dyn Callbacks>,
-    index: FieldIndex,
-    /// Memory for what the application sends.
-    body: Vec<u8>,
 }
 
 impl Bench {
@@ -59,9 +47,10 @@ impl Bench {
         (id, registry): (SessionId, Arc<Registry>),
         line: &Arc<Line>,
     ) -> Arc<Self> {
-        let seat = Mutex::new(Seat { application, index, body: Vec::new() });
+        let caller = Caller { application, index, body: Vec::new() };
+        let caller = Arc::new(Mutex::new(caller));
         let (desk, session) = (Arc::new(Desk::new(limits)), OnceLock::new());
-        let bench = Arc::new(Self { seat, desk, visit_max, id, registry, session });
+        let bench = Arc::new(Self { caller, desk, visit_max, id, registry, session });
         let (line, of_desk) = (Arc::clone(line), Arc::downgrade(&bench));
         bench.desk.run_by(Box::new(move || {
             let Some(bench) = of_desk.upgrade() else { return };
@@ -87,24 +76,30 @@ impl Bench {
         Some(session)
     }
 
-    /// A panic of the application costs its session alone.
-    fn seat(&self) -> MutexGuard<'_, Seat> {
-        self.seat.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The application, for its link to ask.
+    pub(crate) const fn caller(&self) -> &Arc<Mutex<Caller>> {
+        &self.caller
     }
 
     /// Returns whether the session's worker is to be called.
     fn serve(&self, session: &Shared, item: Item) -> bool {
-        let (work, parts) = item.into_parts();
-        let is_message = matches!(work, Work::Message);
+        let (call, parts) = item.into_parts();
+        let is_message = matches!(call, Call::Message);
         let later = Cell::new(None);
         let called = catch_unwind(AssertUnwindSafe(|| {
-            let mut seat = self.seat();
-            let Seat { application, index, body } = &mut *seat;
+            let mut caller = lock(&self.caller);
+            let Caller { application, index, body } = &mut *caller;
             let later = is_message.then_some(&later);
             let (body, begin) = (RefCell::new(body), Cell::new(None));
             let remote = Elsewhere { session, bench: self, body, later, begin };
             let (bytes, now, _) = &parts;
-            call(&mut **application, (work, bytes), index, (&remote, *now))
+            // It was whole and sound when it came.
+            let message = match call.has_message() {
+                true => Message::parse(bytes, index, CheckSumPolicy::Ignore).ok(),
+                false => None,
+            };
+            let access = Access::from_elsewhere(&remote, *now);
+            Made::of(make(&mut **application, call, (bytes, message.as_ref()), access))
         }));
         match (called.unwrap_or(Made::Panicked), later.into_inner()) {
             (made, None) => self.desk.end(is_message, parts, made),
@@ -152,10 +147,10 @@ fn report(desk: &Desk, session: &Shared, calls: bool) {
         _ if calls || !desk.has_news() => !calls,
         Ok(mut link) => {
             let kept = link.flush(session.io.now());
-            let waiting = link.core.waiting_bytes(&session.queue);
+            let waiting = link.core().waiting_bytes(&session.queue);
             let is_over = link.is_up() && session.waiting.note(waiting);
-            let is_slow = link.core.slow.calls_worker();
-            let goes_on = !is_slow && !is_over && link.core.cut.is_none();
+            let is_slow = link.core_mut().slow.calls_worker();
+            let goes_on = !is_slow && !is_over && link.core().cut.is_none();
             kept.is_ok() && goes_on && !desk.has_news() && !desk.owes_call()
         }
         Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => false,
@@ -196,33 +191,6 @@ impl Visited for Bench {
     }
 }
 
-fn call(
-    application: &mut dyn Callbacks,
-    (work, bytes): (Work, &[u8]),
-    index: &mut FieldIndex,
-    (session, now): (&dyn Remote, Now),
-) -> Made {
-    let access = || Access::from_elsewhere(session, now);
-    let view = || View::from_elsewhere(session, now);
-    match work {
-        Work::Call(call) => call(application, access()),
-        Work::Show(show) => show(application, view()),
-        Work::Wire(direction) => application.on_wire(direction, bytes, view()),
-        // Both were whole and sound when they came.
-        Work::Admin => {
-            if let Ok(message) = Message::parse(bytes, index, CheckSumPolicy::Ignore) {
-                application.on_event(SessionEvent::AdminMessage(&message), access());
-            }
-        }
-        Work::Message => {
-            if let Ok(message) = Message::parse(bytes, index, CheckSumPolicy::Ignore) {
-                return Made::of(application.on_message(&message, access()));
-            }
-        }
-    }
-    Made::Had
-}
-
 /// A session as its application reaches it from a thread of its own.
 struct Elsewhere<'a> {
     session: &'a Shared,
@@ -246,18 +214,19 @@ impl Elsewhere<'_> {
         let mut whole = |message: &mut Body<'_>| _ = message.fields_unchecked(body);
         let Ok(mut link) = session.sound_link() else { return (Err(SendError::Failed), false) };
         let now = session.io.now();
-        let begin = self.begin.get().unwrap_or(link.core.out.len());
+        let begin = self.begin.get().unwrap_or(link.core().out.len());
         self.begin.set(Some(begin));
         // It is stored and written when the application has returned, or by whoever sends next.
         let sent = link.send_now(now, &session.queue, msg_type, change, &mut whole);
-        link.core.note_burst(begin);
+        link.core_mut().note_burst(begin);
         self.bench.desk.note_sent();
-        let is_over = link.is_up() && session.waiting.note(link.core.waiting_bytes(&session.queue));
-        let awaits_look = link.core.awaits_look(now);
-        if is_over || awaits_look || link.core.journal.has_failed() || link.core.cut.is_some() {
+        let is_over =
+            link.is_up() && session.waiting.note(link.core().waiting_bytes(&session.queue));
+        let awaits_look = link.core_mut().awaits_look(now);
+        if is_over || awaits_look || link.core().journal.has_failed() || link.core().cut.is_some() {
             session.call_worker();
         }
-        (sent, link.is_up() && link.core.is_full())
+        (sent, link.is_up() && link.core().is_full())
     }
 }
 
@@ -314,7 +283,7 @@ impl Remote for Elsewhere<'_> {
 
     fn logout(&self, text: &str) {
         let mut link = self.session.lock();
-        link.core.send_queued(self.session.io.now(), &self.session.queue);
+        link.core_mut().send_queued(self.session.io.now(), &self.session.queue);
         // A link that fails now is closed by its worker's next turn.
         let waits = link.logout(self.session.io.now(), text).unwrap_or(false);
         drop(link);
@@ -328,132 +297,9 @@ impl Remote for Elsewhere<'_> {
     fn disconnect(&self) {
         let mut link = self.session.lock();
         if link.is_up() {
-            link.core.cut = Some(transfix_session::Disconnect::Application);
+            link.core_mut().cut = Some(transfix_session::Disconnect::Application);
         }
         drop(link);
         self.session.call_worker();
-    }
-}
-
-/// The application as its link knows it: what it is told goes to its desk; what it is asked, it is
-/// asked here, where it is free.
-pub(crate) struct Pooled(pub(crate) Arc<Bench>);
-
-/// A call that tells the application of this event, which borrows nothing.
-fn later(event: SessionEvent<'static>) -> Call {
-    Box::new(move |application, access| application.on_event(event, access))
-}
-
-fn shown_later(notice: SessionNotice<'static>) -> Showing {
-    Box::new(move |application, view| application.on_notice(notice, view))
-}
-
-fn rejected_later(rejected: Rejected<'_>) -> Call {
-    let Rejected { by, seq, msg_type, reason, tag, id, text } = rejected;
-    let (msg_type, id, text) = (msg_type.as_bytes().to_vec(), id.to_vec(), text.to_vec());
-    Box::new(move |application, access| {
-        let (msg_type, id, text) = (MsgType::of(&msg_type), &*id, &*text);
-        let rejected = Rejected { by, seq, msg_type, reason, tag, id, text };
-        application.on_event(SessionEvent::Rejected(rejected), access);
-    })
-}
-
-fn unsent_later(unsent: Unsendable<'_>) -> Showing {
-    let (msg_type, body) = (unsent.msg_type.as_bytes().to_vec(), unsent.body.to_vec());
-    Box::new(move |application, view| {
-        let unsent = Unsendable::new(&msg_type, &body, unsent.why);
-        application.on_notice(SessionNotice::Unsent(unsent), view);
-    })
-}
-
-impl Callbacks for Pooled {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        access: Access<'_>,
-    ) -> Result<(), BusinessReject> {
-        let seq = message.msg_seq_num().unwrap_or(0);
-        self.0.desk.hand_over(access.view.now, seq, message.bytes());
-        Ok(())
-    }
-
-    fn judge_logon(
-        &mut self,
-        logon: &Message<'_>,
-        from: (&SessionId, Option<SocketAddr>),
-    ) -> Judgement {
-        self.0.seat().application.judge_logon(logon, from)
-    }
-
-    fn fill_logon(&mut self, logon: &mut Body<'_>, view: View<'_>) {
-        self.0.seat().application.fill_logon(logon, view);
-    }
-
-    fn on_event(&mut self, event: SessionEvent<'_>, access: Access<'_>) {
-        let (desk, now) = (&self.0.desk, access.view.now);
-        let call = match event {
-            SessionEvent::AdminMessage(message) => {
-                return desk.tell(now, Work::Admin, message.bytes());
-            }
-            SessionEvent::Rejected(rejected) => rejected_later(rejected),
-            SessionEvent::LoggedOn => later(SessionEvent::LoggedOn),
-            SessionEvent::NumbersReset => later(SessionEvent::NumbersReset),
-            SessionEvent::ResendLoop { times } => later(SessionEvent::ResendLoop { times }),
-            SessionEvent::SlowConsumer => later(SessionEvent::SlowConsumer),
-            SessionEvent::CaughtUp => later(SessionEvent::CaughtUp),
-        };
-        desk.tell(now, Work::Call(call), b"");
-    }
-
-    fn on_notice(&mut self, notice: SessionNotice<'_>, view: View<'_>) {
-        let showing: Showing = match notice {
-            SessionNotice::StateChanged { from, to } => {
-                shown_later(SessionNotice::StateChanged { from, to })
-            }
-            SessionNotice::Disconnected(Disconnection { reason, text }) => {
-                let text = text.map(<[u8]>::to_vec);
-                Box::new(move |app, view| {
-                    let end = Disconnection::new(reason, text.as_deref());
-                    app.on_notice(SessionNotice::Disconnected(end), view);
-                })
-            }
-            SessionNotice::Unsent(unsent) => unsent_later(unsent),
-            SessionNotice::Undone(undone) => {
-                let undone = undone.clone();
-                Box::new(move |app, view| app.on_notice(SessionNotice::Undone(&undone), view))
-            }
-        };
-        self.0.desk.tell(view.now, Work::Show(showing), b"");
-    }
-
-    fn on_resend(&mut self, message: &Message<'_>, view: View<'_>) -> Resend {
-        self.0.seat().application.on_resend(message, view)
-    }
-
-    fn wants_wire(&self) -> bool {
-        self.0.seat().application.wants_wire()
-    }
-
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], view: View<'_>) {
-        self.0.desk.tell(view.now, Work::Wire(direction), frame);
-    }
-
-    fn trim(&mut self) {
-        // Who is called now gives its memory back another time.
-        if let Ok(mut seat) = self.0.seat.try_lock() {
-            let Seat { index, body, .. } = &mut *seat;
-            index.trim();
-            body.clear();
-            body.shrink_to(BODY_BYTES_KEPT);
-        }
-    }
-
-    fn pass_on(
-        &self,
-        from_to: (&SessionId, &str),
-        msg_type: MsgType<'_>,
-        fill: &mut dyn FnMut(&mut Body<'_>),
-    ) -> PassedOn {
-        self.0.seat().application.pass_on(from_to, msg_type, fill)
     }
 }

@@ -117,7 +117,7 @@ impl DrivenSession {
         };
         let link = slot.lock();
         let (has_schedule, has_failed) =
-            (link.core.options.hours.is_some(), link.core.journal.has_failed());
+            (link.core().options.hours.is_some(), link.core().journal.has_failed());
         drop(link);
         slot.look_at = has_schedule.then_some(0);
         if has_failed {
@@ -138,7 +138,7 @@ impl DrivenSession {
         }
         self.clocks_ns = clocks_ns;
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
-        let Some(hours) = &mut link.core.options.hours else { return Ok(()) };
+        let Some(hours) = &mut link.core_mut().options.hours else { return Ok(()) };
         // Where windows touch, the next one is open at the end of this one.
         let same = hours.stays() || hours.at(now.utc) == self.window;
         let may_stay = hours.may_connect(now.utc) && same;
@@ -152,7 +152,7 @@ impl DrivenSession {
         }
         // Once a window: outside of it no connection is taken.
         event!(info, WindowClosed, session = %self.shared.id);
-        link.core.send_queued(now, &self.shared.queue);
+        link.core_mut().send_queued(now, &self.shared.queue);
         if link.logout(now, "the session is closed by its schedule")? {
             return Ok(());
         }
@@ -162,48 +162,50 @@ impl DrivenSession {
     /// Sees to the store, and to the messages that wait, while there is no connection.
     fn look_at_store(&mut self, now: Now) -> Result<(), Down> {
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
-        link.core.event_log.tell_untold(now);
-        link.core.look_what_is_safe(now).map_err(Down::Store)?;
-        link.core.look_at_refresh(now)?;
-        if link.core.has_news() {
-            link.core.hear(now)?;
+        link.core_mut().event_log.tell_untold(now);
+        link.core_mut().look_what_is_safe(now).map_err(Down::Store)?;
+        link.make_calls(now);
+        link.core_mut().look_at_refresh(now)?;
+        if link.core().has_news() {
+            link.core_mut().hear(now)?;
             link.flush(now)?;
         }
-        self.untold_at = link.core.deadline_at_rest();
-        if link.core.journal.has_failed() {
+        self.untold_at = link.core().deadline_at_rest();
+        if link.core().journal.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
         }
-        let mut left = link.core.options.turn_messages_max;
+        let mut left = link.core().options.turn_messages_max;
         let looked = match self.shared.offline {
             Offline::Refuse => Ok(()),
             Offline::Store => {
-                link.core.send_some(now, &self.shared.queue, &mut left);
+                link.core_mut().send_some(now, &self.shared.queue, &mut left);
                 // Some may be left.
                 self.expires_at = (left == 0).then_some(now.monotonic_ns);
                 link.flush(now)
             }
             Offline::Queue => {
-                link.core.expire_queued(now, &mut left);
-                link.core.keep_queued(now, &self.shared.queue).map_err(Down::Store)?;
-                self.expires_at = link.core.outgoing.deadline(now);
-                Ok(())
+                link.core_mut().expire_queued(now, &mut left);
+                let kept = link.core_mut().keep_queued(now, &self.shared.queue);
+                self.expires_at = link.core().outgoing.deadline(now);
+                kept.map_err(Down::Store)
             }
         };
+        link.make_calls(now);
         // Last: it may have been told what is not sent.
-        let is_done = link.core.delivery.stands_still() && link.core.may_change_store();
+        let is_done = link.core().delivery.stands_still() && link.core().may_change_store();
         self.is_behind = self.connector.is_some() && !is_done;
         looked
     }
 
     /// The window of the schedule, if there is one now.
     fn window_at(&self, now: Now) -> Option<Interval> {
-        self.lock().core.options.hours.as_mut().and_then(|hours| hours.at(now.utc))
+        self.lock().core_mut().options.hours.as_mut().and_then(|hours| hours.at(now.utc))
     }
 
     /// Whether the schedule allows a connection now.
     fn is_open(&self, now: Now) -> bool {
         self.look_at.is_none()
-            || self.lock().core.options.hours.as_mut().is_none_or(|h| h.may_connect(now.utc))
+            || self.lock().core_mut().options.hours.as_mut().is_none_or(|h| h.may_connect(now.utc))
     }
 
     fn is_enabled(&self) -> bool {
@@ -236,13 +238,13 @@ impl DrivenSession {
         if shared.waiting.must_close() {
             return Err(Down::Session(Disconnect::MemoryLimit));
         }
-        link.core.was_away = std::mem::take(&mut self.was_away);
+        link.core_mut().was_away = std::mem::take(&mut self.was_away);
         let turn = link.turn(&shared.queue, is_alone, || shared.io.now())?;
         if turn.progress {
             // Under the lock that is taken anyway.
-            self.next_ns = link.core.next_deadline();
+            self.next_ns = link.core().next_deadline();
         }
-        if !turn.progress || !shared.waiting.note(link.core.waiting_bytes(&shared.queue)) {
+        if !turn.progress || !shared.waiting.note(link.core().waiting_bytes(&shared.queue)) {
             return Ok(turn);
         }
         let heaviest = shared.registry.heaviest();
@@ -264,7 +266,7 @@ impl DrivenSession {
     pub(crate) fn tick(&mut self, now: Now) -> Result<bool, Down> {
         self.look_at_schedule(now)?;
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
-        let is_due = link.core.next_deadline().is_some_and(|at| now.monotonic_ns >= at);
+        let is_due = link.core().next_deadline().is_some_and(|at| now.monotonic_ns >= at);
         if is_due { link.tick(now, &self.shared.queue) } else { Ok(false) }
     }
 
@@ -279,7 +281,7 @@ impl DrivenSession {
             _ if self.failed => return self.reopening.deadline(),
             _ if self.up => {
                 let link = self.lock();
-                return link.core.next_deadline().into_iter().chain(self.look_at).min();
+                return link.core().next_deadline().into_iter().chain(self.look_at).min();
             }
             // The worker is called when the application is done with the last connection.
             Some(_) if self.is_behind => None,
@@ -301,7 +303,7 @@ impl DrivenSession {
         if self.failed {
             if let Ok(mut link) = self.shared.link.try_lock() {
                 let peer = arrival.stream.peer_addr();
-                link.core.refused_connection(now, peer, "the session has failed");
+                link.core_mut().refused_connection(now, peer, "the session has failed");
             }
             return Ok(());
         }
@@ -313,14 +315,14 @@ impl DrivenSession {
                 () if !is_open => "the session is closed by its schedule",
                 () => "the session is logged out by its operator",
             };
-            link.core.refused_connection(now, arrival.stream.peer_addr(), why);
-            let untold_at = link.core.deadline_at_rest();
+            link.core_mut().refused_connection(now, arrival.stream.peer_addr(), why);
+            let untold_at = link.core().deadline_at_rest();
             drop(link);
             self.untold_at = untold_at;
             return Ok(());
         }
         // Another thread's send may have told the application something since the look at it.
-        if self.connector.is_some() && !link.core.delivery.stands_still() {
+        if self.connector.is_some() && !link.core().delivery.stands_still() {
             drop(link);
             self.is_behind = true;
             return Ok(());
@@ -328,7 +330,7 @@ impl DrivenSession {
         if let Some((registry, token)) = registry {
             arrival.stream.register(registry, token, INTEREST).map_err(Down::Io)?;
         }
-        let logons = link.core.published.counters.logons.get();
+        let logons = link.core().published.counters.logons.get();
         let attached = link.attach(now, arrival);
         drop(link);
         self.logons = logons;
@@ -395,14 +397,14 @@ impl DrivenSession {
         let at = (registry, token);
         let connected = connector.advance(now.monotonic_ns, &self.shared, may_begin, at);
         if !matches!(connected, Ok(None)) {
-            self.shared.lock().core.event_log.goes_to(connector.routes.name());
+            self.shared.lock().core_mut().event_log.goes_to(connector.routes.name());
         }
         let Some(stream) = connected.map_err(Down::Io)? else { return Ok(()) };
         let routes = &connector.routes;
         let (is_backup, resets) = (routes.current() > 0, routes.resets());
         self.shared.is_at_backup.store(is_backup, Ordering::Release);
         if resets {
-            self.lock().core.session.reset_at_next_logon();
+            self.lock().core_mut().session.reset_at_next_logon();
         }
         self.attach(now, Arrival::fresh(stream), waits.then_some((registry, token)))?;
         if let Some(connector) = self.connector.as_mut().filter(|_| !self.up) {
@@ -418,18 +420,19 @@ impl DrivenSession {
             Down::Session(_) => {}
             // Once in a row of attempts at a destination: who waits sees why, not how often.
             Down::Io(error) if self.up => {
-                self.lock().core.tell(now, &Event::ConnectionBroke(error))
+                self.lock().core_mut().tell(now, &Event::ConnectionBroke(error))
             }
             Down::Io(error) => {
                 let bit = 1 << (self.shared.destination.load(Ordering::Acquire) % 64);
                 if self.warned & bit == 0 {
                     self.warned |= bit;
-                    self.lock().core.tell(now, &Event::ConnectionFailed(error));
+                    self.lock().core_mut().tell(now, &Event::ConnectionFailed(error));
                 }
             }
-            Down::Store(error) => self.lock().core.journal.fail(error),
+            Down::Store(error) => self.lock().core_mut().journal.fail(error),
             Down::Panicked => {
-                let core = &mut self.lock().core;
+                let mut link = self.lock();
+                let core = link.core_mut();
                 core.tell(now, &Event::Panicked { seq: core.handled() });
             }
         }
@@ -461,7 +464,7 @@ impl DrivenSession {
         }
         if let Some(attempts) = given_up {
             self.window = self.window_at(now);
-            self.lock().core.tell(now, &Event::AttemptsGivenUp { attempts });
+            self.lock().core_mut().tell(now, &Event::AttemptsGivenUp { attempts });
         }
         // Last: it calls the application, which may panic.
         let mut link = self.lock();
@@ -473,10 +476,10 @@ impl DrivenSession {
             stream.deregister(registry).ok();
         }
         if matches!(why, Down::Panicked) {
-            link.core.abandon();
+            link.core_mut().abandon();
         }
         let (has_failed, untold_at) =
-            (link.core.journal.has_failed(), link.core.deadline_at_rest());
+            (link.core().journal.has_failed(), link.core().deadline_at_rest());
         drop(link);
         self.untold_at = untold_at;
         if has_failed && !std::mem::replace(&mut self.failed, true) {
@@ -487,7 +490,7 @@ impl DrivenSession {
 
     /// The end of the connection panicked too: nothing in memory is trusted any more.
     pub(crate) fn abandon(&mut self, now: Now) {
-        self.lock().core.abandon();
+        self.lock().core_mut().abandon();
         self.up = false;
         self.failed = true;
         if self.shared.after_panic == AfterPanic::Revive {
@@ -504,7 +507,8 @@ impl DrivenSession {
             return Ok(());
         }
         let mut link = self.lock();
-        link.core.send_queued(now, &self.shared.queue);
+        link.core_mut().send_queued(now, &self.shared.queue);
+        link.make_calls(now);
         if !self.up || link.logout(now, text)? {
             return Ok(());
         }
@@ -512,9 +516,9 @@ impl DrivenSession {
         Err(Down::Session(Disconnect::Operator))
     }
 
-    /// The engine ends: see [`Core::finish`](crate::link::core::Core::finish).
+    /// The engine ends: see [`Link::finish`].
     pub(crate) fn finish(&mut self, until_ns: u64) {
-        self.lock().core.finish(&*self.shared.io, &self.shared.queue, until_ns);
+        self.lock().finish(&*self.shared.io, &self.shared.queue, until_ns);
     }
 
     /// The engine ends: waits for a `store-reopen` thread that still runs. Returns whether the
@@ -527,12 +531,12 @@ impl DrivenSession {
     /// Whether the store has made safe all that it was given, or has failed.
     pub(crate) fn is_settled(&mut self) -> bool {
         let now = self.shared.io.now();
-        !self.reopening.is_under_way() && self.lock().core.is_settled(now)
+        !self.reopening.is_under_way() && self.lock().is_settled(now)
     }
 
     /// How much [`DrivenSession::finish`] has left to do; less from one message to the next.
     pub(crate) fn unsettled(&self) -> usize {
-        self.lock().core.outgoing.unsettled(&self.shared.queue)
+        self.lock().core().unsettled(&self.shared.queue)
     }
 
     pub(crate) fn outcome(&self, was_up: bool) -> Outcome {
@@ -547,7 +551,7 @@ impl DrivenSession {
     /// The session has ended, and others may open its store, whoever still has a handle.
     pub(crate) fn retire(&self) {
         if !self.reopening.is_left() {
-            drop(self.lock().core.journal.retire());
+            drop(self.lock().core_mut().journal.retire());
         }
     }
 
@@ -559,8 +563,8 @@ impl DrivenSession {
             return SessionOutcome { id, outcome: Outcome::Failed, next_num_in, next_num_out };
         }
         let link = self.lock();
-        let outcome = if link.core.journal.has_failed() { Outcome::Failed } else { outcome };
-        let session = &link.core.session;
+        let outcome = if link.core().journal.has_failed() { Outcome::Failed } else { outcome };
+        let session = &link.core().session;
         let (next_num_in, next_num_out) = (session.next_num_in(), session.next_num_out());
         SessionOutcome { id, outcome, next_num_in, next_num_out }
     }

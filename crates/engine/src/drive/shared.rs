@@ -169,7 +169,7 @@ impl Shared {
             return Ok(None);
         }
         match self.link.try_lock() {
-            Ok(link) if link.core.is_held() => Ok(None),
+            Ok(link) if link.core().is_held() => Ok(None),
             Ok(link) => Ok(Some(link)),
             Err(TryLockError::Poisoned(_)) => Err(SendError::Failed),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -217,7 +217,7 @@ impl Shared {
                     false => self.sound_link().ok(),
                 };
                 if let Some(mut link) = link.filter(|link| link.is_up()) {
-                    link.core.cut = Some(Disconnect::Stalled);
+                    link.core_mut().cut = Some(Disconnect::Stalled);
                     drop(link);
                     self.call_worker();
                 }
@@ -232,6 +232,6 @@ impl Shared {
     }
 
     pub(crate) fn with_core<T>(&self, call: impl FnOnce(&mut Core) -> T) -> T {
-        call(&mut self.lock().core)
+        call(self.lock().core_mut())
     }
 }

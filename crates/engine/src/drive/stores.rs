@@ -26,7 +26,9 @@ pub(crate) fn open(
         Durability::Memory => {
             let bytes = usize::try_from(keep.bytes_max).unwrap_or(0);
             let bytes = if bytes == 0 { MemoryStore::CAPACITY_BYTES } else { bytes };
-            return Ok(Box::new(MemoryStore::bounded(bytes, keep.when_full(), now_ns)));
+            let mut store = MemoryStore::bounded(bytes, keep.when_full(), now_ns);
+            store.help_by(helpers);
+            return Ok(Box::new(store));
         }
         Durability::Process => transfix_store::Durability::Process,
         Durability::Power => transfix_store::Durability::Power,

@@ -1,17 +1,20 @@
-//! The part of a link that knows no socket: session, store, application, and what is to be sent.
+//! The part of a link that knows no socket and calls no application: session, store, and what is to
+//! be sent.
 //!
-//! Invariant: [`Core::write`] finds everything journalled and committed.
+//! Invariant: calls of the application are queued in the order in which they came about, and made
+//! outside of the core.
 
 mod act;
 mod answering;
-mod deliver;
-mod finish;
+mod calls;
+pub(crate) mod deliver;
 mod logon;
+mod refresh;
 mod send;
-mod store;
+pub(crate) mod store;
 mod unread;
-mod write;
 
+use std::collections::VecDeque;
 use std::hint::cold_path;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,11 +25,11 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Tag};
 use transfix_session::{
     Config, Disconnect, Now, Offer, Outbox, Remark, Role, Session, SessionId, State, Verdict, nanos,
 };
-use transfix_store::{Store, StoreError};
+use transfix_store::Store;
 use transfix_transport::prefetch;
 
 use self::answering::Answering;
-use crate::link::callbacks::{Callbacks, View};
+use crate::link::call::Call;
 use crate::link::delivery::Delivery;
 use crate::link::desk::Desk;
 use crate::link::down::Down;
@@ -42,7 +45,7 @@ use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::replay::Replay;
 use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
-use crate::link::told::{Disconnection, SessionEvent, SessionNotice};
+use crate::link::told::{Disconnection, SessionEvent};
 use crate::link::watermarks::Watermarks;
 use crate::observe::protocol_log::Tap;
 use crate::observe::published::Published;
@@ -129,22 +132,22 @@ pub(crate) struct Core {
     rules: SessionRules,
     /// Judges what is sent by the same rules.
     gate: Option<Arc<Gate>>,
-    replay: Replay,
+    pub(crate) replay: Replay,
     /// The last batch that was pending when the replay began.
     replay_ticket: u64,
-    watermarks: Watermarks,
+    pub(crate) watermarks: Watermarks,
     pub(crate) points: Points,
     /// Why the connection ends as soon as the store has made safe what is still to be written, and
     /// when it ends in any case, on the monotonic clock.
     ending: Option<(Disconnect, u64)>,
     /// Of messages that were kept as bytes.
-    held_index: FieldIndex,
+    pub(crate) held_index: FieldIndex,
     /// The protocol log, if there is one.
     pub(crate) log: Option<Tap>,
     /// Offset up to which one callback alone has filled the outbox.
     burst_end: u64,
     /// Offset up to which log and application have seen the outgoing stream.
-    shown: u64,
+    pub(crate) shown: u64,
     /// The connection is to end for this reason: the application or an operator wants it.
     pub(crate) cut: Option<Disconnect>,
     /// The connection of an initiator waits for the store, which takes over what another process
@@ -175,6 +178,8 @@ pub(crate) struct Core {
     pub(crate) trim_at_ns: Option<u64>,
     /// A turn has panicked: what it has left in memory is not to be trusted.
     panicked: bool,
+    /// Calls of the application that are not made yet.
+    calls: VecDeque<Call>,
 }
 
 impl Core {
@@ -183,7 +188,7 @@ impl Core {
     pub(crate) fn new(
         config: Config,
         store: Box<dyn Store>,
-        (application, desk): (Box<dyn Callbacks>, Option<Arc<Desk>>),
+        desk: Option<Arc<Desk>>,
         rules: SessionRules,
         options: LinkOptions,
     ) -> Self {
@@ -204,7 +209,7 @@ impl Core {
             held_index: options.index(),
             search_budget: SearchBudget::new(options.limits),
             outgoing: Outgoing::new(options.queue),
-            delivery: Delivery::new(application, desk, options.unavailable),
+            delivery: Delivery::new(desk, options.unavailable),
             event_log: EventLog::of(id),
             slow: Slow::of(&options.queue),
             is_told_full: false,
@@ -228,6 +233,7 @@ impl Core {
             was_away: false,
             trim_at_ns: None,
             panicked: false,
+            calls: VecDeque::new(),
         }
     }
 
@@ -248,12 +254,19 @@ impl Core {
         self.options.index()
     }
 
+    /// A turn begins, and asks the clock.
+    #[inline]
+    pub(crate) fn begin_turn(&mut self, clock: impl FnOnce() -> Now) -> Now {
+        self.points.begin(&self.published, self.out.end(), clock)
+    }
+
     /// Whether something waits for the store, or to be sent as soon as the socket takes it.
     pub(crate) fn waits(&self) -> bool {
         !self.out.is_empty()
             || self.replay.active
             || self.sends_more()
             || self.cut.is_some()
+            || self.has_calls()
             || !self.watermarks.are_safe()
     }
 
@@ -267,7 +280,7 @@ impl Core {
 
     /// Whether messages are sent again now: what comes before is written, and the store has made
     /// safe what they are.
-    pub(super) fn replays_now(&self) -> bool {
+    pub(crate) fn replays_now(&self) -> bool {
         self.replay.is_next(self.out.written()) && self.watermarks.is_safe(self.replay_ticket)
     }
 
@@ -303,10 +316,17 @@ impl Core {
         self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.stands_still())
     }
 
+    /// Whether another turn follows at once: there is more to send, or this one has left something
+    /// unread that can be read.
+    #[inline(always)]
+    pub(crate) fn goes_on(&mut self, now: Now, has_left: bool) -> bool {
+        self.sends_more() || self.goes_on_reading(now, has_left)
+    }
+
     /// Whether a turn that has left something unread goes on with it at once. Tells when it does
     /// not, since as much waits for the application as may, and when there is room again.
     #[inline(always)]
-    pub(crate) fn goes_on_reading(&mut self, now: Now, has_left: bool) -> bool {
+    fn goes_on_reading(&mut self, now: Now, has_left: bool) -> bool {
         if has_left || self.is_told_full {
             cold_path();
             let is_full = self.delivery.is_behind();
@@ -346,19 +366,6 @@ impl Core {
         bytes > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
     }
 
-    /// A callback has returned, or has sent something, that began with so many bytes in the outbox.
-    /// If it has filled the outbox alone, the counterparty is not to blame.
-    #[inline]
-    pub(crate) fn note_burst(&mut self, begin: usize) {
-        let max = self.options.queue.queued_bytes_max;
-        if self.out.len() > max {
-            cold_path();
-            if begin <= max {
-                self.burst_end = self.out.end();
-            }
-        }
-    }
-
     /// Whether as much waits to be written as may.
     pub(crate) fn is_full(&self) -> bool {
         self.outgoing.is_full(self.out.len())
@@ -374,9 +381,9 @@ impl Core {
         }
     }
 
-    /// A link is up. `offer`: its Logon(A) was judged already, and accepted, before this session
-    /// was made.
-    pub(crate) fn connected(&mut self, now: Now, offer: Option<Offer>) -> Result<(), Down> {
+    /// A link is up. Returns whether the session is to begin at once; if not, it waits for the
+    /// store.
+    pub(crate) fn begin_connection(&mut self, now: Now) -> bool {
         self.logout_text = None;
         self.stored_at_logon = false;
         self.judging = Judging::default();
@@ -388,84 +395,21 @@ impl Core {
             self.open_window(now);
         } else if self.session.config().role == Role::Initiator {
             self.refreshes_until_ns = Some(now.monotonic_ns + self.answer_ns());
-            return self.log_on_refreshed(now);
+            return false;
         }
-        if self.session.config().role == Role::Initiator {
-            self.fill_logon(now);
-        }
-        self.session.connected(now, &mut self.out);
-        if let Some(offer) = offer {
-            self.session.set_offer(offer);
-            self.judging = Judging::Answered(Ok(()), Asked::Before);
-        }
-        Ok(())
+        true
     }
 
-    /// Whether the connection waits for the store before the session hears of it.
-    pub(crate) const fn is_refreshing(&self) -> bool {
-        self.refreshes_until_ns.is_some()
-    }
-
-    /// Begins the logon of an initiator as soon as the store has taken over what another process
-    /// has written.
-    pub(crate) fn log_on_refreshed(&mut self, now: Now) -> Result<(), Down> {
-        // What the application has of the last connection comes to the store before.
-        self.refresh_look_ns = now.monotonic_ns + store::REFRESH_LOOK_NS;
-        let refreshed = match self.delivery.stands_still() {
-            true => self.refresh(now),
-            false => Err(StoreError::NotYet),
-        };
-        match refreshed {
-            Err(StoreError::NotYet) => {
-                let is_over = self.refreshes_until_ns.is_some_and(|at| now.monotonic_ns >= at);
-                return if is_over { Err(Down::Session(self.not_refreshed(now))) } else { Ok(()) };
-            }
-            refreshed => refreshed.map_err(Down::Store)?,
-        }
-        self.refreshes_until_ns = None;
-        self.journal.end_refresh(false);
-        self.fill_logon(now);
-        self.session.connected(now, &mut self.out);
-        Ok(())
-    }
-
-    /// Goes on with a refresh that was begun, if there is one.
-    ///
-    /// # Errors
-    /// [`StoreError::NotYet`] as long as it is under way; any other error of the store.
-    pub(crate) fn settle_refresh(&mut self, now: Now) -> Result<(), StoreError> {
-        if self.journal.is_refreshing() { self.refresh(now) } else { Ok(()) }
-    }
-
-    /// Looks whether a refresh is over, or takes too long; also of a connection that has ended.
-    pub(crate) fn look_at_refresh(&mut self, now: Now) -> Result<(), Down> {
-        if let Some(until_ns) = self.judging.refreshes_until_ns() {
-            // The turn that follows looks whether it is over.
-            self.journal.look_again();
-            self.refresh_look_ns = now.monotonic_ns + store::REFRESH_LOOK_NS;
-            let is_late = now.monotonic_ns >= until_ns;
-            return if is_late { Err(Down::Session(self.not_refreshed(now))) } else { Ok(()) };
-        }
-        match self.settle_refresh(now) {
-            Ok(()) | Err(StoreError::NotYet) => Ok(()),
-            Err(error) => Err(Down::Store(error)),
-        }
-    }
-
-    /// The store has not taken over in time what another process has written.
-    fn not_refreshed(&mut self, now: Now) -> Disconnect {
-        self.tell(now, &Event::StoreNotRead(&store::unanswered()));
-        Disconnect::StoreFailed
+    /// The Logon(A) of this connection was judged already, and accepted, before this session was
+    /// made.
+    pub(crate) fn was_offered(&mut self, offer: Offer) {
+        self.session.set_offer(offer);
+        self.judging = Judging::Answered(Ok(()), Asked::Before);
     }
 
     /// How long the application may take to judge a Logon(A), and the store to be refreshed for it.
     fn answer_ns(&self) -> u64 {
         nanos(self.options.logon_answer)
-    }
-
-    /// When to look again at a refresh that is under way.
-    fn refresh_deadline(&self) -> Option<u64> {
-        self.journal.is_refreshing().then_some(self.refresh_look_ns)
     }
 
     /// When there is something to tell or to look at though there is no connection.
@@ -500,7 +444,6 @@ impl Core {
     pub(crate) fn prefetch_parts(&self) {
         prefetch(self.journal.place());
         prefetch(&*self.published);
-        prefetch(self.delivery.callbacks());
     }
 
     /// The same for what those point to, which have come by now.
@@ -515,27 +458,39 @@ impl Core {
         }
     }
 
-    /// Does what is due, with at most `left` messages of the application.
-    pub(crate) fn tick(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
+    /// Begins with what is due. Returns whether the session takes part in it: its connection is not
+    /// about to end.
+    pub(crate) fn begin_tick(&mut self, now: Now) -> Result<bool, Down> {
         self.answering.look(now);
         if let Some((reason, until_ns)) = self.ending {
             let is_over = now.monotonic_ns >= until_ns;
-            return if is_over { Err(Down::Session(reason)) } else { Ok(()) };
+            return if is_over { Err(Down::Session(reason)) } else { Ok(false) };
         }
         self.event_log.tell_untold(now);
-        if self.is_refreshing() {
-            return self.log_on_refreshed(now);
-        }
+        Ok(true)
+    }
+
+    /// Looks at the answers that are waited for: of the store, and of the application.
+    pub(crate) fn look_for_answers(&mut self, now: Now) -> Result<(), Down> {
         self.look_at_refresh(now)?;
         if self.judging.give_up(now.monotonic_ns) {
             self.tell(now, &Event::LogonUnanswered);
         }
         self.hear(now)?;
         self.delivery.go_on(now);
-        self.offer_again(now, left)?;
-        if let Some(is_slow) = self.slow.due(now) {
-            self.tell_slow(now, is_slow)?;
+        Ok(())
+    }
+
+    /// Tells if the counterparty takes too slowly what is sent, or does no more.
+    pub(crate) fn look_for_slowness(&mut self, now: Now) -> Result<(), Down> {
+        match self.slow.due(now) {
+            Some(is_slow) => self.tell_slow(now, is_slow),
+            None => Ok(()),
         }
+    }
+
+    /// The session layer does what is due.
+    pub(crate) fn tick_session(&mut self, now: Now) -> Result<(), Down> {
         if self.is_behind() {
             self.session.note_unread(now);
         }
@@ -595,27 +550,13 @@ impl Core {
         if is_slow && self.slow.disconnects() {
             return Err(Down::Session(Disconnect::Stalled));
         }
-        self.with_application(now, |app, s| app.on_event(event, s));
+        self.call_later(now, Call::Event(event));
+        Ok(())
+    }
+
+    /// Why the connection is to end: the application or an operator wants it.
+    pub(crate) fn take_cut(&mut self) -> Result<(), Down> {
         self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
-    }
-
-    /// Lets others see where the session stands, and tells the application if that is a new state.
-    #[inline]
-    pub(crate) fn note_state(&mut self, now: Now) {
-        self.published.note(&self.session, self.journal.has_failed());
-        if self.session.state() != self.told_state {
-            self.tell_state(now);
-        }
-    }
-
-    #[inline(never)]
-    fn tell_state(&mut self, now: Now) {
-        let to = self.session.state();
-        let from = std::mem::replace(&mut self.told_state, to);
-        self.published.note_change(now.utc);
-        let view = View::of(&mut self.session, now);
-        let notice = SessionNotice::StateChanged { from, to };
-        self.delivery.application().on_notice(notice, view);
     }
 
     /// The connection has ended.
@@ -661,8 +602,7 @@ impl Core {
         self.ending = None;
         // An answer that is still to come finds nobody.
         self.judging = Judging::default();
-        let view = View::of(&mut self.session, now);
-        self.delivery.application().on_notice(SessionNotice::Disconnected(end), view);
+        self.calls.push_back(Call::Disconnected(reason, text));
     }
 }
 

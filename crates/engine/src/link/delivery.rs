@@ -1,4 +1,4 @@
-//! The application of a session, and the messages that wait for it.
+//! The messages that wait for the application of a session.
 //!
 //! Invariant: messages are delivered in order; while one waits for its application, those behind it
 //! wait too.
@@ -9,10 +9,8 @@ use std::sync::Arc;
 use transfix_codec::Message;
 use transfix_session::{Now, nanos};
 
-use crate::link::answers::{BusinessReject, Direction};
-use crate::link::callbacks::{Access, Callbacks, View};
+use crate::link::answers::BusinessReject;
 use crate::link::desk::Desk;
-use crate::observe::mask::masked;
 use crate::settings::{Unavailable, UnavailableAction};
 
 const MS: u64 = 1_000_000;
@@ -21,7 +19,7 @@ const SOON_NS: u64 = MS / 5;
 
 /// What is done with a message when its turn comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Handling {
+pub(crate) enum Handling {
     /// The application gets it.
     Offer,
     /// It is rejected, since too many came at once (`throttle`). Not before its turn: if a new
@@ -49,10 +47,8 @@ pub(super) enum Offered {
     GivenUp,
 }
 
-/// The application, and what it has not taken yet.
+/// What the application has not taken yet.
 pub(crate) struct Delivery {
-    application: Box<dyn Callbacks>,
-    wants_wire: bool,
     /// Where messages are put for an application that is called in threads of its own.
     desk: Option<Arc<Desk>>,
     policy: Unavailable,
@@ -66,40 +62,9 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    /// The application's side, to ask the processor for it ahead.
-    pub(super) fn callbacks(&self) -> &dyn Callbacks {
-        &*self.application
-    }
-
     /// `desk`: of an application that is called in threads of its own.
-    pub(super) fn new(
-        application: Box<dyn Callbacks>,
-        desk: Option<Arc<Desk>>,
-        policy: Unavailable,
-    ) -> Self {
-        let wants_wire = application.wants_wire();
-        let postponed = VecDeque::new();
-        Self { application, wants_wire, desk, policy, postponed, bytes: 0, offers: 0, at_ns: 0 }
-    }
-
-    pub(super) fn application(&mut self) -> &mut dyn Callbacks {
-        &mut *self.application
-    }
-
-    /// Whether the application is to see the frames of the connection.
-    pub(super) const fn wants_wire(&self) -> bool {
-        self.wants_wire
-    }
-
-    /// Shows a frame to the application, without its passwords.
-    pub(super) fn show(&mut self, direction: Direction, frame: &[u8], view: View<'_>) {
-        self.application.on_wire(direction, &masked(frame), view);
-    }
-
-    /// Offers a message whose turn it is.
-    pub(super) fn offer(&mut self, message: &Message<'_>, access: Access<'_>) -> Offered {
-        let answer = self.application.on_message(message, access);
-        self.judge(answer)
+    pub(super) const fn new(desk: Option<Arc<Desk>>, policy: Unavailable) -> Self {
+        Self { desk, policy, postponed: VecDeque::new(), bytes: 0, offers: 0, at_ns: 0 }
     }
 
     /// What follows from the application's answer.
@@ -117,7 +82,7 @@ impl Delivery {
     }
 
     /// Where messages are put for an application that is called in threads of its own.
-    pub(super) const fn desk(&self) -> Option<&Arc<Desk>> {
+    pub(crate) const fn desk(&self) -> Option<&Arc<Desk>> {
         self.desk.as_ref()
     }
 
@@ -139,7 +104,7 @@ impl Delivery {
     }
 
     /// Whether more waits for the application than may, and the connection is to end.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.desk.as_ref().is_some_and(|desk| !desk.waits_when_full() && desk.is_over())
     }
 
@@ -154,11 +119,10 @@ impl Delivery {
         if let Some(desk) = &self.desk {
             desk.trim();
         }
-        self.application.trim();
     }
 
     /// Whether messages wait for the application.
-    pub(super) fn has_postponed(&self) -> bool {
+    pub(crate) fn has_postponed(&self) -> bool {
         !self.postponed.is_empty()
     }
 
@@ -195,7 +159,7 @@ impl Delivery {
 
     /// The message that is to be offered again now, with its number; 0 if that means nothing any
     /// more.
-    pub(super) fn next(&self, now: Now) -> Option<(u64, Vec<u8>, Handling)> {
+    pub(crate) fn next(&self, now: Now) -> Option<(u64, Vec<u8>, Handling)> {
         let first = self.postponed.front().filter(|_| self.offers_more(now))?;
         Some((first.seq, first.bytes.clone(), first.handling))
     }

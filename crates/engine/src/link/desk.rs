@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use transfix_session::Now;
 
-use crate::link::answers::{BusinessReject, Direction};
-use crate::link::callbacks::{Access, Callbacks, View};
+use crate::link::answers::BusinessReject;
+use crate::link::call::Call;
 use crate::settings::{ApplicationSettings, WhenFull};
 
 /// Buffers that are kept for further messages, and their bytes together: as many as a few turns
@@ -24,25 +24,10 @@ const SPARE_BYTES_AT_REST: usize = 32 << 10;
 /// Room for what waits, which is kept when a burst is over.
 const WAITING_KEPT: usize = 256;
 
-/// A call of an application, to be made later.
-pub(crate) type Call = Box<dyn FnOnce(&mut dyn Callbacks, Access<'_>) + Send>;
-
-/// The same in which the application looks at the session alone.
-pub(crate) type Showing = Box<dyn FnOnce(&mut dyn Callbacks, View<'_>) + Send>;
-
-/// What the application is called for.
-pub(crate) enum Work {
-    Message,
-    Admin,
-    Wire(Direction),
-    Call(Call),
-    Show(Showing),
-}
-
 /// Something for the application.
 pub(crate) struct Item {
-    pub(crate) work: Work,
-    /// The message, if it is one.
+    pub(crate) call: Call,
+    /// The message or frame that the call is about; empty if there is none.
     pub(crate) bytes: Vec<u8>,
     /// When it was read, or came about.
     pub(crate) now: Now,
@@ -97,7 +82,7 @@ struct State {
     panicked: Option<u64>,
     /// Bytes of what waits.
     bytes: usize,
-    /// How many messages and frames wait: calls do not count, of which there are few.
+    /// Calls that wait and for which [`Call::counts`] is true.
     messages: usize,
     /// As many wait as may, and half of them have not been had since.
     is_full: bool,
@@ -159,24 +144,16 @@ impl Desk {
         }
     }
 
-    /// Hands over a message with this number; 0 if that means nothing.
-    pub(crate) fn hand_over(&self, now: Now, seq: u64, message: &[u8]) {
-        self.put(now, (Work::Message, seq), message);
-    }
-
-    /// Lets the application be told of a message, or of a frame on the wire.
-    pub(crate) fn tell(&self, now: Now, work: Work, bytes: &[u8]) {
-        self.put(now, (work, 0), bytes);
-    }
-
-    fn put(&self, now: Now, (work, seq): (Work, u64), from: &[u8]) {
+    /// Hands over a call with the number of its message, and with its bytes; the number is 0 if it
+    /// means nothing, or there is none.
+    pub(crate) fn put(&self, now: Now, (call, seq): (Call, u64), from: &[u8]) {
         let mut state = self.lock();
         let mut bytes = state.spare.pop().unwrap_or_default();
         state.spare_bytes -= bytes.capacity();
         bytes.clear();
         bytes.extend_from_slice(from);
         let epoch = state.epoch;
-        let item = Item { work, bytes, now, seq, epoch };
+        let item = Item { call, bytes, now, seq, epoch };
         state.count(&item);
         state.waiting.push_back(item);
         let ApplicationSettings { messages_max, bytes_max, .. } = self.limits;
@@ -199,7 +176,7 @@ impl Desk {
         }
         let item = state.waiting.pop_front()?;
         state.discount(&item);
-        state.running = Some(matches!(item.work, Work::Message).then_some(item.seq));
+        state.running = Some(matches!(item.call, Call::Message).then_some(item.seq));
         Some(item)
     }
 
@@ -225,9 +202,9 @@ impl Desk {
             Made::Rejected(reject) if reject.is_not_available() => {
                 (state.halted, state.awaits_rest) = (true, true);
                 state.refusal = Some(reject);
-                let work = Work::Message;
+                let call = Call::Message;
                 let seq = state.forget_counted(seq);
-                let item = Item { work, bytes, now, seq, epoch };
+                let item = Item { call, bytes, now, seq, epoch };
                 state.count(&item);
                 state.waiting.push_front(item);
             }
@@ -525,7 +502,7 @@ impl Desk {
         state.undo();
         let mut kept = std::mem::take(&mut state.waiting);
         kept.retain(|item| {
-            let stays = !matches!(item.work, Work::Message);
+            let stays = !matches!(item.call, Call::Message);
             if !stays {
                 state.discount(item);
             }
@@ -543,7 +520,7 @@ impl State {
     fn can_go_on(&self) -> bool {
         let Some(first) = self.waiting.front() else { return false };
         // Who has panicked is told of the end all the same.
-        let has_panicked = self.panicked.is_some() && matches!(first.work, Work::Message);
+        let has_panicked = self.panicked.is_some() && matches!(first.call, Call::Message);
         !(self.running.is_some() || self.halted || self.wanted || has_panicked)
     }
 
@@ -631,14 +608,14 @@ impl State {
 }
 
 impl Item {
-    /// Whether it is one of those of which so many may wait.
+    /// Whether it counts toward `messages_max`.
     const fn counts(&self) -> bool {
-        !matches!(self.work, Work::Call(_) | Work::Show(_))
+        self.call.counts()
     }
 
-    /// What [`Desk::end`] needs of it, when the work is taken out.
-    pub(crate) fn into_parts(self) -> (Work, (Vec<u8>, Now, u32)) {
-        (self.work, (self.bytes, self.now, self.epoch))
+    /// What [`Desk::end`] needs of it, when the call is taken out.
+    pub(crate) fn into_parts(self) -> (Call, (Vec<u8>, Now, u32)) {
+        (self.call, (self.bytes, self.now, self.epoch))
     }
 }
 
@@ -653,8 +630,8 @@ mod tests {
     /// The application is called for the next message, and has had it.
     fn serve(desk: &Desk) -> bool {
         let item = desk.begin().expect("something waits");
-        let (work, parts) = item.into_parts();
-        desk.end(matches!(work, Work::Message), parts, Made::Had)
+        let (call, parts) = item.into_parts();
+        desk.end(matches!(call, Call::Message), parts, Made::Had)
     }
 
     /// Who finds the application done, and the link not yet told, is called when that is told by
@@ -663,7 +640,7 @@ mod tests {
     fn the_worker_is_called_when_the_link_has_heard_of_everything() {
         for waits in [Desk::is_idle, Desk::stands_still] {
             let desk = desk();
-            desk.hand_over(Now::default(), 2, b"order");
+            desk.put(Now::default(), (Call::Message, 2), b"order");
             assert!(!serve(&desk), "nobody waits");
             assert!(!waits(&desk), "nobody has heard of it");
             assert!(!desk.owes_call());
@@ -679,7 +656,9 @@ mod tests {
         for bytes in [100, 8 << 10] {
             let desk = desk();
             let burst = || {
-                (2..700).for_each(|seq| desk.hand_over(Now::default(), seq, &vec![0; bytes]));
+                let hand_over =
+                    |seq| desk.put(Now::default(), (Call::Message, seq), &vec![0; bytes]);
+                (2..700).for_each(hand_over);
                 assert!(desk.is_bulky());
                 // Not while there is more.
                 desk.trim();

@@ -1,14 +1,8 @@
 //! The application's judgement of a Logon(A), which may come later.
 
-use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-use transfix_codec::Message;
-use transfix_session::SessionId;
-
 use crate::link::answers::LogonRefusal;
-use crate::link::callbacks::Callbacks;
 
 /// What the application says of a Logon(A).
 pub(crate) type Answer = Result<(), LogonRefusal>;
@@ -18,16 +12,6 @@ pub(crate) enum Judgement {
     Now(Answer),
     /// The answer comes this way; none will come if the other end has gone.
     Later(Receiver<Answer>),
-}
-
-/// Asks the application. `None` if it has panicked: whoever knows two CompIDs can bring that about,
-/// and it costs the connection, not the session.
-pub(crate) fn ask(
-    application: &mut dyn Callbacks,
-    logon: &Message<'_>,
-    from: (&SessionId, Option<SocketAddr>),
-) -> Option<Judgement> {
-    catch_unwind(AssertUnwindSafe(|| application.judge_logon(logon, from))).ok()
 }
 
 /// The answer where the application gives none.

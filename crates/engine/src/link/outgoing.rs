@@ -378,7 +378,7 @@ impl Outgoing {
 
     /// Bytes of messages of which only the store can tell whether it has them: it has failed, or
     /// not said yet that they are safe.
-    pub(super) fn bytes_in_doubt(&self, has_failed: bool) -> usize {
+    pub(crate) fn bytes_in_doubt(&self, has_failed: bool) -> usize {
         let untold = self.untold.iter().map(|untold| untold.message.0.body.len());
         let waiting = if has_failed { self.backlog.uncertain_bytes() } else { 0 };
         self.backlog.uncommitted_bytes() + untold.sum::<usize>() + waiting

@@ -11,7 +11,6 @@ use transfix_session::{Now, Outbox, Session};
 use transfix_store::{Kind, Store, StoreError};
 
 use crate::link::answers::Resend;
-use crate::link::callbacks::{Callbacks, View};
 
 /// Bytes encoded at a time; the socket's progress paces the rest. So many take some 5 µs, which
 /// other sessions of the same thread wait for.
@@ -110,7 +109,8 @@ impl Replay {
         self.out.clear();
     }
 
-    /// Encodes the next chunk, as far as the store has the messages at once. The replay is over
+    /// Encodes the next chunk of what is to be sent again, as far as the store has the messages at
+    /// once. `wants` says of each what the application wants. The replay is over
     /// when nothing was left to encode.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Replay {
         now: Now,
         session: &mut Session,
         store: &mut dyn Store,
-        application: &mut dyn Callbacks,
+        mut wants: impl FnMut(&Message<'_>, &Session) -> Resend,
     ) -> Result<(), StoreError> {
         if self.end >= session.next_num_out() {
             self.stop();
@@ -139,9 +139,7 @@ impl Replay {
                 // Our own frame, checked by the store: what can't be read is covered by a gap fill.
                 Message::parse(stored.bytes, &mut self.index, CheckSumPolicy::Ignore).ok()
             });
-            let message = message.filter(|message| {
-                application.on_resend(message, View::of(session, now)) == Resend::Send
-            });
+            let message = message.filter(|message| wants(message, session) == Resend::Send);
             if let Some(message) = message {
                 if let Some(begin) = self.gap_begin.take() {
                     session.gap_fill(now, begin, seq, &mut self.out);
@@ -171,34 +169,18 @@ impl Replay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::application::{Application, SessionRef};
-    use crate::api::owner::Owner;
-    use crate::link::answers::BusinessReject;
-    use std::sync::Arc;
     use transfix_codec::tag;
     use transfix_session::{BeginString, Config, Role, SessionId};
     use transfix_store::MemoryStore;
 
-    struct Nobody;
-
-    impl Application for Nobody {
-        fn on_message(
-            &mut self,
-            _: &Message<'_>,
-            _: &mut SessionRef<'_>,
-        ) -> Result<(), BusinessReject> {
-            Ok(())
-        }
-    }
-
     /// MsgSeqNum(34) and NewSeqNo(36) of the gap fill that the replay writes from an empty store.
     fn filled(replay: &mut Replay, next_num_out: u64) -> Option<(u64, u64)> {
         let id = SessionId::new(BeginString::Fix44, "A", "B");
-        let mut owner = Owner::of(Box::new(Nobody), &id, &Arc::default());
         let config = Config::new(id, Role::Acceptor);
         let mut session = Session::new(config, 1, next_num_out);
         let mut store = MemoryStore::new(1_000, 0);
-        replay.fill(Now::default(), &mut session, &mut store, &mut *owner).unwrap();
+        let send = |_: &Message<'_>, _: &Session| Resend::Send;
+        replay.fill(Now::default(), &mut session, &mut store, send).unwrap();
         let bytes = replay.out.bytes().to_vec();
         replay.out.consume(bytes.len());
         let mut index = FieldIndex::default();

@@ -246,6 +246,13 @@ impl<'a> Rejected<'a> {
             text: message.raw(tag::TEXT).unwrap_or_default(),
         })
     }
+
+    /// Takes MsgType(35) of our message from the store, where the counterparty does not name it.
+    pub(crate) fn complete(&mut self, stored: &'a [u8]) {
+        if self.msg_type.is_empty() {
+            self.msg_type = MsgType::of(stored);
+        }
+    }
 }
 
 impl fmt::Display for Rejected<'_> {

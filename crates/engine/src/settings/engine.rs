@@ -11,6 +11,7 @@ settings_table! {
     #[derive(Serialize, PartialEq, Eq)]
     pub struct EngineSettings {
         /// Threads of the pool, as far as there are sessions for them.
+        #[least(1)]
         pub workers: usize = 2,
         /// CPUs that the pool's threads are pinned to, in turn; empty for none.
         pub cpus: Vec<usize> = Vec::new(),
@@ -20,6 +21,7 @@ settings_table! {
         #[millis("rebalance_ms")]
         pub rebalance: Duration = 1_000,
         /// Share of its time in percent beyond which a thread of the pool has too much to do.
+        #[most(100)]
         pub hot_worker_percent: u32 = 70,
         /// Threads in which the applications of the sessions are called, so that one that takes its
         /// time holds up no session. Of one session one thing at a time, in its order. By default

@@ -165,17 +165,10 @@ fn section<'t, T: Deserialize<'t>>(
 
 /// The error has the line of the key.
 fn check_engine(engine: &EngineSettings, lines: &KeyLines) -> Result<(), (usize, String)> {
-    let wrong = |key: &str, what: &str| {
-        let line = lines.iter().find(|(name, _)| *name == key).map_or(0, |(_, line)| *line);
-        Err((line, format!("{key} {what}")))
-    };
-    if engine.workers == 0 {
-        return wrong("workers", "is at least 1");
-    }
-    if engine.hot_worker_percent > 100 {
-        return wrong("hot_worker_percent", "is 100 at most");
-    }
-    Ok(())
+    engine.check_ranges().map_err(|wrong| {
+        let line = lines.iter().find(|(name, _)| *name == wrong.key).map_or(0, |(_, line)| *line);
+        (line, wrong.to_string())
+    })
 }
 
 /// What is needed of a file to read its sessions.

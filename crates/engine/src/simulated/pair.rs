@@ -136,7 +136,7 @@ impl Pair {
     pub fn is_logged_on(&self) -> bool {
         [&self.initiator, &self.acceptor]
             .iter()
-            .all(|side| side.link().core.session.state() == State::Active)
+            .all(|side| side.link().core().session.state() == State::Active)
     }
 
     /// Connects both sides, and delivers messages until none is under way: both are logged on then,

@@ -144,20 +144,20 @@ impl Rig {
         // Without a connection it is the worker that looks at the session.
         let next_deadline = if self.slot.up { self.slot.deadline() } else { None };
         let mut link = self.link();
-        let has_answer = link.core.is_judging() && link.core.hears_answer();
-        let session = &link.core.session;
+        let has_answer = link.core().is_judging() && link.core_mut().hears_answer();
+        let session = &link.core().session;
         Seen {
             state: session.state(),
             next_num_in: session.next_num_in(),
             next_num_out: session.next_num_out(),
-            kept_numbers: link.core.kept_numbers(),
+            kept_numbers: link.core().kept_numbers(),
             next_deadline,
             is_up: link.is_up(),
-            reads: (!link.core.is_judging() || has_answer) && link.core.ending().is_none(),
-            waits: link.core.waits_for_socket() || has_answer,
-            waits_for_store: link.core.waits_for_store(),
-            waiting_bytes: link.core.out.len(),
-            queued_bytes: link.core.outgoing.bytes(&self.slot.shared.queue),
+            reads: (!link.core().is_judging() || has_answer) && link.core().ending().is_none(),
+            waits: link.core().waits_for_socket() || has_answer,
+            waits_for_store: link.core().waits_for_store(),
+            waiting_bytes: link.core().out.len(),
+            queued_bytes: link.core().outgoing.bytes(&self.slot.shared.queue),
             held: session.held(),
             counters: self.slot.shared.published.counters.now(),
         }
@@ -214,7 +214,7 @@ impl Rig {
     /// The bodies of the messages that wait in the queue, oldest first.
     #[must_use]
     pub fn queued(&self) -> Vec<Vec<u8>> {
-        let queued = self.link().core.outgoing.list(&self.slot.shared.queue);
+        let queued = self.link().core().outgoing.list(&self.slot.shared.queue);
         queued.into_iter().map(|(_, body)| body).collect()
     }
 
@@ -228,7 +228,7 @@ impl Rig {
         act: impl FnOnce(&mut Session, Now, &mut Outbox),
     ) -> Result<(), Ended> {
         let mut link = self.link();
-        let core = &mut link.core;
+        let core = link.core_mut();
         act(&mut core.session, now, &mut core.out);
         Ok(link.flush(now)?)
     }

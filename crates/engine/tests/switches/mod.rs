@@ -22,6 +22,7 @@ mod later;
 mod may_send;
 mod memory;
 mod moving;
+mod order;
 mod outgoing;
 mod own_store;
 mod pool;

@@ -176,12 +176,15 @@ impl Application for Fragile {
 #[test]
 fn a_panic_at_a_message_that_comes_back_hides_none_of_the_others() {
     let expected = ["a", "b", "c"].map(|id| format!("11={id}\\x01"));
-    for offline in [Offline::Refuse, Offline::Queue] {
+    let ways = [Offline::Refuse, Offline::Queue];
+    // With power the engine is told that they are safe while it waits for the device.
+    let ways = ways.map(|way| [(way, Durability::Process), (way, Durability::Power)]);
+    for (offline, durability) in ways.into_iter().flatten() {
         let dir = TempDir::new();
         let (sender, returned) = channel();
         let settings = venue(|s| {
             (s.queue.offline, s.queue.unsent) = (offline, Unsent::Return);
-            s.store.durability = Durability::Process;
+            s.store.durability = durability;
             s.store.store_dir = dir.path().to_owned();
         });
         let (engine, address) = start(vec![settings], || Fragile(sender.clone()));
@@ -194,7 +197,8 @@ fn a_panic_at_a_message_that_comes_back_hides_none_of_the_others() {
             send(&handle, id).unwrap();
         }
         let _ = engine.stop(Duration::from_millis(1));
-        assert_eq!(returned.try_iter().collect::<Vec<_>>(), expected, "{offline:?}");
+        let returned: Vec<_> = returned.try_iter().collect();
+        assert_eq!(returned, expected, "{offline:?}, {durability:?}");
     }
 }
 

@@ -106,11 +106,33 @@ fn room_is_made_once() {
 }
 
 #[test]
+fn a_chunk_that_another_thread_has_made_is_taken() {
+    let helpers = Arc::default();
+    let mut index = Index::new(BITS);
+    index.help_by(&helpers);
+    (1..CHUNK).for_each(|seq| index.insert(seq, seq));
+    let making = index.next.clone().unwrap();
+    let made = loop {
+        if let Some(made) = &*lock(&making) {
+            break made.as_ptr();
+        }
+        std::thread::yield_now();
+    };
+    (CHUNK..=CHUNK + 1).for_each(|seq| index.insert(seq, seq));
+    assert_eq!(index.chunks[1].as_ptr(), made);
+    assert!(index.next.is_none());
+    check(&index, &(1..=CHUNK + 1).map(|seq| (seq, seq)).collect(), "made ahead");
+}
+
+#[test]
 fn whatever_happens_it_is_as_a_plain_list() {
-    let mut random = Random::new(11);
+    let (mut random, helpers) = (Random::new(11), Arc::default());
     for round in 0..200 {
         let mut below = |n: u64| random.below(n as usize) as u64;
         let (mut index, mut expected) = (Index::new(BITS), BTreeMap::<u64, u64>::new());
+        if round % 2 == 0 {
+            index.help_by(&helpers);
+        }
         let mut next = 1;
         for step in 0..100 {
             match below(8) {

@@ -362,6 +362,6 @@ fn a_session_of_a_pool_that_rests_keeps_no_receive_buffer() {
         let next = frame(System.now(), b"0", 8, b"");
         assert!(take(&next[..30], 9_000), "{mode:?}");
         take(&next[30..], 9_000);
-        assert_eq!(slot.shared.lock().core.session.next_num_in(), 9);
+        assert_eq!(slot.shared.lock().core().session.next_num_in(), 9);
     }
 }

@@ -62,7 +62,7 @@ impl Worker {
         let until_ns = self.io.monotonic_ns().saturating_add(ENDING_NS_MAX);
         // Each is looked at: that is what lets a store begin its next sync.
         let mut settled =
-            || self.slots.iter_mut().fold(true, |all, (_, slot)| slot.is_settled() & all);
+            || self.slots.iter_mut().fold(true, |all, (_, slot)| is_settled(slot) & all);
         while !settled() && self.io.monotonic_ns() < until_ns {
             self.io.sleep(LOOK);
         }
@@ -71,7 +71,7 @@ impl Worker {
         ended
             .map(|((_, slot), outcome)| {
                 let longer = io.monotonic_ns().saturating_add(ENDING_NS_MAX);
-                let is_settled = slot.is_settled();
+                let is_settled = is_settled(slot);
                 finish(slot, if is_settled { longer } else { until_ns });
                 slot.with_numbers(outcome)
             })
@@ -113,7 +113,7 @@ impl Worker {
                 }
                 self.leaving[n].outcome = Some(outcome);
                 self.leaving[n].until_ns = now_ns.saturating_add(ENDING_NS_MAX);
-            } else if !is_late && !self.slots[i].is_settled() {
+            } else if !is_late && !is_settled(&mut self.slots[i]) {
                 continue;
             } else {
                 let Leaving { outcome, to, .. } = self.leaving.swap_remove(n);
@@ -155,6 +155,12 @@ impl Worker {
             }
         }
     }
+}
+
+/// Returns true if the session may end. The application hears here of what has become safe, and may
+/// panic: then the session is looked at once more.
+fn is_settled(slot: &mut DrivenSession) -> bool {
+    guarded(slot, |slot| Ok(slot.is_settled())).unwrap_or(false)
 }
 
 /// The engine ends. The application, or whoever listens to events, may panic: it is told of the

@@ -101,7 +101,7 @@ impl Core {
     }
 
     /// The call counts as returned, if there is one: what must be committed now is.
-    pub(super) fn count_answer(&mut self) {
+    pub(crate) fn count_answer(&mut self) {
         let Some((_, seq)) = self.answering.open.take() else { return };
         let counts = self.delivery.desk().is_some_and(|desk| desk.count(seq));
         // The connection ended during the call: the message would be asked for again.

@@ -6,23 +6,23 @@
 use std::hint::cold_path;
 use std::sync::Arc;
 
-use transfix_codec::{Body, CheckSumPolicy, Message, MsgType, Tag, tag};
+use transfix_codec::{CheckSumPolicy, Message, tag};
 use transfix_session::{BeginString, Disconnect, LogonFault, Now, State, Verdict};
 
 use super::Core;
 use crate::link::answers::BusinessReject;
-use crate::link::callbacks::{Access, Acts, Callbacks, PassedOn};
-use crate::link::delivery::{Delivery, Handling, Offered};
+use crate::link::call::Call;
+use crate::link::delivery::{Handling, Offered};
 use crate::link::desk::{Desk, Had, Stopped};
 use crate::link::down::Down;
 use crate::link::event::Event;
-use crate::link::told::{Rejected, SessionEvent};
+use crate::link::told::Rejected;
 
 /// Longest Text(58) of a Logout(5) that is kept for the application.
 const TEXT_BYTES_MAX: usize = 4 << 10;
 
 /// Whether a message is dealt with.
-enum Delivered {
+pub(crate) enum Delivered {
     /// The application has had it, or will never have it.
     Done,
     /// It is to be offered again.
@@ -35,7 +35,7 @@ enum Delivered {
 
 /// Whether the number of a message means what it meant when it came.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Numbers {
+pub(crate) enum Numbers {
     Hold,
     /// They were reset, or are being reset: it names another message, or soon will.
     Reset,
@@ -43,119 +43,56 @@ enum Numbers {
 
 impl Numbers {
     /// `seq`: as it is kept of a message that waits.
-    const fn of(seq: u64) -> Self {
+    pub(crate) const fn of(seq: u64) -> Self {
         if seq == 0 { Self::Reset } else { Self::Hold }
     }
 }
 
+/// What is to be done with a message whose turn it is.
+pub(crate) enum Step<'m> {
+    /// The application is to be called.
+    Call,
+    /// It is to be passed on to the session with this counterparty.
+    Route(&'m [u8]),
+    /// It is done, or is to wait.
+    Over(Delivered),
+}
+
 impl Core {
-    /// Calls the application, or what stands for it, with the session in hand.
-    pub(super) fn call<T>(
+    /// What was made of a message whose turn it was: it may have to wait.
+    #[inline(always)]
+    pub(crate) fn delivered(
         &mut self,
         now: Now,
-        call: impl FnOnce(&mut Delivery, Access<'_>) -> T,
-    ) -> T {
-        // Whoever hears of a message from the application finds its number taken.
-        self.note_state(now);
-        let acts = Acts {
-            out: &mut self.out,
-            late: &mut self.late,
-            queue: self.outgoing.options(),
-            cut: &mut self.cut,
-            points: &mut self.points,
-        };
-        let begin = acts.out.len();
-        let access = Access::of(&mut self.session, now, acts);
-        let called = call(&mut self.delivery, access);
-        self.note_burst(begin);
-        if !self.late.entries().is_empty() {
-            cold_path();
-            self.note_late();
-            // Before anything with a higher number. A store that fails is found by the next put.
-            let _ = self.put_entries(now);
-        }
-        called
-    }
-
-    pub(super) fn with_application(
-        &mut self,
-        now: Now,
-        call: impl FnOnce(&mut dyn Callbacks, Access<'_>),
-    ) {
-        self.call(now, |delivery, access| call(delivery.application(), access));
-    }
-
-    pub(super) fn deliver(
-        &mut self,
-        now: Now,
-        message: &Message<'_>,
-        handling: Handling,
+        (message, handling): (&Message<'_>, Handling),
+        delivered: Result<Delivered, Down>,
     ) -> Result<(), Down> {
-        if self.delivery.has_postponed() {
-            return self.postpone(message, handling);
-        }
-        match self.handle(now, (message, Numbers::Hold), handling) {
-            Ok(Delivered::Done) => Ok(()),
-            Ok(Delivered::Later) => {
-                self.delivery.offer_later(now);
-                self.postpone(message, handling)
-            }
-            Ok(Delivered::Behind) => self.postpone(message, handling),
-            Ok(Delivered::Busy) => {
-                self.delivery.offer_soon(now);
-                self.postpone(message, handling)
-            }
+        match delivered {
+            Ok(Delivered::Done) => return Ok(()),
+            Ok(Delivered::Later) => self.delivery.offer_later(now),
+            Ok(Delivered::Behind) => {}
+            Ok(Delivered::Busy) => self.delivery.offer_soon(now),
             Err(down) => {
                 // Not taken: it comes again after the next logon.
                 self.postpone(message, handling)?;
-                Err(down)
+                return Err(down);
             }
         }
+        self.postpone(message, handling)
     }
 
-    /// Offers the messages again that wait for the application, as far as it takes them, and at
-    /// most `left` of them, which are counted down. [`Core::next_deadline`] is over if some are
-    /// left.
-    pub(super) fn offer_again(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
-        while *left > 0
-            && let Some((seq, bytes, handling)) = self.delivery.next(now)
-        {
-            *left -= 1;
-            let mut index = std::mem::take(&mut self.held_index);
-            // It was whole and sound when it came.
-            let handled = match Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore) {
-                Ok(message) => self.handle(now, (&message, Numbers::of(seq)), handling),
-                Err(_) => Ok(Delivered::Done),
-            };
-            self.held_index = index;
-            match handled? {
-                Delivered::Done => {
-                    self.delivery.first_is_taken();
-                    self.put_entries(now).map_err(Down::Store)?;
-                }
-                Delivered::Later => self.delivery.offer_later(now),
-                Delivered::Behind => break,
-                Delivered::Busy => self.delivery.offer_soon(now),
+    /// What was made of the first message that waits.
+    pub(crate) fn delivered_again(&mut self, now: Now, delivered: &Delivered) -> Result<(), Down> {
+        match delivered {
+            Delivered::Done => {
+                self.delivery.first_is_taken();
+                return self.put_entries(now).map_err(Down::Store);
             }
+            Delivered::Later => self.delivery.offer_later(now),
+            Delivered::Behind => {}
+            Delivered::Busy => self.delivery.offer_soon(now),
         }
         Ok(())
-    }
-
-    /// Puts a message on the desk of an application that is called in threads of its own.
-    #[inline(never)]
-    fn hand_over(&mut self, now: Now, message: &Message<'_>) -> Result<Delivered, Down> {
-        // Before the message: the new state is told to whom it is handed over.
-        self.note_state(now);
-        let seq = self.number_of(message);
-        match self.delivery.desk() {
-            Some(desk) if !desk.is_full() => {
-                desk.hand_over(now, seq, message.bytes());
-                self.answering.look_later(now);
-            }
-            Some(desk) if !desk.waits_when_full() => return Err(self.give_up(now)),
-            _ => return Ok(Delivered::Behind),
-        }
-        Ok(Delivered::Done)
     }
 
     /// Takes note of what the application has had since, where it is called in threads of its own.
@@ -238,67 +175,74 @@ impl Core {
 
     /// The application was offered a message often enough.
     #[cold]
-    pub(super) fn give_up(&mut self, now: Now) -> Down {
+    pub(crate) fn give_up(&mut self, now: Now) -> Down {
         let why = Disconnect::ApplicationNotAvailable;
         self.session.logout(now, &why.to_string(), &mut self.out);
         Down::Session(why)
     }
 
-    /// It is the turn of this message.
-    fn handle(
+    /// What is to be done with a message whose turn it is.
+    #[inline(always)]
+    pub(crate) fn step<'m>(
         &mut self,
         now: Now,
-        (message, numbers): (&Message<'_>, Numbers),
+        (message, numbers): (&Message<'m>, Numbers),
         handling: Handling,
-    ) -> Result<Delivered, Down> {
+    ) -> Result<Step<'m>, Down> {
         let is_behind = !self.delivery.rests();
         if handling == Handling::Reject {
             cold_path();
             if is_behind {
-                return Ok(Delivered::Behind);
+                return Ok(Step::Over(Delivered::Behind));
             }
             self.session.refuse_throttled(now, message, &mut self.out);
             let seq = message.msg_seq_num().unwrap_or(0);
             let text = "too many messages of this type";
             self.tell(now, &Event::NotTaken { seq, reason: 0, text });
-            return Ok(Delivered::Done);
+            return Ok(Step::Over(Delivered::Done));
         }
         let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
         // A reject cannot be rejected: who was refused must learn it at any hour.
         if let Some(text) = closed.filter(|_| message.msg_type() != b"j") {
             cold_path();
             if is_behind {
-                return Ok(Delivered::Behind);
+                return Ok(Step::Over(Delivered::Behind));
             }
             let text = text.to_owned().into();
             let reject = BusinessReject { text, ..BusinessReject::not_available() };
             self.reject(now, (message, numbers), &reject);
-            return Ok(Delivered::Done);
+            return Ok(Step::Over(Delivered::Done));
         }
         if self.options.routes
             && let Some(to) = message.raw(tag::DELIVER_TO_COMP_ID).filter(|to| !to.is_empty())
         {
-            if is_behind {
-                return Ok(Delivered::Behind);
-            }
-            if !self.route(now, message, to) {
-                return Ok(Delivered::Busy);
-            }
-        } else if self.delivery.desk().is_some() {
-            return self.hand_over(now, message);
-        } else {
-            self.points.called(now);
-            let offered = self.call(now, |delivery, access| delivery.offer(message, access));
-            self.points.returned(now);
-            match offered {
-                Offered::Taken => {}
-                Offered::Rejected(reject) => self.reject(now, (message, numbers), &reject),
-                Offered::Later => return Ok(Delivered::Later),
-                Offered::GivenUp => return Err(self.give_up(now)),
-            }
+            return Ok(if is_behind { Step::Over(Delivered::Behind) } else { Step::Route(to) });
         }
-        self.journal.put_inbound(now, message).map_err(Down::Store)?;
-        Ok(Delivered::Done)
+        match self.delivery.desk() {
+            None => {}
+            Some(desk) if !desk.is_full() => self.answering.look_later(now),
+            Some(desk) if !desk.waits_when_full() => return Err(self.give_up(now)),
+            Some(_) => return Ok(Step::Over(Delivered::Behind)),
+        }
+        Ok(Step::Call)
+    }
+
+    /// The application has answered a message that it was called for. Returns what becomes of it,
+    /// if that is not done yet.
+    #[inline(always)]
+    pub(crate) fn answered(
+        &mut self,
+        now: Now,
+        (message, numbers): (&Message<'_>, Numbers),
+        answer: Result<(), BusinessReject>,
+    ) -> Result<Option<Delivered>, Down> {
+        match self.delivery.judge(answer) {
+            Offered::Taken => {}
+            Offered::Rejected(reject) => self.reject(now, (message, numbers), &reject),
+            Offered::Later => return Ok(Some(Delivered::Later)),
+            Offered::GivenUp => return Err(self.give_up(now)),
+        }
+        Ok(None)
     }
 
     #[cold]
@@ -343,8 +287,13 @@ impl Core {
         }
     }
 
+    /// Lets a message wait for the application.
     #[cold]
-    fn postpone(&mut self, message: &Message<'_>, handling: Handling) -> Result<(), Down> {
+    pub(crate) fn postpone(
+        &mut self,
+        message: &Message<'_>,
+        handling: Handling,
+    ) -> Result<(), Down> {
         let seq = self.number_of(message);
         let config = self.session.config();
         let room = (config.protocol.held_messages_max, config.protocol.held_bytes_max);
@@ -356,7 +305,7 @@ impl Core {
 
     /// The number of a message that waits; 0 if that means nothing once the numbers are reset,
     /// which is under way.
-    fn number_of(&self, message: &Message<'_>) -> u64 {
+    pub(crate) fn number_of(&self, message: &Message<'_>) -> u64 {
         match self.session.awaits_reset() {
             true => 0,
             false => message.msg_seq_num().unwrap_or(1),
@@ -365,7 +314,7 @@ impl Core {
 
     /// Takes the words of the counterparty out of a Reject(3), BusinessMessageReject(j) or
     /// Logout(5), and passes them on.
-    pub(super) fn heed(&mut self, now: Now, message: &Message<'_>, verdict: &Verdict) {
+    pub(crate) fn heed(&mut self, now: Now, message: &Message<'_>, verdict: &Verdict) {
         let refuses_logon =
             *verdict == Verdict::Disconnect(Disconnect::LogonRefused(LogonFault::AnsweredByReject));
         if message.msg_type() == b"5" || refuses_logon {
@@ -392,74 +341,23 @@ impl Core {
         }
         let Some(mut rejected) = Rejected::of(message) else { return };
         // FIX 4.0 and 4.1 have no RefMsgType(372).
-        let stored;
-        if rejected.msg_type.is_empty() {
-            stored = self.journal.sent_msg_type(rejected.seq);
-            rejected.msg_type = MsgType::of(&stored);
-        }
+        let stored = match rejected.msg_type.is_empty() {
+            true => self.journal.sent_msg_type(rejected.seq).into_owned(),
+            false => Vec::new(),
+        };
+        rejected.complete(&stored);
         self.tell(now, &Event::Rejected(&rejected));
-        let event = SessionEvent::Rejected(rejected);
-        self.with_application(now, |app, session| app.on_event(event, session));
+        self.call_later(now, Call::Rejected(stored));
     }
 
-    /// FIX, third-party routing: passes the message on to the session with that counterparty, as
-    /// on behalf of its sender. Returns whether that is done, or refused.
-    fn route(&mut self, now: Now, message: &Message<'_>, to: &[u8]) -> bool {
-        let (id, msg_type) = (self.id().clone(), message.msg_type());
-        let version = id.begin_string;
-        let mut fill = |body: &mut Body<'_>| fill_routed(body, message);
-        let to = std::str::from_utf8(to).ok();
-        let application = self.delivery.application();
-        let passed_on = to.map(|to| application.pass_on((&id, to), msg_type, &mut fill));
-        let why = match passed_on {
-            Some(PassedOn::Sent) => return true,
-            Some(PassedOn::Busy) => return false,
-            Some(PassedOn::Refused(error)) => error.to_string(),
-            Some(PassedOn::Nobody) | None => "no such counterparty".to_owned(),
-        };
-        self.tell(now, &Event::NotRouted { why: &why });
+    /// A message could not be passed on to the session with another counterparty.
+    pub(crate) fn not_routed(&mut self, now: Now, message: &Message<'_>, why: &str) {
+        self.tell(now, &Event::NotRouted { why });
         // BusinessRejectReason(380): 7 is "DeliverTo firm not available", from FIX 4.3 on; 4 is
         // "application not available".
-        let reason = if version >= BeginString::Fix43 { 7 } else { 4 };
+        let reason = if self.id().begin_string >= BeginString::Fix43 { 7 } else { 4 };
         let why = (reason, "DeliverToCompID(128) is not available at this time");
         let seq = message.msg_seq_num().ok();
         self.business_reject(now, (message, seq), why);
-        true
-    }
-}
-
-/// Fields of the header that are replaced, each by the one behind, or left out.
-const REPLACED: [(Tag, Option<Tag>); 12] = [
-    (tag::SENDER_COMP_ID, Some(tag::ON_BEHALF_OF_COMP_ID)),
-    (tag::SENDER_SUB_ID, Some(tag::ON_BEHALF_OF_SUB_ID)),
-    (tag::SENDER_LOCATION_ID, Some(tag::ON_BEHALF_OF_LOCATION_ID)),
-    (tag::DELIVER_TO_SUB_ID, Some(tag::TARGET_SUB_ID)),
-    (tag::DELIVER_TO_LOCATION_ID, Some(tag::TARGET_LOCATION_ID)),
-    (tag::DELIVER_TO_COMP_ID, None),
-    (tag::TARGET_SUB_ID, None),
-    (tag::TARGET_LOCATION_ID, None),
-    (tag::ON_BEHALF_OF_COMP_ID, None),
-    (tag::ON_BEHALF_OF_SUB_ID, None),
-    (tag::ON_BEHALF_OF_LOCATION_ID, None),
-    (tag::LAST_MSG_SEQ_NUM_PROCESSED, None),
-];
-
-fn fill_routed(body: &mut Body<'_>, message: &Message<'_>) {
-    // A process that was killed may have passed it on before.
-    let repeats = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
-    if repeats {
-        body.str(tag::POSS_RESEND, "Y");
-    }
-    for (from, to) in REPLACED {
-        if let (Some(to), Some(value)) = (to, message.raw(from).filter(|v| !v.is_empty())) {
-            body.bytes(to, value);
-        }
-    }
-    for (n, field) in message.fields().enumerate() {
-        let replaced = (repeats && field.tag == tag::POSS_RESEND)
-            || REPLACED.iter().any(|(tag, _)| *tag == field.tag);
-        if !replaced && !tag::is_session_owned(field.tag) {
-            body.fields_unchecked(message.encoded(n));
-        }
     }
 }

@@ -1,11 +1,11 @@
 //! The Logon(A) of a connection: judged, filled, accepted.
 
-use transfix_codec::{Body, Message};
-use transfix_session::{ApplVerId, Disconnect, Now, Role, State, Verdict};
+use transfix_codec::{Message, Misuse};
+use transfix_session::{ApplVerId, Disconnect, Now, State, Verdict};
 use transfix_store::StoreError;
 
 use super::Core;
-use crate::link::callbacks::View;
+use crate::link::call::Call;
 use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::failed_logons::is_failed_logon;
@@ -13,50 +13,51 @@ use crate::link::judging::{self, Asked, Judgement, Judging};
 use crate::link::told::SessionEvent;
 
 impl Core {
-    /// Gives a message to the session; a Logon(A) that the session layer finds good to the
-    /// application first. [`Verdict::LogonOffered`] if that answers later: then the message is to
-    /// be given once more, when [`Core::hears_answer`].
+    /// Gives a message to the session layer.
     #[inline(always)]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
-        self.points.found(now);
-        if message.msg_type() == b"A" && self.session.awaits_logon() {
-            let verdict = self.receive_logon(now, message);
-            self.note_failed(now, &verdict);
-            return verdict;
-        }
         self.expected = self.session.next_num_in();
         self.session.receive(now, message, &mut self.out)
     }
 
-    #[cold]
-    fn receive_logon(&mut self, now: Now, logon: &Message<'_>) -> Verdict {
+    /// Gives a message to the session layer that was kept above a gap.
+    pub(crate) fn receive_held(&mut self, now: Now, message: &Message<'_>) -> Verdict {
         self.expected = self.session.next_num_in();
-        if self.session.offer().is_none() {
-            // It may say itself by which version it is to be judged.
-            let proposed = self.session.proposed_appl_ver_id(logon);
-            self.choose_rules(now, proposed.or(self.session.appl_ver_id()));
-            let verdict = self.session.receive(now, logon, &mut self.out);
-            if verdict != Verdict::LogonOffered {
-                return verdict;
-            }
-            self.ask(now, logon);
+        let verdict = self.session.receive_held(now, message, &mut self.out);
+        self.note_remarks(now);
+        verdict
+    }
+
+    /// Gives a Logon(A) to the session layer. Returns what becomes of it, or `None` if the
+    /// application is to be asked.
+    pub(crate) fn receive_logon(&mut self, now: Now, logon: &Message<'_>) -> Option<Verdict> {
+        self.expected = self.session.next_num_in();
+        if self.session.offer().is_some() {
+            return None;
         }
+        // It may say itself by which version it is to be judged.
+        let proposed = self.session.proposed_appl_ver_id(logon);
+        self.choose_rules(now, proposed.or(self.session.appl_ver_id()));
+        let verdict = self.session.receive(now, logon, &mut self.out);
+        (verdict != Verdict::LogonOffered).then_some(verdict)
+    }
+
+    /// What becomes of a Logon(A) that the application has judged, or is judging; `None` if it is
+    /// accepted.
+    pub(crate) fn judged_logon(&mut self, now: Now) -> Option<Verdict> {
         let refreshes_until_ns = self.judging.refreshes_until_ns();
         match self.judging.take() {
-            None => Verdict::LogonOffered,
-            Some(Ok(())) => {
-                let waits = self.refresh_for_logon(now, refreshes_until_ns);
-                waits.unwrap_or_else(|| self.accept_logon(now))
-            }
+            None => Some(Verdict::LogonOffered),
+            Some(Ok(())) => self.refresh_for_logon(now, refreshes_until_ns),
             Some(Err(refusal)) => {
                 self.tell(now, &Event::LogonRefused { why: &refusal.text });
-                self.session.deny_logon(now, &refusal.text, &mut self.out)
+                Some(self.session.deny_logon(now, &refusal.text, &mut self.out))
             }
         }
     }
 
     /// Counts a Logon(A) that was refused because it is not known who sent it.
-    fn note_failed(&mut self, now: Now, verdict: &Verdict) {
+    pub(crate) fn note_failed(&mut self, now: Now, verdict: &Verdict) {
         if let Verdict::Disconnect(why) = verdict
             && is_failed_logon(why)
             && let Some(watch) = self.watch.take()
@@ -65,10 +66,8 @@ impl Core {
         }
     }
 
-    /// Lets the application judge a Logon(A).
-    fn ask(&mut self, now: Now, logon: &Message<'_>) {
-        let from = (&self.session.config().id, self.event_log.peer());
-        let judged = judging::ask(self.delivery.application(), logon, from);
+    /// The application was asked about the Logon(A). `None`: it has panicked.
+    pub(crate) fn note_judgement(&mut self, now: Now, judged: Option<Judgement>) {
         self.judging = match judged {
             Some(Judgement::Now(answer)) => Judging::Answered(answer, Asked::Now),
             Some(Judgement::Later(answer)) => {
@@ -126,28 +125,22 @@ impl Core {
     }
 
     /// The application has accepted the Logon(A).
-    fn accept_logon(&mut self, now: Now) -> Verdict {
-        if self.session.config().role == Role::Acceptor {
-            self.fill_logon(now);
-        }
+    pub(crate) fn accept_logon(&mut self, now: Now) -> Verdict {
         self.expected = self.session.next_num_in();
         self.session.accept_logon(now, &mut self.out)
     }
 
-    pub(super) fn fill_logon(&mut self, now: Now) {
-        let (mut fields, precision) = (Vec::new(), self.session.config().precision());
-        let (application, view) = (self.delivery.application(), View::of(&mut self.session, now));
-        let fill = |body: &mut Body<'_>| application.fill_logon(body, view);
-        let filled = Body::detached(&mut fields, precision, fill);
-        let filled = filled.and_then(|()| {
+    /// Our Logon(A) gets these encoded fields of the application.
+    pub(crate) fn set_logon_fields(&mut self, now: Now, filled: Result<Vec<u8>, Misuse>) {
+        let set = filled.and_then(|fields| {
             self.session.set_logon_fields(|body| _ = body.fields_unchecked(&fields))
         });
-        if let Err(error) = filled {
+        if let Err(error) = set {
             self.tell(now, &Event::LogonFieldsLeftOut(error));
         }
     }
 
-    pub(super) fn logged_on(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
+    pub(super) fn logged_on(&mut self, now: Now) -> Result<(), Down> {
         // A reset that came with the Logon(A) stands before it.
         let noted = self.put_entries(now).and_then(|()| self.journal.note_logon(now));
         noted.map_err(Down::Store)?;
@@ -167,22 +160,18 @@ impl Core {
             // It shows the counterparty the gap behind our Logon(A), which it asks for at once.
             let _ = self.session.heartbeat(now, &mut self.out);
         }
-        self.with_application(now, |app, mut s| {
-            app.on_event(SessionEvent::AdminMessage(message), s.again());
-            app.on_event(SessionEvent::LoggedOn, s);
-        });
+        self.call_later(now, Call::AdminMessage);
+        self.call_later(now, Call::Event(SessionEvent::LoggedOn));
         Ok(())
     }
 
     /// The numbers have begun again while the session is logged on.
-    pub(super) fn reset(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
+    pub(super) fn reset(&mut self, now: Now) -> Result<(), Down> {
         self.put_entries(now).map_err(Down::Store)?;
         self.choose_rules(now, self.session.appl_ver_id());
         self.tell(now, &Event::NumbersBeginAgain);
-        self.with_application(now, |app, mut s| {
-            app.on_event(SessionEvent::AdminMessage(message), s.again());
-            app.on_event(SessionEvent::NumbersReset, s);
-        });
+        self.call_later(now, Call::AdminMessage);
+        self.call_later(now, Call::Event(SessionEvent::NumbersReset));
         Ok(())
     }
 

@@ -4,16 +4,20 @@
 use std::hint::cold_path;
 
 use transfix_codec::Body;
-use transfix_session::{HeaderChange, Now, SendError, State};
+use transfix_session::{Disconnect, HeaderChange, Now, SendError, State};
 use transfix_store::StoreError;
 
 use super::Core;
-use crate::link::callbacks::{Access, Acts, View};
+use crate::link::call::Call;
 use crate::link::event::Event;
 use crate::link::outgoing::{GivenBack, IfLost};
 use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
-use crate::link::told::{SessionNotice, Unsendable};
+use crate::settings::QueueWhenFull;
+
+/// Bytes that callbacks may send beyond `queued_bytes_max`: a program that never stops sending in
+/// one must not take all memory, and the batch of a store has an end.
+const CALLBACK_BYTES_MAX: usize = 64 << 20;
 
 impl Core {
     pub(crate) fn send(
@@ -49,10 +53,55 @@ impl Core {
         if change.is_none() && self.session.ready().is_err() {
             return self.store_late(now, msg_type, fill);
         }
-        let Access { mut view, mut reach } = self.access(now);
-        match change {
-            None => reach.send(&mut view, msg_type, fill),
-            Some(change) => reach.send_with(&mut view, (msg_type, change), fill),
+        self.send_in_callback(now, msg_type, change, fill)
+    }
+
+    /// Sends for the application, in a callback.
+    #[inline]
+    pub(crate) fn send_in_callback(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        change: Option<HeaderChange>,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        let sent = if let Some(change) = change {
+            self.session.send_with(now, msg_type, change, &mut self.out, fill)
+        } else {
+            let queued_bytes = self.out.len() + self.late.len();
+            if queued_bytes > self.options.queue.queued_bytes_max {
+                self.refuse_if_too_full(queued_bytes)?;
+            }
+            if self.session.ready().is_err() {
+                cold_path();
+                return self.session.send_offline(now, msg_type, &mut self.late, fill);
+            }
+            self.session.send(now, msg_type, &mut self.out, fill)
+        };
+        if sent.is_ok() {
+            self.points.encoded(now);
+        }
+        sent
+    }
+
+    /// More waits than may: the counterparty loses its connection for it, and what answers its
+    /// messages is stored.
+    #[cold]
+    fn refuse_if_too_full(&mut self, queued_bytes: usize) -> Result<(), SendError> {
+        let options = self.outgoing.options();
+        if options.queue_when_full == QueueWhenFull::Disconnect {
+            self.cut = Some(Disconnect::Stalled);
+        }
+        match queued_bytes > options.queued_bytes_max.saturating_add(CALLBACK_BYTES_MAX) {
+            true => Err(SendError::WouldBlock { queued_bytes }),
+            false => Ok(()),
+        }
+    }
+
+    /// Logs out for the application, or ends the connection if there is no logon.
+    pub(crate) fn log_out_or_cut(&mut self, now: Now, text: &str) {
+        if !self.session.logout(now, text, &mut self.out) {
+            self.cut = Some(Disconnect::Application);
         }
     }
 
@@ -77,19 +126,7 @@ impl Core {
         self.stored_at_logon |= self.session.state() == State::LogonSent;
     }
 
-    /// The session in the hands of a callback that may send.
-    pub(super) fn access(&mut self, now: Now) -> Access<'_> {
-        let acts = Acts {
-            out: &mut self.out,
-            late: &mut self.late,
-            queue: self.outgoing.options(),
-            cut: &mut self.cut,
-            points: &mut self.points,
-        };
-        Access::of(&mut self.session, now, acts)
-    }
-
-    /// The same for a handle: how long it takes to encode the message, and the message to the
+    /// Sends for a handle: how long it takes to encode the message, and the message to the
     /// socket, is measured from `put` on, which becomes the moment at which it is encoded.
     pub(crate) fn send_put(
         &mut self,
@@ -289,7 +326,7 @@ impl Core {
     /// Tells the application what is not sent, as soon as the store has made that safe: a later
     /// process must not send what was given back. If the store fails, those that it may have wait
     /// on.
-    pub(super) fn give_back(&mut self, now: Now, mut messages: Vec<GivenBack>, if_lost: IfLost) {
+    fn give_back(&mut self, now: Now, mut messages: Vec<GivenBack>, if_lost: IfLost) {
         if messages.is_empty() {
             return;
         }
@@ -314,19 +351,16 @@ impl Core {
     /// Tells the application what is not sent, where that is safe with this ticket or an earlier
     /// one.
     #[cold]
-    pub(super) fn tell_unsent(&mut self, now: Now, ticket: u64) {
+    pub(crate) fn tell_unsent(&mut self, now: Now, ticket: u64) {
         while let Some((left, why)) = self.outgoing.take_untold(ticket) {
-            let unsent = Unsendable::new(&left.msg_type, &left.body, why);
-            let view = View::of(&mut self.session, now);
-            self.delivery.application().on_notice(SessionNotice::Unsent(unsent), view);
-            // Behind the call: whoever listens to events may panic.
+            self.calls.push_back(Call::Unsent(left.msg_type, left.body, why));
             self.tell(now, &Event::GivenBack { why });
         }
     }
 
     /// The store has failed before it was safe that messages are given back: those that it may have
     /// wait again.
-    pub(super) fn put_back_untold(&mut self, now: Now) {
+    pub(crate) fn put_back_untold(&mut self, now: Now) {
         let count = self.outgoing.put_back_untold();
         if count > 0 {
             self.tell(now, &Event::NotGivenBack { count });
@@ -337,6 +371,20 @@ impl Core {
     pub(super) fn return_late(&mut self, now: Now, queue: &SendQueue) {
         let late = self.outgoing.take_late();
         self.give_back(now, late, IfLost::Returns);
+        self.outgoing.note_taken(queue);
+    }
+
+    /// Stores what waits, or gives it back.
+    pub(crate) fn leave_nothing(&mut self, now: Now, queue: &SendQueue) {
+        self.send_queued(now, queue);
+        if let Some(rest) = self.outgoing.take_rest(queue) {
+            self.give_back(now, rest, IfLost::Returns);
+        }
+        if self.keep_queued(now, queue).is_err() {
+            // What the store was never given it cannot have.
+            let never_stored = self.outgoing.take_never_stored();
+            self.give_back(now, never_stored, IfLost::Returns);
+        }
         self.outgoing.note_taken(queue);
     }
 

@@ -5,18 +5,20 @@
 use std::io;
 use std::time::Duration;
 
+use transfix_codec::Message;
 use transfix_session::{Config, Entry, Now, Session};
 use transfix_store::{Committed, StoreError};
 
 use super::{BatchLimits, Core};
 use crate::io::Io;
-use crate::link::callbacks::View;
+use crate::link::answers::Resend;
+use crate::link::call::Call;
 use crate::link::event::Event;
 use crate::link::gate::Gate;
 use crate::link::journal::Journal;
 use crate::link::queue::SendQueue;
 use crate::link::replay::Replay;
-use crate::link::told::{SessionNotice, Undone};
+use crate::link::told::Undone;
 use crate::link::watermarks::Awaited;
 
 /// What a turn that nobody waits for writes at once: with fewer messages the system calls cost more
@@ -28,9 +30,6 @@ const OPENING_NS_MAX: u64 = 60_000_000_000;
 /// Time between two looks whether the store has fetched something.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The same for a store that takes over what another process has written, if it does not call.
-pub(super) const REFRESH_LOOK_NS: u64 = 10_000_000;
-
 /// The session layer that goes on from a journal.
 pub(super) fn session_of(journal: &Journal, config: Config) -> Session {
     let numbers = journal.numbers();
@@ -39,7 +38,7 @@ pub(super) fn session_of(journal: &Journal, config: Config) -> Session {
 
 /// Asks the store until it has fetched what it is asked for, at most until this moment of the
 /// monotonic clock. `ask` may be called several times.
-pub(super) fn patiently(
+pub(crate) fn patiently(
     io: &dyn Io,
     until_ns: u64,
     mut ask: impl FnMut() -> Result<(), StoreError>,
@@ -136,7 +135,7 @@ impl Core {
         self.watermarks.waits(&self.out)
     }
 
-    pub(super) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
+    pub(crate) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
         self.points.note_requests(&self.out);
         let Self { journal, out, published, reasons, replay, delivery, event_log, stored, .. } =
             self;
@@ -173,9 +172,21 @@ impl Core {
         (next_in, self.session.next_num_out())
     }
 
+    /// Encodes the next chunk of a replay, of what the application wants to be sent again.
+    ///
+    /// # Errors
+    /// As [`Replay::fill`].
+    pub(crate) fn fill_replay(
+        &mut self,
+        now: Now,
+        wants: impl FnMut(&Message<'_>, &Session) -> Resend,
+    ) -> Result<(), StoreError> {
+        self.replay.fill(now, &mut self.session, self.journal.store(), wants)
+    }
+
     /// Counts what was sent again. Numbers that the store has lost, or that were passed over by
     /// hand, go as gap fills.
-    pub(super) fn note_missing(&mut self, now: Now) {
+    pub(crate) fn note_missing(&mut self, now: Now) {
         self.published.counters.resent.add(std::mem::take(&mut self.replay.resent));
         let missing = std::mem::take(&mut self.replay.missing);
         if missing > 0 && self.journal.keeps().outbound {
@@ -187,44 +198,6 @@ impl Core {
     pub(crate) fn may_change_store(&self) -> bool {
         !self.options.refresh_on_logon
             || (self.watermarks.are_safe() && !self.journal.is_refreshing())
-    }
-
-    /// Goes on from what another process has left in the store.
-    pub(super) fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
-        self.look_what_is_safe(now)?;
-        self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
-        if self.journal.take_fresh() {
-            return Ok(());
-        }
-        if !self.journal.is_refreshing() {
-            // No batch may be begun.
-            self.commit(now)?;
-        }
-        self.journal.refresh()?;
-        if let Err(error) = self.resume(now) {
-            if matches!(error, StoreError::NotYet) {
-                self.journal.wait_for_fetch();
-            }
-            return Err(error);
-        }
-        let is_awaited = self.is_refreshing() || self.judging.refreshes_until_ns().is_some();
-        self.journal.end_refresh(is_awaited);
-        self.open_window(now);
-        Ok(())
-    }
-
-    fn resume(&mut self, now: Now) -> Result<(), StoreError> {
-        let (next_in, next_out) = self.journal.go_on();
-        if (next_in, next_out) != (self.session.next_num_in(), self.session.next_num_out()) {
-            let asked_to_reset = self.journal.asked_to_reset()?;
-            self.tell(now, &Event::NumbersTaken { next_in, next_out });
-            self.session.set_next_num_in(next_in);
-            self.session.set_next_num_out(next_out);
-            if asked_to_reset {
-                self.session.reset_at_next_logon();
-            }
-        }
-        self.restore_queued(now)
     }
 
     /// Goes on, at the start, from what the store has besides numbers.
@@ -281,11 +254,14 @@ impl Core {
         if self.panicked || (was_ahead && had != self.journal.put_numbers()) {
             self.tell_undone(now, had);
         }
-        // Behind the call, which may panic once more.
-        self.panicked = false;
         self.tell_unsent(now, u64::MAX);
         self.return_late(now, queue);
         Ok(())
+    }
+
+    /// The application has returned from [`SessionNotice::Undone`](crate::SessionNotice::Undone).
+    pub(crate) fn is_whole(&mut self) {
+        self.panicked = false;
     }
 
     /// A turn has panicked: the session begins anew from what its store has committed.
@@ -308,13 +284,18 @@ impl Core {
 
     /// Tells the application that the session goes on from its store, after it had these next
     /// numbers, inbound and outbound.
-    fn tell_undone(&mut self, now: Now, had: (u64, u64)) {
+    fn tell_undone(&mut self, now: Now, mut had: (u64, u64)) {
+        // That of an earlier attempt may still be queued, behind a call that has panicked.
+        self.calls.retain(|call| {
+            let Call::Undone(earlier) = call else { return true };
+            had = (had.0.max(earlier.received.end), had.1.max(earlier.sent.end));
+            false
+        });
         let kept = (self.session.next_num_in(), self.session.next_num_out());
         let undone =
             Undone { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };
         self.tell(now, &Event::Undone(&undone));
         self.note_state(now);
-        let view = View::of(&mut self.session, now);
-        self.delivery.application().on_notice(SessionNotice::Undone(&undone), view);
+        self.calls.push_back(Call::Undone(Box::new(undone)));
     }
 }

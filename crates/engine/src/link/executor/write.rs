@@ -10,17 +10,18 @@ use transfix_session::{Now, Outbox};
 use transfix_store::StoreError;
 use transfix_transport::Stream;
 
-use super::Core;
+use super::Executor;
+use crate::link::access::Access;
 use crate::link::answers::Direction;
-use crate::link::callbacks::View;
-use crate::link::delivery::Delivery;
+use crate::link::app_executor::AppExecutor;
+use crate::link::core::Core;
 use crate::link::down::Down;
 use crate::link::replay::Replay;
 use crate::link::watermarks::Watermarks;
 use crate::observe::counters::LiveCounters;
 use crate::observe::protocol_log::{Tap, Unlogged};
 
-impl Core {
+impl Executor {
     /// Writes as much as the socket takes, a replay in its place between the live frames.
     ///
     /// Of a replay one chunk: then it is the turn of the worker's other sessions. Returns whether
@@ -31,12 +32,14 @@ impl Core {
         stream: &mut dyn Stream,
         unlogged: &mut Unlogged<'_>,
     ) -> Result<bool, Down> {
-        self.points.committed(now, &self.out);
-        self.look_what_is_safe(now).map_err(Down::Store)?;
+        self.core.points.committed(now, &self.core.out);
+        self.core.look_what_is_safe(now).map_err(Down::Store)?;
+        // What the commit has brought, before anything that is written behind it.
+        self.make_calls(now, None);
         let more = self.write_what_is_safe(now, stream, unlogged)?;
         // How much the socket has not taken of it.
-        let left = self.watermarks.writable(&self.out);
-        self.slow.note(now, left + self.replay.out.len());
+        let left = self.core.watermarks.writable(&self.core.out);
+        self.core.slow.note(now, left + self.core.replay.out.len());
         Ok(more)
     }
 
@@ -48,42 +51,41 @@ impl Core {
     ) -> Result<bool, Down> {
         let mut filled = false;
         loop {
-            let replays = self.replay.is_next(self.out.written());
-            if replays && !self.replays_now() {
+            let replays = self.core.replay.is_next(self.core.out.written());
+            if replays && !self.core.replays_now() {
                 cold_path();
                 return Ok(false);
             }
-            if replays && self.replay.out.is_empty() {
+            if replays && self.core.replay.out.is_empty() {
                 cold_path();
                 if filled {
                     return Ok(true);
                 }
                 if self.fill_replay(now)? {
                     filled = true;
-                } else if !self.put_off_replay() {
+                } else if !put_off_replay(&mut self.core) {
                     return Ok(false);
                 }
                 continue;
             }
-            let bytes = next_bytes(&self.out, &self.replay, &self.watermarks);
+            let bytes = next_bytes(&self.core.out, &self.core.replay, &self.core.watermarks);
             if bytes.is_empty() {
                 return Ok(false);
             }
-            let unshown = self.shown.saturating_sub(self.out.written()) as usize;
-            if self.delivery.wants_wire() && !replays {
+            let unshown = self.core.shown.saturating_sub(self.core.out.written()) as usize;
+            if self.wants_wire && !replays {
                 cold_path();
-                let view = View::of(&mut self.session, now);
-                show_frames(&mut self.delivery, &bytes[unshown..], view);
+                show_frames(now, &bytes[unshown..], &mut self.application, &self.core);
             }
             let written = stream.write(bytes);
             // Behind the write: the log costs the counterparty nothing.
-            log_received(self.log.as_mut(), &self.published.counters, now, unlogged);
+            log_received(self.core.log.as_mut(), &self.core.published.counters, now, unlogged);
             if !replays {
-                if let Some(log) = &mut self.log {
+                if let Some(log) = &mut self.core.log {
                     let lost = log.outbound(now.utc, &bytes[unshown..]);
-                    self.published.counters.not_logged.add(lost);
+                    self.core.published.counters.not_logged.add(lost);
                 }
-                self.shown = self.out.written() + bytes.len() as u64;
+                self.core.shown = self.core.out.written() + bytes.len() as u64;
             }
             let n = match written {
                 Ok(n) => n,
@@ -97,11 +99,11 @@ impl Core {
                 }
             };
             if replays {
-                self.replay.out.consume(n);
+                self.core.replay.out.consume(n);
             } else {
-                self.out.consume(n);
-                self.points.written(now, self.out.written());
-                if self.out.is_empty() && !self.replay.active {
+                self.core.out.consume(n);
+                self.core.points.written(now, self.core.out.written());
+                if self.core.out.is_empty() && !self.core.replay.active {
                     return Ok(false);
                 }
             }
@@ -112,52 +114,54 @@ impl Core {
     /// whether it is free, and the store has the messages. The worker is called when an application
     /// that is called in threads of its own is free, or the store has fetched them.
     fn fill_replay(&mut self, now: Now) -> Result<bool, Down> {
-        let asks = self.replay.has_more();
-        if asks && !self.delivery.desk().is_none_or(|desk| desk.want()) {
+        let Self { core, application, wants_wire } = self;
+        let asks = core.replay.has_more();
+        if asks && !core.delivery.desk().is_none_or(|desk| desk.want()) {
             return Ok(false);
         }
-        let (store, application) = (self.journal.store(), self.delivery.application());
-        let filled = self.replay.fill(now, &mut self.session, store, application);
-        if let Some(desk) = self.delivery.desk() {
+        let filled = core.fill_replay(now, |message, session| {
+            let access = Access::to_see(session, now);
+            application.ask(|application| application.on_resend(message, access))
+        });
+        if let Some(desk) = core.delivery.desk() {
             desk.release();
         }
-        self.note_missing(now);
+        core.note_missing(now);
         match filled {
             Ok(()) => {}
             // It calls the worker when it has the message.
             Err(StoreError::NotYet) => return Ok(false),
             Err(error) => return Err(Down::Store(error)),
         }
-        if self.delivery.wants_wire() {
-            let view = View::of(&mut self.session, now);
-            show_frames(&mut self.delivery, self.replay.out.bytes(), view);
+        if *wants_wire {
+            show_frames(now, core.replay.out.bytes(), application, core);
         }
-        if let Some(log) = &mut self.log {
-            let lost = log.outbound(now.utc, self.replay.out.bytes());
-            self.published.counters.not_logged.add(lost);
+        if let Some(log) = &mut core.log {
+            let lost = log.outbound(now.utc, core.replay.out.bytes());
+            core.published.counters.not_logged.add(lost);
         }
         Ok(true)
     }
 
-    /// The application or the store takes its time, and the session goes on meanwhile: the
-    /// counterparty may ask whether it is alive. Returns whether something goes out before the
-    /// replay.
-    fn put_off_replay(&mut self) -> bool {
-        if self.out.is_empty() {
-            return false;
-        }
-        self.replay.put_off(self.session.next_num_out() - 1, self.out.end());
-        if let Some(desk) = self.delivery.desk() {
-            // The socket may be full, and then nothing is asked for long.
-            desk.release();
-        }
-        true
-    }
-
     /// Logs what was received and is not logged yet.
     pub(crate) fn log_received(&mut self, now: Now, unlogged: &mut Unlogged<'_>) {
-        log_received(self.log.as_mut(), &self.published.counters, now, unlogged);
+        let counters = &self.core.published.counters;
+        log_received(self.core.log.as_mut(), counters, now, unlogged);
     }
+}
+
+/// The application or the store takes its time, and the session goes on meanwhile: the counterparty
+/// may ask whether it is alive. Returns whether something goes out before the replay.
+fn put_off_replay(core: &mut Core) -> bool {
+    if core.out.is_empty() {
+        return false;
+    }
+    core.replay.put_off(core.session.next_num_out() - 1, core.out.end());
+    if let Some(desk) = core.delivery.desk() {
+        // The socket may be full, and then nothing is asked for long.
+        desk.release();
+    }
+    true
 }
 
 /// What may be written next: before a replay what comes before it, and nothing that is not safe.
@@ -181,11 +185,11 @@ fn log_received(
     }
 }
 
-fn show_frames(delivery: &mut Delivery, mut bytes: &[u8], mut view: View<'_>) {
+fn show_frames(now: Now, mut bytes: &[u8], application: &mut AppExecutor, core: &Core) {
     // Our own frames: as long as they are.
     let limits = Limits { message_bytes_max: usize::MAX };
     while let Frame::Whole(end) = frame::split(bytes, limits) {
-        delivery.show(Direction::Outbound, &bytes[..end], view.again());
+        application.show(now, Direction::Outbound, &bytes[..end], core);
         bytes = &bytes[end..];
     }
 }

@@ -1,0 +1,201 @@
+//! The application of a session as its link reaches it: in the thread of the link, or in threads of
+//! its own.
+
+use std::any::Any;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use transfix_codec::{FieldIndex, Message};
+use transfix_session::{Now, SessionId};
+use transfix_transport::prefetch;
+
+use crate::link::access::Access;
+use crate::link::answers::{BusinessReject, Direction};
+use crate::link::call::Call;
+use crate::link::callbacks::Callbacks;
+use crate::link::core::Core;
+use crate::link::desk::Desk;
+use crate::link::judging::Judgement;
+use crate::link::told::{Disconnection, Rejected, SessionEvent, SessionNotice, Unsendable};
+use crate::observe::mask::masked;
+
+/// Memory for what the application sends, which is kept when a burst is over.
+const BODY_BYTES_KEPT: usize = 64 << 10;
+
+/// An application that is called in threads of its own, with what a thread needs to call it.
+pub(crate) struct Caller {
+    pub(crate) application: Box<dyn Callbacks>,
+    pub(crate) index: FieldIndex,
+    /// Memory for what the application sends.
+    pub(crate) body: Vec<u8>,
+}
+
+/// The application of a session.
+pub(crate) enum AppExecutor {
+    /// Called in the thread that drives the session.
+    Inline(Box<dyn Callbacks>),
+    /// Called in threads of its own, which find their calls on the desk. The thread of the link
+    /// asks the application something only while no other thread calls it.
+    Threads {
+        caller: Arc<Mutex<Caller>>,
+        desk: Arc<Desk>,
+        /// The bench lets the threads come. It stays as long as the session.
+        _bench: Arc<dyn Any + Send + Sync>,
+    },
+}
+
+impl AppExecutor {
+    /// The desk of an application that is called in threads of its own.
+    pub(crate) const fn desk(&self) -> Option<&Arc<Desk>> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Threads { desk, .. } => Some(desk),
+        }
+    }
+
+    /// Asks the application something.
+    pub(crate) fn ask<T>(&mut self, ask: impl FnOnce(&mut dyn Callbacks) -> T) -> T {
+        match self {
+            Self::Inline(application) => ask(&mut **application),
+            Self::Threads { caller, .. } => ask(&mut *lock(caller).application),
+        }
+    }
+
+    /// Makes a call, or puts it on the desk. `message`: the one in hand, for the calls that need
+    /// it.
+    pub(crate) fn call(
+        &mut self,
+        now: Now,
+        (call, message): (Call, Option<&Message<'_>>),
+        core: &mut Core,
+    ) {
+        let bytes = message.map_or(&b""[..], |message| message.bytes());
+        // Only a message can be rejected, and that is not among these calls.
+        match self {
+            Self::Inline(application) if call.is_event() => {
+                let begin = core.out.len();
+                let _ = make(&mut **application, call, (bytes, message), Access::of(core, now));
+                core.end_call(now, begin);
+                core.note_state(now);
+            }
+            Self::Inline(application) => {
+                let access = Access::to_see(&core.session, now);
+                let _ = make(&mut **application, call, (bytes, message), access);
+            }
+            Self::Threads { desk, .. } => {
+                let bytes = if call.has_message() { bytes } else { b"" };
+                desk.put(now, (call, 0), bytes);
+            }
+        }
+    }
+
+    /// Calls the application with a message, or puts the message on the desk. Returns the answer of
+    /// the application, if it has been called.
+    #[inline]
+    pub(crate) fn offer(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        core: &mut Core,
+    ) -> Option<Result<(), BusinessReject>> {
+        match self {
+            Self::Inline(application) => {
+                let begin = core.out.len();
+                let answer = application.on_message(message, Access::of(core, now));
+                core.end_call(now, begin);
+                Some(answer)
+            }
+            Self::Threads { desk, .. } => {
+                desk.put(now, (Call::Message, core.number_of(message)), message.bytes());
+                None
+            }
+        }
+    }
+
+    /// Shows a frame to the application, without its passwords.
+    pub(crate) fn show(&mut self, now: Now, direction: Direction, frame: &[u8], core: &Core) {
+        let frame = masked(frame);
+        match self {
+            Self::Inline(application) => {
+                application.on_wire(direction, &frame, Access::to_see(&core.session, now));
+            }
+            Self::Threads { desk, .. } => desk.put(now, (Call::Wire(direction), 0), &frame),
+        }
+    }
+
+    /// Asks the processor for the application ahead.
+    pub(crate) fn prefetch(&self) {
+        if let Self::Inline(application) = self {
+            prefetch(&**application);
+        }
+    }
+
+    /// Gives back the memory of a burst that is over.
+    pub(crate) fn trim(&self) {
+        // While the application is called, its memory stays: it is given back another time.
+        if let Self::Threads { caller, .. } = self
+            && let Ok(mut caller) = caller.try_lock()
+        {
+            let Caller { index, body, .. } = &mut *caller;
+            index.trim();
+            body.clear();
+            body.shrink_to(BODY_BYTES_KEPT);
+        }
+    }
+}
+
+/// A panic of the application costs its session alone.
+pub(crate) fn lock(caller: &Mutex<Caller>) -> MutexGuard<'_, Caller> {
+    caller.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Asks the application about a Logon(A). `None` if it has panicked: whoever knows two CompIDs can
+/// bring that about, and it costs the connection, not the session.
+pub(crate) fn judge(
+    application: &mut dyn Callbacks,
+    logon: &Message<'_>,
+    from: (&SessionId, Option<SocketAddr>),
+) -> Option<Judgement> {
+    catch_unwind(AssertUnwindSafe(|| application.judge_logon(logon, from))).ok()
+}
+
+/// Calls an application. `bytes`: the frame; `message`: the same, where it is a message.
+pub(crate) fn make(
+    application: &mut dyn Callbacks,
+    call: Call,
+    (bytes, message): (&[u8], Option<&Message<'_>>),
+    access: Access<'_>,
+) -> Result<(), BusinessReject> {
+    match (call, message) {
+        (Call::Message, Some(message)) => return application.on_message(message, access),
+        (Call::AdminMessage, Some(message)) => {
+            application.on_event(SessionEvent::AdminMessage(message), access);
+        }
+        (Call::Rejected(stored), Some(message)) => {
+            if let Some(mut rejected) = Rejected::of(message) {
+                rejected.complete(&stored);
+                application.on_event(SessionEvent::Rejected(rejected), access);
+            }
+        }
+        // The bytes were a message when they came.
+        (Call::Message | Call::AdminMessage | Call::Rejected(_), None) => {}
+        (Call::Event(event), _) => application.on_event(event, access),
+        (Call::StateChanged(from, to), _) => {
+            application.on_notice(SessionNotice::StateChanged { from, to }, access);
+        }
+        (Call::Disconnected(reason, text), _) => {
+            let end = Disconnection::new(reason, text.as_deref());
+            application.on_notice(SessionNotice::Disconnected(end), access);
+        }
+        (Call::Unsent(msg_type, body, why), _) => {
+            let unsent = Unsendable::new(&msg_type, &body, why);
+            application.on_notice(SessionNotice::Unsent(unsent), access);
+        }
+        (Call::Undone(undone), _) => {
+            application.on_notice(SessionNotice::Undone(&undone), access);
+        }
+        (Call::Wire(direction), _) => application.on_wire(direction, bytes, access),
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! A call of an application, as a value: it waits until the application can be called.
+
+use transfix_session::{Disconnect, SendError, State};
+
+use crate::link::answers::Direction;
+use crate::link::told::{SessionEvent, Undone};
+
+/// One call of an application. The bytes of a message or of a frame are kept beside it.
+pub(crate) enum Call {
+    /// A message of the counterparty, which the application answers.
+    Message,
+    /// An administrative message of the counterparty.
+    AdminMessage,
+    /// A message of the counterparty that rejects one of ours. If it does not name MsgType(35) of
+    /// ours, the store does; else this is empty.
+    Rejected(Vec<u8>),
+    /// An event that borrows nothing.
+    Event(SessionEvent<'static>),
+    StateChanged(State, State),
+    /// The connection has ended, with this Text(58) of the counterparty.
+    Disconnected(Disconnect, Option<Vec<u8>>),
+    /// A message of ours with this MsgType(35) and body is not sent.
+    Unsent(Vec<u8>, Vec<u8>, SendError),
+    Undone(Box<Undone>),
+    /// A frame of the connection.
+    Wire(Direction),
+}
+
+impl Call {
+    /// Whether it counts toward `messages_max` while it waits.
+    pub(crate) const fn counts(&self) -> bool {
+        matches!(self, Self::Message | Self::AdminMessage | Self::Rejected(_) | Self::Wire(_))
+    }
+
+    /// Whether it is about the message in hand.
+    pub(crate) const fn has_message(&self) -> bool {
+        matches!(self, Self::Message | Self::AdminMessage | Self::Rejected(_))
+    }
+
+    /// Whether it is one of [`SessionEvent`](crate::SessionEvent): the application may send in it.
+    pub(crate) const fn is_event(&self) -> bool {
+        matches!(self, Self::AdminMessage | Self::Rejected(_) | Self::Event(_))
+    }
+}

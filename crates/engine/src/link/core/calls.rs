@@ -1,0 +1,88 @@
+//! Calls of the application: queued here, made by the executor.
+//!
+//! Invariant: an event that an application hears of comes behind the state in which it came about.
+
+use std::hint::cold_path;
+
+use transfix_session::Now;
+
+use super::Core;
+use crate::link::call::Call;
+use crate::link::queue::SendQueue;
+
+/// Room for calls that is kept when a burst is over.
+const CALLS_KEPT: usize = 16;
+
+impl Core {
+    /// Queues a call.
+    pub(super) fn call_later(&mut self, now: Now, call: Call) {
+        // Whoever hears of a message finds its number taken, and the new state told.
+        self.note_state(now);
+        self.calls.push_back(call);
+    }
+
+    /// Whether calls are queued.
+    #[inline]
+    pub(crate) fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// How much is left to be done at the end; less from one call of the application to the next.
+    pub(crate) fn unsettled(&self, queue: &SendQueue) -> usize {
+        self.outgoing.unsettled(queue) + self.calls.len()
+    }
+
+    /// The next queued call.
+    pub(crate) fn next_call(&mut self) -> Option<Call> {
+        if self.calls.is_empty() {
+            // A burst is over: as many as messages were given back.
+            self.calls.shrink_to(CALLS_KEPT);
+        }
+        self.calls.pop_front()
+    }
+
+    /// The application has panicked: what has happened in its session before that is undone, and it
+    /// hears of no event of it. Notices stay.
+    #[cold]
+    pub(crate) fn forget_events(&mut self) {
+        self.calls.retain(|call| !call.is_event());
+    }
+
+    /// The application has returned from a call that began with so many bytes in the outbox.
+    #[inline]
+    pub(crate) fn end_call(&mut self, now: Now, begin: usize) {
+        self.note_burst(begin);
+        if !self.late.entries().is_empty() {
+            cold_path();
+            self.note_late();
+            // Before anything with a higher number. A store that fails is found by the next put.
+            let _ = self.put_entries(now);
+        }
+    }
+
+    /// A callback has returned, or has sent something, that began with so many bytes in the outbox.
+    /// If it has filled the outbox alone, the counterparty is not to blame.
+    #[inline]
+    pub(crate) fn note_burst(&mut self, begin: usize) {
+        let max = self.options.queue.queued_bytes_max;
+        if self.out.len() > max {
+            cold_path();
+            if begin <= max {
+                self.burst_end = self.out.end();
+            }
+        }
+    }
+
+    /// Lets others see where the session stands, and lets the application be told of a new state.
+    #[inline]
+    pub(crate) fn note_state(&mut self, now: Now) {
+        self.published.note(&self.session, self.journal.has_failed());
+        let to = self.session.state();
+        if to != self.told_state {
+            cold_path();
+            let from = std::mem::replace(&mut self.told_state, to);
+            self.published.note_change(now.utc);
+            self.calls.push_back(Call::StateChanged(from, to));
+        }
+    }
+}

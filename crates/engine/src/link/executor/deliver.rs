@@ -1,0 +1,154 @@
+//! Messages of the counterparty on their way to the application, or on to another session.
+
+use transfix_codec::{Body, CheckSumPolicy, Message, Tag, tag};
+use transfix_session::Now;
+
+use super::Executor;
+use crate::link::answers::BusinessReject;
+use crate::link::callbacks::PassedOn;
+use crate::link::core::deliver::{Delivered, Numbers, Step};
+use crate::link::delivery::Handling;
+use crate::link::down::Down;
+
+impl Executor {
+    pub(super) fn deliver(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        handling: Handling,
+    ) -> Result<(), Down> {
+        if self.core.delivery.has_postponed() {
+            return self.core.postpone(message, handling);
+        }
+        let delivered = self.handle(now, (message, Numbers::Hold), handling);
+        self.core.delivered(now, (message, handling), delivered)
+    }
+
+    /// Offers the messages again that wait for the application, as far as it takes them, and at
+    /// most `left` of them, which are counted down. [`Core::next_deadline`] is over if some are
+    /// left.
+    ///
+    /// [`Core::next_deadline`]: crate::link::core::Core::next_deadline
+    pub(super) fn offer_again(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
+        while *left > 0
+            && let Some((seq, bytes, handling)) = self.core.delivery.next(now)
+        {
+            *left -= 1;
+            let mut index = std::mem::take(&mut self.core.held_index);
+            // It was whole and sound when it came.
+            let handled = match Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore) {
+                Ok(message) => self.handle(now, (&message, Numbers::of(seq)), handling),
+                Err(_) => Ok(Delivered::Done),
+            };
+            self.core.held_index = index;
+            let handled = handled?;
+            self.core.delivered_again(now, &handled)?;
+            if matches!(handled, Delivered::Behind) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// It is the turn of this message.
+    #[inline]
+    fn handle(
+        &mut self,
+        now: Now,
+        (message, numbers): (&Message<'_>, Numbers),
+        handling: Handling,
+    ) -> Result<Delivered, Down> {
+        match self.core.step(now, (message, numbers), handling)? {
+            Step::Over(delivered) => return Ok(delivered),
+            Step::Call => {
+                // In threads of its own it answers later.
+                let Some(answer) = self.offer(now, message) else { return Ok(Delivered::Done) };
+                if let Some(delivered) = self.core.answered(now, (message, numbers), answer)? {
+                    return Ok(delivered);
+                }
+            }
+            Step::Route(to) => {
+                if !self.route(now, message, to) {
+                    return Ok(Delivered::Busy);
+                }
+            }
+        }
+        self.core.journal.put_inbound(now, message).map_err(Down::Store)?;
+        Ok(Delivered::Done)
+    }
+
+    /// Calls the application with a message, or lets its threads do so. Returns the answer that is
+    /// here by then.
+    #[inline]
+    fn offer(&mut self, now: Now, message: &Message<'_>) -> Option<Result<(), BusinessReject>> {
+        let is_called = self.core.delivery.desk().is_none();
+        if is_called {
+            self.core.points.called(now);
+        }
+        // Whoever hears of a message from the application finds its number taken, and the
+        // application hears of a new state before.
+        self.core.note_state(now);
+        self.make_calls(now, None);
+        let answer = self.application.offer(now, message, &mut self.core);
+        if is_called {
+            self.core.points.returned(now);
+        }
+        answer
+    }
+
+    /// FIX, third-party routing: passes the message on to the session with that counterparty, as
+    /// on behalf of its sender. Returns whether that is done, or refused.
+    fn route(&mut self, now: Now, message: &Message<'_>, to: &[u8]) -> bool {
+        let (id, msg_type) = (self.core.id(), message.msg_type());
+        let mut fill = |body: &mut Body<'_>| fill_routed(body, message);
+        let to = std::str::from_utf8(to).ok();
+        let application = &mut self.application;
+        let passed_on = to.map(|to| {
+            application.ask(|application| application.pass_on((id, to), msg_type, &mut fill))
+        });
+        let why = match passed_on {
+            Some(PassedOn::Sent) => return true,
+            Some(PassedOn::Busy) => return false,
+            Some(PassedOn::Refused(error)) => error.to_string(),
+            Some(PassedOn::Nobody) | None => "no such counterparty".to_owned(),
+        };
+        self.core.not_routed(now, message, &why);
+        true
+    }
+}
+
+/// Fields of the header that are replaced, each by the one behind, or left out.
+const REPLACED: [(Tag, Option<Tag>); 12] = [
+    (tag::SENDER_COMP_ID, Some(tag::ON_BEHALF_OF_COMP_ID)),
+    (tag::SENDER_SUB_ID, Some(tag::ON_BEHALF_OF_SUB_ID)),
+    (tag::SENDER_LOCATION_ID, Some(tag::ON_BEHALF_OF_LOCATION_ID)),
+    (tag::DELIVER_TO_SUB_ID, Some(tag::TARGET_SUB_ID)),
+    (tag::DELIVER_TO_LOCATION_ID, Some(tag::TARGET_LOCATION_ID)),
+    (tag::DELIVER_TO_COMP_ID, None),
+    (tag::TARGET_SUB_ID, None),
+    (tag::TARGET_LOCATION_ID, None),
+    (tag::ON_BEHALF_OF_COMP_ID, None),
+    (tag::ON_BEHALF_OF_SUB_ID, None),
+    (tag::ON_BEHALF_OF_LOCATION_ID, None),
+    (tag::LAST_MSG_SEQ_NUM_PROCESSED, None),
+];
+
+fn fill_routed(body: &mut Body<'_>, message: &Message<'_>) {
+    // A process that was killed may have passed it on before.
+    let repeats = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
+    if repeats {
+        body.str(tag::POSS_RESEND, "Y");
+    }
+    for (from, to) in REPLACED {
+        if let (Some(to), Some(value)) = (to, message.raw(from).filter(|v| !v.is_empty())) {
+            body.bytes(to, value);
+        }
+    }
+    for (n, field) in message.fields().enumerate() {
+        let replaced = (repeats && field.tag == tag::POSS_RESEND)
+            || REPLACED.iter().any(|(tag, _)| *tag == field.tag);
+        if !replaced && !tag::is_session_owned(field.tag) {
+            body.fields_unchecked(message.encoded(n));
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! How batches of a store in files come to the device: each by its own sync, or many by one in a
+//! thread behind the store.
+//!
+//! **Invariant:** a batch is published when no sync is under way; those that are committed
+//! meanwhile become one.
+
+use std::io;
+
+use super::FileStore;
+use crate::Committed;
+use crate::batch::Batch;
+use crate::disk::{Disk, Map};
+use crate::error::StoreError;
+use crate::format::{self, BEGIN, END};
+use crate::place::Place;
+use crate::segment::{self, io_error};
+use crate::tip::Mark;
+
+impl<D: Disk> FileStore<D> {
+    /// Publishes the batch, whose records are sealed, and sees to its sync.
+    #[inline(never)]
+    pub(super) fn commit_to_device(&mut self) -> Result<Committed, StoreError> {
+        let batch = self.batch;
+        if self.behind.is_none() {
+            let map = self.segments.last();
+            map.publish(batch.start, batch.first_len);
+            let synced = map.sync(batch.start, batch.tail);
+            return synced.map(|()| Committed::Now).map_err(|source| self.sync_failed(source));
+        }
+        self.look_behind()?;
+        let last = Mark::of(self.tip, &self.ledger);
+        let Some(behind) = &mut self.behind else { return Ok(Committed::Now) };
+        behind.note_commit(last);
+        let ticket = behind.committed;
+        if behind.is_under_way() {
+            let gathered = behind.gathered.take();
+            let gathered = gathered.map_or(batch, |first| self.join(first, batch));
+            if let Some(behind) = &mut self.behind {
+                behind.gathered = Some(gathered);
+            }
+        } else {
+            let map = self.segments.last();
+            map.publish(batch.start, batch.first_len);
+            behind.begin(ticket, map, batch, self.ahead.helpers());
+        }
+        Ok(Committed::Pending(ticket))
+    }
+
+    /// What a commit of nothing returns.
+    #[inline(never)]
+    pub(super) fn last_committed(&mut self) -> Result<Committed, StoreError> {
+        self.look_behind()?;
+        match &self.behind {
+            Some(behind) if behind.safe < behind.committed => {
+                Ok(Committed::Pending(behind.committed))
+            }
+            _ => Ok(Committed::Now),
+        }
+    }
+
+    /// Makes one batch of two, neither of which is published.
+    fn join(&mut self, first: Batch, second: Batch) -> Batch {
+        let (map, seal) = (self.segments.last(), self.seal);
+        let begin = if first.last == first.start { BEGIN } else { 0 };
+        let place = &mut map[first.last..first.tail];
+        format::seal_record(place, first.last, first.last_len, begin, seal);
+        let size = format::size_of(&map[second.start..], second.first_len);
+        let place = &mut map[second.start..second.start + size];
+        let end = format::flags(place) & END;
+        format::seal_record(place, second.start, second.first_len, end, seal);
+        // A reader that found the word before the new flags would take it for a batch.
+        map.publish(second.start, second.first_len);
+        Batch { tail: second.tail, last: second.last, last_len: second.last_len, ..first }
+    }
+
+    /// The first record of what is gathered, whose length word is not written yet.
+    pub(super) fn gathered(&self, place: Place) -> Option<format::Framed<'_>> {
+        let gathered = self.behind.as_ref()?.gathered?;
+        let (segment, offset) = (u64::from(place.segment), place.offset as usize);
+        let is_it = segment == self.segments.last_number() && offset == gathered.start;
+        let map = self.segments.maps.last().filter(|_| is_it)?;
+        format::sound_record_of(map.get(offset..)?, offset, self.seal, gathered.first_len)
+    }
+
+    /// Takes note of a sync that is over, and begins the next one.
+    pub(super) fn look_behind(&mut self) -> Result<(), StoreError> {
+        while let Some(behind) = &mut self.behind
+            && let Some(done) = behind.take_done()
+        {
+            if let Err(source) = done {
+                return Err(self.sync_failed(source));
+            }
+            let Some(batch) = behind.gathered.take() else { continue };
+            let (ticket, map) = (behind.committed, self.segments.last());
+            map.publish(batch.start, batch.first_len);
+            behind.begin(ticket, map, batch, self.ahead.helpers());
+        }
+        Ok(())
+    }
+
+    fn sync_failed(&mut self, source: io::Error) -> StoreError {
+        self.poisoned = true;
+        io_error(&segment::path(&self.dir, self.segments.last_number()), source)
+    }
+
+    /// Waits until all that is committed is on the device.
+    pub(super) fn settle_behind(&mut self) -> Result<(), StoreError> {
+        while let Some(behind) = &self.behind
+            && behind.is_under_way()
+        {
+            behind.wait();
+            self.look_behind()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of a sync that is under way; what is committed behind it is given up.
+    pub(super) fn abandon_behind(&mut self) {
+        if let Some(behind) = &mut self.behind {
+            behind.gathered = None;
+            behind.wait();
+            // What is safe is what the store is looked for again.
+            drop(behind.take_done());
+        }
+    }
+}

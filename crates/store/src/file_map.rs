@@ -1,0 +1,94 @@
+//! A segment file in memory.
+
+use std::fs::{self, File};
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::MetadataExt as _;
+
+use crate::disk::{Map, Syncer};
+use crate::map::{Mapped, Pages};
+
+/// Smallest page of the machines we run on; touching more often than needed does no harm.
+const PAGE: usize = 4096;
+
+/// A whole file, shared with the page cache: what is written survives the process.
+#[derive(Debug)]
+pub struct FileMap {
+    mapped: Mapped,
+    id: FileId,
+}
+
+impl FileMap {
+    /// Maps `file`, which must be open for reading and writing.
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        Ok(Self { mapped: Mapped::file(file)?, id: FileId::of(&file.metadata()?) })
+    }
+
+    pub(crate) const fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// Makes every page from `start` on present and writable, so that later writes don't fault.
+    pub(crate) fn touch(&mut self, start: usize) {
+        if self.mapped.pages().touch(start, self.len()) {
+            return;
+        }
+        for at in (start..self.len()).step_by(PAGE) {
+            let byte = std::hint::black_box(self[at]);
+            self[at] = byte;
+        }
+    }
+}
+
+impl Map for FileMap {
+    type Syncer = FileSyncer;
+
+    fn publish(&mut self, at: usize, len: u32) {
+        self.mapped.publish(at, len);
+    }
+
+    /// The map is the file already.
+    fn settle(&mut self) {}
+
+    fn syncer(&self) -> FileSyncer {
+        FileSyncer(self.mapped.pages())
+    }
+}
+
+/// Syncs a segment file while it is being written: what is written meanwhile may reach the device
+/// with it, or not. The bytes stay mapped until this is gone too.
+#[derive(Debug)]
+pub struct FileSyncer(Pages);
+
+impl Syncer for FileSyncer {
+    fn sync(&self, start: usize, end: usize) -> io::Result<()> {
+        self.0.sync(start, end)
+    }
+}
+
+impl Deref for FileMap {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.mapped
+    }
+}
+
+impl DerefMut for FileMap {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.mapped
+    }
+}
+
+/// Which file it is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
