@@ -31,12 +31,14 @@ use text::Short;
 
 /// Digits reserved for BodyLength(9): most messages are 100 to 999 bytes long.
 const BODY_LENGTH_DIGITS: usize = 3;
+/// The end of BeginString(8), BodyLength(9) to be patched, the head of MsgType(35).
+const BODY_LENGTH_ROOM: &[u8; 10] = b"\x019=000\x0135=";
 /// `10=ddd` and the delimiter.
 const TRAILER_LEN: usize = 7;
 /// `35=`.
 const MSG_TYPE_HEAD: usize = 3;
 
-/// So many zeros for BodyLength(9), at most 4, and the head of MsgType(35).
+/// BodyLength(9) as zeros, 1 to 4 of them, and the head of MsgType(35).
 #[inline(always)]
 const fn length_room(digits: usize) -> Short {
     let behind = u64::from_le_bytes(*b"\x0135=\0\0\0\0") << (8 * digits as u32);
@@ -65,7 +67,7 @@ impl<'b> FrameWriter<'b> {
         let mut tail = Tail::open(out);
         tail.store(b"8=", 2);
         tail.slice(begin_string);
-        tail.store(b"\x019=000\x0135=", 10);
+        tail.store(BODY_LENGTH_ROOM, BODY_LENGTH_ROOM.len());
         let (counted, misuse) = write_msg_type(&mut tail, msg_type.as_ref());
         let body = Body { tail, precision: Precision::default(), misuse, minute: Minute::FIRST };
         Self { body, begin, counted, digits: BODY_LENGTH_DIGITS }
@@ -134,7 +136,7 @@ fn write_msg_type(tail: &mut Tail<'_>, msg_type: &[u8]) -> (usize, Option<Misuse
     (counted, (!MsgType::of(msg_type).is_valid()).then_some(Misuse::MsgType))
 }
 
-/// Writes BodyLength(9) before `counted`, in place of so many zeros. Returns by how much its digits
+/// Writes BodyLength(9) before `counted`, in place of its `zeros`. Returns by how much its digits
 /// make the sum of the bytes greater.
 #[inline(always)]
 fn patch_body_length(tail: &mut Tail<'_>, counted: usize, zeros: usize) -> u8 {
@@ -157,7 +159,7 @@ fn patch_body_length(tail: &mut Tail<'_>, counted: usize, zeros: usize) -> u8 {
             let mut buffer = itoa::Buffer::new();
             let digits = buffer.format(length).as_bytes();
             tail.replace(room..room.wrapping_add(zeros), digits);
-            crate::scan::sum(digits).wrapping_sub(b'0'.wrapping_mul(zeros as u8))
+            self::sum(digits).wrapping_sub(b'0'.wrapping_mul(zeros as u8))
         }
     }
 }
@@ -361,8 +363,8 @@ impl<'b> Body<'b> {
         }
     }
 
-    /// A value of more than eight bytes.
-    // Apart from `put_bytes`, which so needs no registers that it would have to save.
+    /// A value of more than eight bytes, or a wrong one.
+    // Not inlined: `put_bytes` then has no registers to save.
     #[inline(never)]
     fn put_more(&mut self, head: Head, tag: Tag, value: &[u8]) {
         match text::load_more(value) {

@@ -375,6 +375,7 @@ impl fmt::Display for TzTimestamp {
 mod tests {
     use super::*;
     use alloc::string::ToString;
+    use proptest::prelude::*;
 
     #[test]
     fn times_of_day() {
@@ -405,6 +406,29 @@ mod tests {
         }
         let time = TimeOfDay::parse(b"23:59:60.5").unwrap();
         assert_eq!(time.since_midnight_ns(), 86_400_500_000_000);
+    }
+
+    proptest! {
+        #[test]
+        fn a_time_keeps_its_parts(
+            a in (0_u8..24, 0_u8..60, 0_u8..60, 0_u32..1_000_000_000),
+            b in (0_u8..24, 0_u8..60, 0_u8..60, 0_u32..1_000_000_000),
+        ) {
+            let time = |(hour, minute, second, nanos)| TimeOfDay::new(hour, minute, second, nanos);
+            let [first, second] = [a, b].map(|parts| time(parts).unwrap());
+            prop_assert_eq!((first.hour(), first.minute(), first.second(), first.nanos()), a);
+            prop_assert_eq!(first.cmp(&second), a.cmp(&b));
+            prop_assert_eq!(TimeOfDay::parse(first.to_string().as_bytes()), Some(first));
+        }
+
+        #[test]
+        fn a_usual_fraction_is_as_any(text in "[.:]?[0-9./:]{0,4}") {
+            if let Some(nanos) = usual_fraction(text.as_bytes()) {
+                prop_assert_eq!(fraction(text.as_bytes()), Some(nanos));
+            }
+            let is_usual = text.is_empty() || text.len() == 4 && fraction(text.as_bytes()).is_some();
+            prop_assert_eq!(usual_fraction(text.as_bytes()).is_some(), is_usual);
+        }
     }
 
     #[test]

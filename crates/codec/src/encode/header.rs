@@ -2,7 +2,6 @@
 //! SendingTime(52) is constant.
 
 use alloc::vec::Vec;
-
 use core::hint::cold_path;
 
 use super::moment::Minute;
@@ -34,7 +33,7 @@ pub struct Header {
     start: Piece<32>,
     /// What stands between MsgType(35) and the value of MsgSeqNum(34).
     constant: Piece<64>,
-    /// Digits of the BodyLength(9) of a message without a body.
+    /// Digits of BodyLength(9) of a message with a header and hardly a body: 2 or 3.
     digits_min: usize,
     seq_digits_min: usize,
     /// Of the last SendingTime(52).
@@ -145,34 +144,76 @@ mod tests {
         format!("{frame}10={sum:03}\x01")
     }
 
+    const TIME: &str = "20261121-12:00:00.123";
+
+    /// Writes a message with `header`, and with one field at a time, both behind other bytes.
+    fn check(
+        header: &mut Header,
+        [begin_string, msg_type, constant]: [&str; 3],
+        seq: u64,
+        text: &str,
+    ) {
+        let time = Timestamp::parse(TIME.as_bytes()).expect("a time");
+        let mut fields = format!("35={msg_type}\x01{constant}34={seq}\x0152={TIME}\x01");
+        if !text.is_empty() {
+            fields += &format!("58={text}\x01");
+        }
+        let expected = expected(begin_string, &fields);
+        let (mut out, mut plain) = (b"before".to_vec(), b"before".to_vec());
+        let mut frame = header.frame(&mut out, msg_type, seq, (time, Precision::Millis));
+        let mut anew = FrameWriter::new(&mut plain, begin_string.as_bytes(), msg_type);
+        anew.raw(constant.as_bytes());
+        anew.header_uint(tag::MSG_SEQ_NUM, seq);
+        anew.header_timestamp(tag::SENDING_TIME, time, Precision::Millis);
+        if !text.is_empty() {
+            frame.body(Precision::Millis).str(tag::TEXT, text);
+            anew.body(Precision::Millis).str(tag::TEXT, text);
+        }
+        for (range, out) in [(frame.finish(), out), (anew.finish(), plain)] {
+            assert_eq!(range, Ok(6..out.len()));
+            assert_eq!(String::from_utf8_lossy(&out[6..]), expected);
+        }
+    }
+
     #[test]
-    fn each_length_of_constant_and_body() {
-        let time = "20261121-12:00:00.123";
-        let at = Timestamp::parse(time.as_bytes()).expect("a time");
-        for begin_string in ["FIX.4.4", &"F".repeat(29), &"F".repeat(40)] {
-            for sender in [1, 30, 50, 60, 90, 1000] {
+    fn each_length_of_constant_and_number() {
+        for begin_string in ["F", "FIX.4.4", &"F".repeat(28), &"F".repeat(40)] {
+            for sender in (1..130).chain([1000]) {
                 let constant = format!("49={}\x01", "S".repeat(sender));
                 let mut header = Header::new(begin_string.as_bytes(), constant.as_bytes());
-                for msg_type in ["0", "D", "AE", "U-LONG-TYPE"] {
-                    for seq in [1, 12_345, 99_999_999, 100_000_000, u64::MAX] {
-                        for text in [0, 1, 2, 20, 40, 200, 900, 10_000] {
-                            let mut out = b"before".to_vec();
-                            let sending_time = (at, Precision::Millis);
-                            let mut frame = header.frame(&mut out, msg_type, seq, sending_time);
-                            let mut body =
-                                format!("35={msg_type}\x01{constant}34={seq}\x0152={time}\x01");
-                            if text > 0 {
-                                let text = "t".repeat(text);
-                                frame.body(Precision::Millis).str(tag::TEXT, &text);
-                                body += &format!("58={text}\x01");
-                            }
-                            let range = frame.finish().expect("it is sound");
-                            assert_eq!(range, 6..out.len());
-                            assert_eq!(out[6..], *expected(begin_string, &body).as_bytes());
-                        }
+                for msg_type in ["0", "D", "AE", "LONGTYPE", "U-LONG-TYPE"] {
+                    for seq in [1, 99_999_999, 100_000_000, u64::MAX] {
+                        check(&mut header, [begin_string, msg_type, &constant], seq, "");
                     }
                 }
             }
+        }
+        for begin_string in (0..=34).map(|len| "F".repeat(len)) {
+            let mut header = Header::new(begin_string.as_bytes(), b"");
+            check(&mut header, [&begin_string, "D", ""], 1, "text");
+        }
+    }
+
+    /// BodyLength(9) from two to five digits, and each step from one to the next.
+    #[test]
+    fn each_length_of_body() {
+        let (constant, text) = ("49=US\x01", "t".repeat(10_010));
+        let mut header = Header::new(b"FIX.4.4", constant.as_bytes());
+        for len in (0..1100).chain(9_900..10_010) {
+            for msg_type in ["0", "D"] {
+                check(&mut header, ["FIX.4.4", msg_type, constant], 7, &text[..len]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_type_leaves_the_buffer() {
+        let mut header = Header::new(b"FIX.4.4", b"49=US\x01");
+        for msg_type in ["", "\x01", "A\x01B", "LONGER\x01TYPE"] {
+            let mut out = b"before".to_vec();
+            let frame = header.frame(&mut out, msg_type, 1, (Timestamp(0), Precision::Millis));
+            assert_eq!(frame.finish(), Err(Misuse::MsgType), "{msg_type:?}");
+            assert_eq!(out, b"before");
         }
     }
 
