@@ -38,12 +38,13 @@ const TRAILER_LEN: usize = 7;
 /// `35=`.
 const MSG_TYPE_HEAD: usize = 3;
 
-/// BodyLength(9) as zeros, 1 to 4 of them, and the head of MsgType(35).
+/// BodyLength(9) to be patched, of 2 or 3 digits, and the head of MsgType(35).
 #[inline(always)]
 const fn length_room(digits: usize) -> Short {
-    let behind = u64::from_le_bytes(*b"\x0135=\0\0\0\0") << (8 * digits as u32);
-    let zeros = u64::from_le_bytes(*b"0000\0\0\0\0") & ((1 << (8 * digits as u32)) - 1);
-    Short { word: zeros | behind, len: digits + 1 + MSG_TYPE_HEAD }
+    match digits {
+        2 => Short { word: u64::from_le_bytes(*b"00\x0135=\0\0"), len: 6 },
+        _ => Short { word: u64::from_le_bytes(*b"000\x0135=\0"), len: 7 },
+    }
 }
 
 /// One message in the making.
@@ -55,6 +56,14 @@ pub struct FrameWriter<'b> {
     counted: usize,
     /// Digits reserved for BodyLength(9): 2 or 3.
     digits: usize,
+    summed: Summed,
+}
+
+/// The first bytes of a message, which are summed up already.
+struct Summed {
+    /// Where they end in the buffer.
+    end: usize,
+    sum: u8,
 }
 
 impl<'b> FrameWriter<'b> {
@@ -70,7 +79,8 @@ impl<'b> FrameWriter<'b> {
         tail.store(BODY_LENGTH_ROOM, BODY_LENGTH_ROOM.len());
         let (counted, misuse) = write_msg_type(&mut tail, msg_type.as_ref());
         let body = Body { tail, precision: Precision::default(), misuse, minute: Minute::FIRST };
-        Self { body, begin, counted, digits: BODY_LENGTH_DIGITS }
+        let summed = Summed { end: begin, sum: 0 };
+        Self { body, begin, counted, digits: BODY_LENGTH_DIGITS, summed }
     }
 
     /// Appends bytes that are known to be whole fields, such as the constant part of a header.
@@ -106,7 +116,7 @@ impl<'b> FrameWriter<'b> {
     /// The first [`Misuse`] of the body; the buffer is then as before.
     #[inline(always)]
     pub fn finish(self) -> Result<Range<usize>, Misuse> {
-        let Self { body: Body { mut tail, misuse, .. }, begin, counted, digits } = self;
+        let Self { body: Body { mut tail, misuse, .. }, begin, counted, digits, summed } = self;
         if let Some(misuse) = misuse {
             cold_path();
             tail.cut(begin);
@@ -114,7 +124,7 @@ impl<'b> FrameWriter<'b> {
         }
         // Summed up before BodyLength(9) is patched: a processor waits for bytes that it reads at
         // once after it has written them in other pieces.
-        let zeros = sum(tail.written(begin));
+        let zeros = summed.sum.wrapping_add(sum(tail.written(summed.end)));
         let sum = zeros.wrapping_add(patch_body_length(&mut tail, counted, digits));
         let digits = text::three(u64::from(sum));
         let trailer = u64::from_le_bytes(*b"10=\0\0\0\x01\0") | digits << 24;
@@ -142,24 +152,24 @@ fn write_msg_type(tail: &mut Tail<'_>, msg_type: &[u8]) -> (usize, Option<Misuse
 fn patch_body_length(tail: &mut Tail<'_>, counted: usize, zeros: usize) -> u8 {
     let length = tail.end().wrapping_sub(counted);
     let room = counted.wrapping_sub(1).wrapping_sub(zeros);
-    let three = text::three(length as u64 % 1000).to_le_bytes();
-    let [hundreds, tens, ones, ..] = three;
-    let sum = tens.wrapping_add(ones).wrapping_sub(b'0'.wrapping_mul(2));
     match (zeros, length) {
         (3, 100..1000) => {
+            let [hundreds, tens, ones, ..] = text::three(length as u64).to_le_bytes();
             tail.patch(room, [hundreds, tens, ones]);
-            sum.wrapping_add(hundreds).wrapping_sub(b'0')
+            let sum = hundreds.wrapping_add(tens).wrapping_add(ones);
+            sum.wrapping_sub(b'0'.wrapping_mul(3))
         }
         (2, 10..100) => {
+            let [tens, ones, ..] = text::two(length as u64).to_le_bytes();
             tail.patch(room, [tens, ones]);
-            sum
+            tens.wrapping_add(ones).wrapping_sub(b'0'.wrapping_mul(2))
         }
         _ => {
             // More or less room is needed.
             let mut buffer = itoa::Buffer::new();
             let digits = buffer.format(length).as_bytes();
             tail.replace(room..room.wrapping_add(zeros), digits);
-            self::sum(digits).wrapping_sub(b'0'.wrapping_mul(zeros as u8))
+            sum(digits).wrapping_sub(b'0'.wrapping_mul(zeros as u8))
         }
     }
 }

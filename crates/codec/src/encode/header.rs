@@ -4,11 +4,11 @@
 use alloc::vec::Vec;
 use core::hint::cold_path;
 
-use super::moment::Minute;
+use super::moment::{Minute, seconds};
 use super::piece::Piece;
-use super::tail::Tail;
+use super::tail::{self, Tail};
 use super::text::{self, EIGHT_DIGITS, Short};
-use super::{BODY_LENGTH_DIGITS, Body, FrameWriter, Head, MSG_TYPE_HEAD, length_room};
+use super::{BODY_LENGTH_DIGITS, Body, FrameWriter, Head, MSG_TYPE_HEAD, Summed, length_room};
 use crate::{Misuse, MsgType, Precision, SOH, Timestamp, tag};
 
 /// What a session writes at the start of each message.
@@ -78,56 +78,132 @@ impl Header {
         // Administrative messages have a short body, or none.
         let is_short = msg_type.is_administrative();
         let digits = if is_short { self.digits_min } else { BODY_LENGTH_DIGITS };
-        let mut tail = Tail::open(out);
-        let counted = self.begin(&mut tail, (msg_type, digits), msg_seq_num);
-        let head = Head::of(tag::SENDING_TIME, &mut tail);
-        tail.moment(head, (sending_time, precision), &mut minute);
+        let mut tail = Tail::with_room(out, if is_short { HEADER_ROOM } else { tail::ROOM });
+        let values = (msg_seq_num, sending_time, precision);
+        let (counted, summed) =
+            match self.write_usual(&mut tail, (msg_type, digits), values, &mut minute) {
+                Some(written) => written,
+                None => {
+                    cold_path();
+                    let counted;
+                    // By value: what has an address lies in memory, and not in registers.
+                    (tail, minute, counted) =
+                        self.write_any((tail, minute), (msg_type, digits), values);
+                    (counted, Summed { end: begin, sum: 0 })
+                }
+            };
         self.minute = minute;
         let misuse = (!msg_type.is_valid()).then_some(Misuse::MsgType);
         let body = Body { tail, precision: Precision::default(), misuse, minute };
-        FrameWriter { body, begin, counted, digits }
+        FrameWriter { body, begin, counted, digits, summed }
     }
 
-    /// Writes all before SendingTime(52); returns where what BodyLength(9) counts begins.
+    /// Writes a usual header into one room: where what BodyLength(9) counts begins, and the sum.
     #[inline(always)]
-    fn begin(
+    fn write_usual(
         &self,
         tail: &mut Tail<'_>,
         (msg_type, digits): (MsgType<'_>, usize),
-        seq: u64,
-    ) -> usize {
-        if let Some(text) = text::load_short(msg_type.as_bytes())
-            && self.start.is_short()
-            && self.constant.is_short()
-            && seq < EIGHT_DIGITS
-        {
-            let begin = tail.end();
-            let room = tail.fresh();
-            let at = self.start.put(room, 0);
-            let at = length_room(digits).put(room, at);
-            let counted = begin.wrapping_add(at).wrapping_sub(MSG_TYPE_HEAD);
-            let at = text.put_field(room, at);
-            let at = self.constant.put(room, at);
-            let digits = Short::digits(seq, self.seq_digits_min.clamp(1, 8));
-            let at = digits.put_field(room, at);
-            tail.advance(at);
-            return counted;
+        (seq, time, precision): (u64, Timestamp, Precision),
+        minute: &mut Minute,
+    ) -> Option<(usize, Summed)> {
+        let msg_type = text::load_short(msg_type.as_bytes())?;
+        let (start, constant) = (self.start.short()?, self.constant.short()?);
+        if seq >= EIGHT_DIGITS {
+            return None;
         }
-        cold_path();
-        self.start.write(tail);
+        let begin = tail.end();
+        let mut room = Room { bytes: tail.fresh(), at: 0, sum: 0 };
+        room.piece(start);
+        room.short(length_room(digits));
+        let counted = begin.wrapping_add(room.at).wrapping_sub(MSG_TYPE_HEAD);
+        room.short(msg_type);
+        room.short(DELIMITER);
+        room.piece(constant);
+        room.short(Short::digits(seq, self.seq_digits_min.clamp(1, 8)));
+        room.short(SENDING_TIME);
+        room.moment(minute, time, precision);
+        let (len, sum) = (room.at, room.sum as u8);
+        tail.advance(len);
+        Some((counted, Summed { end: tail.end(), sum }))
+    }
+
+    /// Writes any header. Returns with the others where what BodyLength(9) counts begins.
+    #[inline(never)]
+    fn write_any<'b>(
+        &self,
+        (mut tail, mut minute): (Tail<'b>, Minute),
+        (msg_type, digits): (MsgType<'_>, usize),
+        (seq, time, precision): (u64, Timestamp, Precision),
+    ) -> (Tail<'b>, Minute, usize) {
+        self.start.write(&mut tail);
         let zeros = length_room(digits);
         tail.store(&zeros.word.to_le_bytes(), zeros.len);
         let counted = tail.end().wrapping_sub(MSG_TYPE_HEAD);
         tail.slice(msg_type.as_bytes());
         tail.store(&[SOH], 1);
-        self.constant.write(tail);
+        self.constant.write(&mut tail);
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(seq).as_bytes();
         let zeros = self.seq_digits_min.min(8).saturating_sub(digits.len());
         tail.store(b"00000000", zeros);
         tail.slice(digits);
         tail.store(&[SOH], 1);
-        counted
+        let head = Head::of(tag::SENDING_TIME, &mut tail);
+        tail.moment(head, (time, precision), &mut minute);
+        (tail, minute, counted)
+    }
+}
+
+/// Room for a usual header, and for what follows in most administrative messages.
+const HEADER_ROOM: usize = 192;
+const DELIMITER: Short = Short { word: SOH as u64, len: 1 };
+/// The end of MsgSeqNum(34), and the head of SendingTime(52).
+const SENDING_TIME: Short = Short { word: u64::from_le_bytes(*b"\x0152=\0\0\0\0"), len: 4 };
+
+/// A header in the making, written by stores of constant size and summed up at once: read back in
+/// other pieces, a processor would have to wait for it.
+struct Room<'r> {
+    bytes: &'r mut [u8; HEADER_ROOM],
+    at: usize,
+    sum: u64,
+}
+
+impl Room<'_> {
+    #[inline(always)]
+    fn short(&mut self, text: Short) {
+        self.put(text, text::byte_sum(text.word));
+    }
+
+    /// A text whose bytes have this sum.
+    #[inline(always)]
+    fn put(&mut self, text: Short, sum: u64) {
+        self.bytes[self.at..self.at + 8].copy_from_slice(&text.word.to_le_bytes());
+        self.at += text.len & 15;
+        self.sum = self.sum.wrapping_add(sum);
+    }
+
+    #[inline(always)]
+    fn piece<const N: usize>(&mut self, (block, len, sum): (&[u8; N], usize, u8)) {
+        self.bytes[self.at..self.at + N].copy_from_slice(block);
+        self.at += len % N;
+        self.sum = self.sum.wrapping_add(u64::from(sum));
+    }
+
+    /// A moment and its delimiter.
+    #[inline(always)]
+    fn moment(&mut self, minute: &mut Minute, time: Timestamp, precision: Precision) {
+        let nanos = minute.enter(time.0);
+        let [date, time] = minute.text();
+        self.put(Short { word: date, len: 8 }, minute.sum());
+        self.put(Short { word: time, len: Minute::LEN - 8 }, 0);
+        if precision == Precision::Millis {
+            let word = minute.millis(nanos) | u64::from(SOH) << 48;
+            return self.short(Short { word, len: 7 });
+        }
+        let (text, len) = seconds(nanos, precision);
+        self.short(Short { word: text as u64, len: (len + 1).min(8) });
+        self.short(Short { word: (text >> 64) as u64, len: (len + 1).saturating_sub(8) });
     }
 }
 

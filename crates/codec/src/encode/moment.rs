@@ -10,12 +10,16 @@ const MINUTE_NS: i64 = 60_000_000_000;
 const DAY_MINUTES: i64 = 24 * 60;
 
 /// A minute and its text.
+///
+/// The words of the text lie apart. Side by side, they would be loaded at once after they were
+/// stored one by one, for which a processor waits.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Minute {
-    /// Nanoseconds since 1970, modulo 2^64: the first minute of the range began before it.
-    start: i64,
     /// `YYYYMMDD`, first byte lowest.
     date: u64,
+    /// Nanoseconds since 1970, modulo 2^64: the first minute of the range began before it.
+    start: i64,
     /// `-HH:MM:`
     time: u64,
     /// Of the bytes of the text.

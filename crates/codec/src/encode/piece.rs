@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::tail::Tail;
+use crate::scan;
 
 /// Bytes whose beginning is kept in a block of `N`: a copy of constant size is a few stores, one of
 /// variable size a call. Most pieces are no longer.
@@ -12,6 +13,8 @@ pub(crate) struct Piece<const N: usize = 32> {
     /// Bytes of the block that count.
     len: usize,
     rest: Vec<u8>,
+    /// Of all bytes.
+    sum: u8,
 }
 
 impl<const N: usize> Piece<N> {
@@ -19,20 +22,14 @@ impl<const N: usize> Piece<N> {
         let (begin, rest) = bytes.split_at(bytes.len().min(N));
         let mut block = [0; N];
         block[..begin.len()].copy_from_slice(begin);
-        Self { block, len: begin.len(), rest: rest.to_vec() }
+        Self { block, len: begin.len(), rest: rest.to_vec(), sum: scan::sum(bytes) }
     }
 
-    /// Whether [`Piece::put`] writes all of it.
+    /// The bytes, if all of them are in the block with room to spare: how many they are, and their
+    /// sum.
     #[inline(always)]
-    pub(super) const fn is_short(&self) -> bool {
-        self.len < N
-    }
-
-    /// Writes a short piece into `room`; returns where it ends.
-    #[inline(always)]
-    pub(super) fn put<const ROOM: usize>(&self, room: &mut [u8; ROOM], at: usize) -> usize {
-        room[at..at + N].copy_from_slice(&self.block);
-        at + self.len % N
+    pub(super) fn short(&self) -> Option<(&[u8; N], usize, u8)> {
+        (self.len < N).then_some((&self.block, self.len % N, self.sum))
     }
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 /// Room that is made at once: most messages need no more.
-const ROOM: usize = 512;
+pub(super) const ROOM: usize = 512;
 /// Room that there always is. It is seen to behind each write, where the compiler has nothing left
 /// to keep in registers that it must save.
 pub(super) const MARGIN: usize = 64;
@@ -19,11 +19,17 @@ pub(crate) struct Tail<'b> {
 }
 
 impl<'b> Tail<'b> {
-    /// Begins behind all that is in `out`.
+    /// Begins behind all that is in `buffer`.
     #[inline(always)]
     pub(crate) fn open(buffer: &'b mut Vec<u8>) -> Self {
+        Self::with_room(buffer, ROOM)
+    }
+
+    /// The same with room for `room` bytes, the margin included.
+    #[inline(always)]
+    pub(super) fn with_room(buffer: &'b mut Vec<u8>, room: usize) -> Self {
         let end = buffer.len();
-        buffer.resize(end.saturating_add(ROOM), 0);
+        buffer.resize(end.saturating_add(room), 0);
         Self { buffer, end }
     }
 
@@ -64,9 +70,9 @@ impl<'b> Tail<'b> {
         self.advance(0);
     }
 
-    /// What [`Tail::open`] has made room for, as long as nothing is written.
+    /// The next `N` bytes of what [`Tail::with_room`] has made room for; nothing is written yet.
     #[inline(always)]
-    pub(crate) fn fresh(&mut self) -> &mut [u8; ROOM] {
+    pub(super) fn fresh<const N: usize>(&mut self) -> &mut [u8; N] {
         self.buffer[self.end..].first_chunk_mut().expect("nothing is written")
     }
 

@@ -30,21 +30,6 @@ impl Short {
         Self { word, len: 8_usize.wrapping_sub(leading) }
     }
 
-    /// Writes it into `room`; returns where it ends.
-    #[inline(always)]
-    pub(super) fn put<const N: usize>(self, room: &mut [u8; N], at: usize) -> usize {
-        room[at..at + 8].copy_from_slice(&self.word.to_le_bytes());
-        at + (self.len & 15)
-    }
-
-    /// The same with a delimiter behind.
-    #[inline(always)]
-    pub(super) fn put_field<const N: usize>(self, room: &mut [u8; N], at: usize) -> usize {
-        let end = self.put(room, at);
-        room[end] = SOH;
-        end + 1
-    }
-
     /// `mantissa / 10^scale` if that has at most seven digits.
     #[inline]
     pub(crate) fn decimal(mantissa: u64, scale: usize) -> Option<Self> {
