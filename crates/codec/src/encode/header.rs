@@ -82,6 +82,8 @@ impl Header {
         let values = (msg_seq_num, sending_time, precision);
         let (counted, summed) =
             match self.write_usual(&mut tail, (msg_type, digits), values, &mut minute) {
+                // Vectors sum up the body of an application message: its header goes with it.
+                Some((counted, _)) if !is_short => (counted, Summed { end: begin, sum: 0 }),
                 Some(written) => written,
                 None => {
                     cold_path();
