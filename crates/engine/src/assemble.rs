@@ -29,12 +29,14 @@ use crate::link::callbacks::Callbacks;
 use crate::link::core::{BatchLimits, Core, LinkOptions};
 use crate::link::failed_logons::is_failed_logon;
 use crate::link::gate::Gate;
+use crate::link::journal::Journal;
 use crate::link::journal::Keeps;
 use crate::link::judging::{self, Answer, Judgement};
 use crate::link::points::Source;
 use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
 use crate::link::rule_book::{RuleBook, SessionRules, Wanted};
+use crate::link::sinks::Sinks;
 use crate::link::{Link, REST_AFTER_NS};
 use crate::observe::event_codes::event;
 use crate::observe::protocol_log::Tap;
@@ -161,7 +163,7 @@ fn defer_store(
         })
     })));
     let shared = open_with((store, is_at_backup), log, settings, (application, registry))?;
-    shared.with_core(|core| core.journal.fail(&why));
+    shared.lock().executor().journal.fail(&why);
     Ok((shared, Some(EngineError::Store { id: settings.id(), source: why })))
 }
 
@@ -267,21 +269,21 @@ pub(crate) fn assemble(
         None => AppExecutor::Inline(application),
     };
     let desk = application.desk().cloned();
-    let mut core = Core::new(config, store, desk.clone(), rules, options);
-    core.log = log;
-    core.reasons = Arc::clone(&registry.reasons);
+    let journal = Journal::new(store, id.clone(), options.keeps);
+    let core = Core::new(config, journal.numbers(), desk.clone(), rules, options);
+    let sinks = Sinks::of(id.clone(), Arc::clone(&registry.reasons), log);
+    let published = Arc::clone(&sinks.published);
+    let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, core.options.points);
+    let mut link = Link::new(core, (journal, sinks), application);
     if let Some(gate) = &gate {
-        core.set_gate(registry.io.now(), Arc::clone(gate));
+        link.executor().set_gate(registry.io.now(), Arc::clone(gate));
     }
-    core.begin_from_store(&*registry.io)?;
-    core.note_state(registry.io.now());
-    let published = Arc::clone(&core.published);
-    let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, core.points.source());
-    core.outgoing.note_taken(&queue);
+    link.executor().begin_from_store(&*registry.io)?;
+    link.core().outgoing.note_taken(&queue);
     Ok(Shared {
         id,
         settings: Arc::new(settings.clone()),
-        link: Mutex::new(Link::new(core, application)),
+        link: Mutex::new(link),
         wishes: AtomicUsize::new(0),
         queue,
         gate,

@@ -96,6 +96,12 @@ impl Ticks {
         if self.has_counter { counter() } else { without_counter() }
     }
 
+    /// The same if there is a counter.
+    #[inline]
+    pub(crate) fn counter(self) -> Option<u64> {
+        self.has_counter.then(counter)
+    }
+
     /// So many ticks in nanoseconds.
     #[inline]
     pub(crate) const fn ns(self, ticks: u64) -> f64 {

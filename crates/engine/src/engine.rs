@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::thread;
@@ -60,6 +61,8 @@ pub(crate) type AdmitTo =
 pub(crate) struct Extras {
     pub(crate) admit: Option<AdmitTo>,
     pub(crate) open_store: Option<OpenStore>,
+    /// The program waits for sessions of mode `polled` at a file descriptor.
+    pub(crate) has_fd: bool,
     pub(crate) io: Arc<dyn Io>,
 }
 
@@ -102,6 +105,8 @@ struct Plan {
     pool: Vec<Vec<DrivenSession>>,
     own: Vec<(DrivenSession, Mode, Option<usize>)>,
     polled: Vec<DrivenSession>,
+    /// The program waits for those at a file descriptor.
+    has_fd: bool,
     /// Threads of the pool are started even without sessions.
     keeps_empty: bool,
 }
@@ -127,7 +132,7 @@ impl Engine {
         extras: Extras,
         owner: &mut MakeOwner<'_>,
     ) -> Result<Self, EngineError> {
-        let Extras { admit, open_store, io } = extras;
+        let Extras { admit, open_store, has_fd, io } = extras;
         let ranges = settings.engine.check_ranges();
         ranges.map_err(|wrong| EngineError::Settings(format!("[engine]: {wrong}")))?;
         // Before anything is opened: the limit that a process finds is low.
@@ -139,7 +144,8 @@ impl Engine {
         }
         let has_files = settings.sessions.iter().any(in_files);
         let registry = Arc::new(registry(&settings.engine, has_files, open_store, &io)?);
-        let started = Self::start_over(settings, &registry, (admit, pending_max), owner);
+        let plan = Plan { has_fd, ..Plan::default() };
+        let started = Self::start_over(settings, &registry, (admit, pending_max), (plan, owner));
         if started.is_err() {
             end_line(&registry);
         }
@@ -150,13 +156,12 @@ impl Engine {
         settings: &Settings,
         registry: &Arc<Registry>,
         (admit, pending_max): (Option<AdmitTo>, usize),
-        owner: &mut MakeOwner<'_>,
+        (mut plan, owner): (Plan, &mut MakeOwner<'_>),
     ) -> Result<Self, EngineError> {
         let (io, own) = (&registry.io, &registry.certificates);
         let mut sessions = Vec::new();
         let mut listening = Listening::default();
         let mut templates = Vec::new();
-        let mut plan = Plan::default();
         let mut refused = Vec::new();
         plan.pool.resize_with(settings.engine.workers, Vec::new);
         settings.sessions.iter().try_for_each(check::check).map_err(EngineError::Settings)?;
@@ -285,7 +290,7 @@ impl Engine {
             self.threads.push((mailbox, job.map_err(io_error(what))?));
         }
         if !plan.polled.is_empty() {
-            self.polled = Some(self.worker(plan.polled, true, destinations)?);
+            self.polled = Some(self.worker(plan.polled, !plan.has_fd, destinations)?);
         }
         let _ = shared_pool.set(pool);
         Ok(shared_pool)
@@ -392,10 +397,39 @@ impl Engine {
         all.any(|(at, group)| *at == address && self.ways.has_tls(*group))
     }
 
-    /// Drives the sessions of mode `polled` by one round, in this thread, without waiting.
-    /// Returns whether anything happened.
+    /// Drives the sessions of mode `polled` by one round, in this thread, without waiting: looks at
+    /// the socket of each, or, with [`EngineBuilder::with_poll_fd`], at those that are ready.
+    /// Returns whether a socket was ready or another thread had called.
+    ///
+    /// [`EngineBuilder::with_poll_fd`]: crate::EngineBuilder::with_poll_fd
     pub fn poll(&mut self) -> bool {
         self.polled.as_mut().is_some_and(|worker| worker.run_once(false))
+    }
+
+    /// The file descriptor for an event loop of your own: readable when a socket is ready, or
+    /// another thread has called. Timers do not make it readable: [`Engine::poll_timeout`] says
+    /// when they are due. It is the same one as long as the engine lives. `None` without
+    /// [`EngineBuilder::with_poll_fd`], or without sessions of mode `polled`.
+    ///
+    /// It stays readable until [`Engine::poll`] is called. A loop that hears of each change once
+    /// (edge-triggered) calls [`Engine::poll`] until that returns `false`.
+    ///
+    /// [`EngineBuilder::with_poll_fd`]: crate::EngineBuilder::with_poll_fd
+    #[must_use]
+    pub fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.polled.as_ref()?.fd()
+    }
+
+    /// How long the program may wait at [`Engine::poll_fd`] before it calls [`Engine::poll`] again:
+    /// until the next Heartbeat(0) or the end of a wait, for instance. Zero where [`Engine::poll`]
+    /// has left something, or there is no such descriptor; `None` for no limit. Call it after each
+    /// [`Engine::poll`].
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Duration> {
+        let worker = self.polled.as_ref()?;
+        let due_ns = if worker.fd().is_some() { worker.due_ns() } else { 0 };
+        let left_ns = due_ns.saturating_sub(self.registry.io.monotonic_ns());
+        (due_ns < u64::MAX).then(|| Duration::from_nanos(left_ns))
     }
 
     /// Stops accepting, sends Logout(5) to all counterparties at once, and ends when all have

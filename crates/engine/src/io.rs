@@ -6,6 +6,7 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
@@ -118,6 +119,12 @@ pub trait Poll: Send {
     /// # Errors
     /// If the system has no further one.
     fn waker(&self, token: Token) -> io::Result<Waker>;
+
+    /// The descriptor that is readable while something is ready, for a program that waits
+    /// elsewhere; `None` where the world has no such thing.
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// A connection under way. Dropping it gives up.
@@ -254,6 +261,10 @@ struct SystemPoll {
 impl Poll for SystemPoll {
     fn registry(&self) -> Registry<'_> {
         Registry::System(self.poll.registry())
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.poll.registry().as_fd())
     }
 
     fn wait(&mut self, ready: &mut Vec<Ready>, time: Option<Duration>) -> io::Result<()> {

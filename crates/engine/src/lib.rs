@@ -193,6 +193,8 @@ mod book {
     pub struct Changes;
     #[doc = include_str!("../../../book/src/latency.md")]
     pub struct Latency;
+    #[doc = include_str!("../../../book/src/threads.md")]
+    pub struct Threads;
     #[doc = include_str!("../../../book/src/what-happened.md")]
     pub struct WhatHappened;
 }

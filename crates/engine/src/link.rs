@@ -32,19 +32,18 @@ pub(crate) mod outgoing;
 pub(crate) mod points;
 pub(crate) mod queue;
 pub(crate) mod refusal;
-mod replay;
 pub(crate) mod rule_book;
 pub(crate) mod sent;
 pub(crate) mod session_dictionaries;
+pub(crate) mod sinks;
 mod slow;
 pub(crate) mod told;
-pub(crate) mod watermarks;
 
 use std::hint::cold_path;
 use std::io;
 
 use transfix_codec::{Body, FieldIndex, Frame, Garbled, Message, frame};
-use transfix_session::{Disconnect, HeaderChange, Now, Offer, SendError, Verdict};
+use transfix_session::{Awaited, Disconnect, HeaderChange, Now, Offer, SendError, Verdict};
 use transfix_store::StoreError;
 use transfix_transport::{Interest, Registry, Stream, Token};
 
@@ -56,8 +55,10 @@ use crate::link::event::Event;
 use crate::link::executor::Executor;
 use crate::link::failed_logons::LogonWatch;
 use crate::link::inbox::Inbox;
+use crate::link::journal::Journal;
 use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
+use crate::link::sinks::Sinks;
 use crate::observe::protocol_log::Received;
 
 /// What a link is told of its socket.
@@ -114,10 +115,14 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(core: Core, application: AppExecutor) -> Self {
+    pub(crate) fn new(
+        core: Core,
+        (journal, sinks): (Journal, Sinks),
+        application: AppExecutor,
+    ) -> Self {
         let (inbox, index) = (Inbox::default(), core.index());
-        let received = Received::of(core.log.as_ref());
-        let executor = Executor::new(core, application);
+        let received = Received::of(sinks.log.as_ref());
+        let executor = Executor::new(core, (journal, sinks), application);
         Self { executor, stream: None, inbox, unseen: false, received, index, last_turn_ns: 0 }
     }
 
@@ -132,9 +137,49 @@ impl Link {
         &mut self.executor.core
     }
 
+    /// Carries out what the core decides.
+    pub(crate) const fn executor(&mut self) -> &mut Executor {
+        &mut self.executor
+    }
+
+    pub(crate) const fn journal(&self) -> &Journal {
+        &self.executor.journal
+    }
+
+    /// Those that receive what happens.
+    pub(crate) const fn sinks(&self) -> &Sinks {
+        &self.executor.sinks
+    }
+
+    /// Whether the store has failed: the connection ends, and the store is opened again.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.executor.journal.has_failed()
+    }
+
+    /// Whether this batch is safe. `None` if nobody knows, since the store has failed before.
+    pub(crate) fn is_safe(&self, batch: Awaited) -> Option<bool> {
+        let is_safe = self.executor.core.watermarks.has(batch);
+        is_safe.filter(|is_safe| *is_safe || !self.has_failed())
+    }
+
+    /// Whether nothing is committed now: see [`Executor::is_held`].
+    pub(crate) fn is_held(&self) -> bool {
+        self.executor.is_held()
+    }
+
+    /// When there is something to tell or to look at though there is no connection.
+    pub(crate) fn deadline_at_rest(&self) -> Option<u64> {
+        self.executor.deadline_at_rest()
+    }
+
+    /// When [`Link::tick`] must be called at the latest.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        self.executor.next_deadline()
+    }
+
     /// Lets others see where the session stands, and tells the application if that is a new state.
     pub(crate) fn note_state(&mut self, now: Now) {
-        self.core_mut().note_state(now);
+        self.executor.note_state();
         self.make_calls(now);
     }
 
@@ -151,13 +196,13 @@ impl Link {
     pub(crate) fn attach(&mut self, now: Now, arrival: Arrival) -> Result<(), Down> {
         assert!(self.stream.is_none(), "a session has one connection at a time");
         let peer = arrival.stream.peer_addr();
-        self.executor.core.event_log.connected(peer);
-        self.executor.core.published.note_peer(peer);
+        self.executor.sinks.event_log.connected(peer);
+        self.executor.sinks.published.note_peer(peer);
         self.stream = Some(arrival.stream);
         self.inbox.clear();
         self.inbox.preload(&arrival.read);
         self.unseen = !arrival.read.is_empty();
-        self.executor.core.watch = arrival.watch;
+        self.executor.sinks.watch = arrival.watch;
         self.executor.connected(now, arrival.offer)?;
         self.executor.core.session.set_password_proof(arrival.password_proof);
         self.flush(now)
@@ -190,14 +235,14 @@ impl Link {
         else {
             return Ok(Turn::default());
         };
-        let core = &mut executor.core;
-        if core.ending().is_some() || core.is_refreshing() {
+        if executor.core.ending().is_some() || executor.core.is_refreshing() {
             return self.begin_or_end(clock());
         }
         // In a thread that sends, which has told its caller.
-        core.journal.check().map_err(Down::Store)?;
+        executor.journal.check().map_err(Down::Store)?;
         // While the application judges a Logon(A), this and what follows wait in inbox and kernel.
-        let judges = core.is_judging() && !core.hears_answer();
+        let judges = executor.core.is_judging() && !executor.hears_answer();
+        let core = &executor.core;
         // So they wait for an application that has as much before it as may be.
         let (is_behind, has_news) = (core.is_behind(), core.has_news());
         let waits = judges || is_behind;
@@ -209,8 +254,8 @@ impl Link {
         if read == 0 && !had && !executor.core.waits() && !queue.is_pending() && !has_news {
             return Ok(Turn { progress: false, again });
         }
-        let now = executor.core.begin_turn(clock);
-        let queue_first = executor.core.begin_with_queue(now, queue, &mut left);
+        let now = executor.begin_turn(clock);
+        let queue_first = executor.begin_with_queue(now, queue, &mut left);
         // What the last turn has left of the messages kept above a gap comes before all else.
         let mut outcome = executor.hear_and_go_on(now, &mut left);
         outcome = outcome.and_then(|()| skip(executor, (inbox, received), now));
@@ -252,13 +297,13 @@ impl Link {
             }
         }
         *unseen |= executor.core.session.holds_next();
-        executor.core.end_with_queue(now, queue, &mut left, queue_first).map_err(Down::Store)?;
+        executor.end_with_queue(now, queue, &mut left, queue_first).map_err(Down::Store)?;
         let more = end_turn(executor, (inbox, received), now, &mut **stream)?;
         if let Err(why) = outcome {
             return executor.core.end(now, why).map(|()| Turn { progress: true, again: more });
         }
         // The worker is called when the application has had enough.
-        let goes_on = executor.core.goes_on(now, is_behind || *unseen);
+        let goes_on = executor.goes_on(now, is_behind || *unseen);
         let again = again || more || goes_on;
         self.note_memory(now);
         // A counterparty that has hung up is looked at when the application has answered.
@@ -270,7 +315,7 @@ impl Link {
     #[cold]
     fn begin_or_end(&mut self, now: Now) -> Result<Turn, Down> {
         if self.executor.core.is_refreshing() {
-            self.executor.core.journal.check().map_err(Down::Store)?;
+            self.executor.journal.check().map_err(Down::Store)?;
             if let Some(reason) = self.executor.core.cut.take() {
                 return Err(Down::Session(reason));
             }
@@ -337,7 +382,7 @@ impl Link {
 
     /// Does what is due: heartbeats, ends of waits, with as many messages as a turn. Returns
     /// whether a turn is to follow at once: the queue is left in the middle, or the answer to a
-    /// Logon(A) is there. Of messages that wait for the application [`Core::next_deadline`] says
+    /// Logon(A) is there. Of messages that wait for the application [`Link::next_deadline`] says
     /// whether some are left.
     pub(crate) fn tick(&mut self, now: Now, queue: &SendQueue) -> Result<bool, Down> {
         if self.executor.core.trim_at_ns.is_some_and(|at| now.monotonic_ns >= at) {
@@ -346,12 +391,12 @@ impl Link {
         }
         let mut left = self.executor.core.options.turn_messages_max;
         let outcome = self.executor.tick(now, &mut left);
-        self.executor.core.send_some(now, queue, &mut left);
+        self.executor.send_some(now, queue, &mut left);
         self.flush(now)?;
         if let Err(why) = outcome {
             return self.executor.core.end(now, why).map(|()| false);
         }
-        let has_answer = self.executor.core.is_judging() && self.executor.core.hears_answer();
+        let has_answer = self.executor.core.is_judging() && self.executor.hears_answer();
         // There may be room before the application again.
         let goes_on = self.unseen && !self.executor.core.is_behind();
         Ok(has_answer || goes_on || self.executor.core.sends_more())
@@ -370,9 +415,9 @@ impl Link {
             return Err(SendError::Closed);
         }
         // What was handed over before goes out before.
-        self.executor.core.send_queued(now, queue);
-        let mut put = self.executor.core.points.source().at(now);
-        let sent = self.executor.core.send_put(now, &mut put, msg_type, fill);
+        self.executor.send_queued(now, queue);
+        let mut put = self.executor.points.source().at(now);
+        let sent = self.executor.send_put(now, &mut put, msg_type, fill);
         // A link that fails here is closed by its worker's next turn. A message
         // that was stored is accepted: it is sent again after the next logon.
         match self.flush(now) {
@@ -394,23 +439,23 @@ impl Link {
         if queue.is_closed() {
             return Err(SendError::Closed);
         }
-        self.executor.core.send_queued(now, queue);
+        self.executor.send_queued(now, queue);
         let (mut outcome, mut flushed) = (Ok(()), 0);
         // A message is put when the one before it is encoded: one look at the clock for each.
-        let mut put = self.executor.core.points.source().at(now);
+        let mut put = self.executor.points.source().at(now);
         for (msg_type, body) in messages {
             let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
-            match self.executor.core.send_put(now, &mut put, msg_type, fill) {
+            match self.executor.send_put(now, &mut put, msg_type, fill) {
                 Ok(one) => sent.push(one),
                 Err(why) => {
                     outcome = Err(why);
                     break;
                 }
             }
-            if self.executor.core.is_batch_full(false) {
+            if self.executor.is_batch_full(false) {
                 self.flush_batch(now, sent, flushed)?;
                 flushed = sent.len();
-                put = self.executor.core.points.source().at(now);
+                put = self.executor.points.source().at(now);
             }
         }
         self.flush_batch(now, sent, flushed)?;
@@ -449,9 +494,9 @@ impl Link {
         // A message that it has rejected is answered before.
         self.note_had(now).map_err(|_| SendError::Failed)?;
         // What was handed over before goes out before. The callback goes on: nothing is committed.
-        self.executor.core.take_queued(now, queue, |_| Ok(()));
+        self.executor.take_queued(now, queue, |_| Ok(()));
         self.executor.core.note_answer(now);
-        let sent = self.executor.core.send_now(now, msg_type, change, fill);
+        let sent = self.executor.send_now(now, msg_type, change, fill);
         // Who has sent sees which number is the next.
         self.note_state(now);
         sent
@@ -459,7 +504,7 @@ impl Link {
 
     /// Takes note of what the application has had in a thread of its own.
     fn note_had(&mut self, now: Now) -> Result<(), Down> {
-        match self.executor.core.hear(now) {
+        match self.executor.hear(now) {
             // The worker's next turn ends the connection.
             Err(Down::Session(why)) => self.executor.core.cut = Some(why),
             // The worker's next turn finds it again.
@@ -481,7 +526,7 @@ impl Link {
         if !self.executor.core.must_queue() {
             return self.send(now, queue, msg_type, fill);
         }
-        let queued = self.executor.core.queue(now, queue, msg_type, fill);
+        let queued = self.executor.queue(now, queue, msg_type, fill);
         self.make_calls(now);
         queued.map(|bytes| Sent::Queued { bytes })
     }
@@ -514,14 +559,14 @@ impl Link {
         let noted = self.note_had(now);
         self.make_calls(now);
         noted?;
-        self.executor.core.commit(now).map_err(Down::Store)?;
+        self.executor.commit(now).map_err(Down::Store)?;
         let more = match self.stream.as_deref_mut() {
             // The turn that began a replay goes on with it, or the socket's next event does.
             Some(stream) => {
                 let mut unlogged = self.received.of_turn(self.inbox.buffer());
                 self.executor.write(now, stream, &mut unlogged)
             }
-            None => self.executor.core.look_what_is_safe(now).map(|()| false).map_err(Down::Store),
+            None => self.executor.look_what_is_safe(now).map(|()| false).map_err(Down::Store),
         };
         self.make_calls(now);
         more
@@ -533,7 +578,7 @@ impl Link {
         self.inbox.clear();
         self.unseen = false;
         self.index = self.executor.core.index();
-        self.received = Received::of(self.executor.core.log.as_ref());
+        self.received = Received::of(self.executor.sinks.log.as_ref());
         Ok(())
     }
 
@@ -554,8 +599,8 @@ impl Link {
         // What brought the link down is in the log.
         self.executor.log_received(now, &mut self.received.of_turn(self.inbox.buffer()));
         self.inbox.clear();
-        self.executor.core.return_unsent(now, queue, SendError::NotLoggedOn);
-        self.executor.core.closed(now, queue, reason);
+        self.executor.return_unsent(now, queue, SendError::NotLoggedOn);
+        self.executor.closed(now, queue, reason);
         self.make_calls(now);
         self.trim(queue);
         Some(stream)
@@ -572,7 +617,7 @@ fn pass(
     stream: &mut dyn Stream,
 ) -> Result<(), Down> {
     inbox.consume(end);
-    if !inbox.bytes().is_empty() && executor.core.is_batch_full(is_alone) {
+    if !inbox.bytes().is_empty() && executor.is_batch_full(is_alone) {
         store_and_write(executor, (inbox, received), now, stream)?;
     }
     Ok(())
@@ -587,7 +632,7 @@ fn store_and_write(
     stream: &mut dyn Stream,
 ) -> Result<bool, Down> {
     // 7 store
-    executor.core.commit(now).map_err(Down::Store)?;
+    executor.commit(now).map_err(Down::Store)?;
     // 8 write
     executor.write(now, stream, &mut received.of_turn(inbox.buffer()))
 }
@@ -616,10 +661,10 @@ fn lose(
     now: Now,
     (end, reason): (usize, Garbled),
 ) -> (usize, Result<(), Down>) {
-    let core = &mut executor.core;
-    let end = core.lost_with(inbox, end);
+    let end = executor.core.lost_with(inbox, end);
     received.garbled(inbox.range(end));
-    (end, core.garbled_frame(now, &inbox.bytes()[..end], reason))
+    let lost = executor.core.garbled_frame(now, &inbox.bytes()[..end], reason);
+    (end, lost.and_then(|()| executor.put_entries(now).map_err(Down::Store)))
 }
 
 /// Drops the bytes of a message that is too long, as far as they have come.
@@ -635,7 +680,10 @@ fn skip(
     received.garbled(inbox.range(taken));
     inbox.consume(taken);
     match message.outcome() {
-        Some(outcome) => executor.core.end_too_long(now, &message, outcome),
+        Some(outcome) => {
+            executor.core.end_too_long(now, &message, outcome)?;
+            executor.put_entries(now).map_err(Down::Store)
+        }
         None => {
             inbox.too_long = Some(message);
             Ok(())
@@ -658,19 +706,19 @@ fn pass_over(
         Frame::Garbled { skip, reason } => (skip, reason),
         Frame::TooLong { end } => {
             executor.core.begin_too_long(now, inbox, end)?;
+            executor.put_entries(now).map_err(Down::Store)?;
             return skip(executor, (inbox, received), now);
         }
         Frame::Whole(_) | Frame::Partial => return Ok(()),
     };
-    let core = &mut executor.core;
-    let end = core.lost_with(inbox, end);
+    let end = executor.core.lost_with(inbox, end);
     received.garbled(inbox.range(end));
     // Later it is but bytes that a counterparty may send to mislead whoever reads the log.
-    let answers_logon = core.session.state() == transfix_session::State::LogonSent;
+    let answers_logon = executor.core.session.state() == transfix_session::State::LogonSent;
     if answers_logon && inbox.bytes().starts_with(TLS_ALERT) {
-        core.tell(now, &Event::SpeaksTls);
+        executor.tell(now, &Event::SpeaksTls);
     }
-    core.garbled(now, reason, end);
+    executor.core.garbled(now, reason, end);
     inbox.consume(end);
     Ok(())
 }
@@ -683,8 +731,7 @@ fn read(
 ) -> Result<(usize, bool), Down> {
     let was_away = executor.core.was_away;
     if was_away {
-        executor.core.prefetch_parts();
-        executor.prefetch();
+        executor.prefetch_parts();
     }
     match inbox.read(stream) {
         // What the application has not had yet, it may answer.
@@ -692,7 +739,7 @@ fn read(
         Ok((0, _)) => Err(ENDED),
         Ok(read) => {
             if was_away {
-                executor.core.prefetch_memory();
+                executor.prefetch_memory();
             }
             Ok(read)
         }

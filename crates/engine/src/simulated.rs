@@ -146,7 +146,7 @@ impl SimulatedSession {
     /// When [`SimulatedSession::tick`] must be called at the latest, on the monotonic clock.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
-        self.link().core().next_deadline()
+        self.link().next_deadline()
     }
 
     /// Does what is due: heartbeats, ends of waits.

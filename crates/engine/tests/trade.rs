@@ -1,13 +1,15 @@
 //! Two engines over loopback: they log on, trade, lose the connection, recover, log out.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use transfix::{
     Action, ApplVerId, Application, BeginString, BusinessReject, Disconnect, Durability, Engine,
-    Message, Mode, Outcome, Role, SendMode, Sent, SessionEvent, SessionId, SessionNotice,
-    SessionRef, SessionSettings, SessionView, Settings, tag,
+    EngineBuilder, Message, Mode, Outcome, ResetPolicy, Role, SendMode, Sent, SessionEvent,
+    SessionId, SessionNotice, SessionRef, SessionSettings, SessionView, Settings, tag,
 };
 use transfix_store::journal::{self, Event};
 
@@ -83,12 +85,15 @@ struct Side {
 
 impl Side {
     fn start(settings: SessionSettings, answers: bool) -> Self {
-        let (sender, seen) = channel();
         let id = settings.id();
+        Self::start_with(Engine::builder(&Settings::of(settings)), id, answers)
+    }
+
+    fn start_with(builder: EngineBuilder<'_>, id: SessionId, answers: bool) -> Self {
+        let (sender, seen) = channel();
         let mut sender = Some(sender);
-        let engine = Engine::start(&Settings::of(settings), |_| {
-            Box::new(Recorder { seen: sender.take().unwrap(), answers })
-        });
+        let engine =
+            builder.start(|_| Box::new(Recorder { seen: sender.take().unwrap(), answers }));
         Self { engine: engine.unwrap(), id, seen }
     }
 
@@ -274,6 +279,95 @@ fn polled_sessions_are_driven_by_the_application() {
     }
     let outcomes = client.engine.stop(Duration::from_secs(20));
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
+}
+
+/// The loop of a program of one's own: returns how often it has called `Engine::poll`.
+fn wait_at_fd(client: &mut Side, mut is_over: impl FnMut(&Receiver<Seen>) -> bool) -> usize {
+    let mut polls = 0;
+    loop {
+        client.engine.poll();
+        polls += 1;
+        if is_over(&client.seen) {
+            return polls;
+        }
+        let within = client.engine.poll_timeout();
+        let time = within.map(|time| Timespec::try_from(time).unwrap());
+        let mut fds = [PollFd::from_borrowed_fd(client.engine.poll_fd().unwrap(), PollFlags::IN)];
+        rustix::event::poll(&mut fds, time.as_ref()).unwrap();
+    }
+}
+
+#[test]
+fn a_loop_of_its_own_waits_at_a_file_descriptor() {
+    let venue = Side::start(acceptor(BeginString::Fix44, Mode::Dedicated), true);
+    let mut settings = initiator(BeginString::Fix44, Mode::Polled, &venue);
+    settings.protocol.heart_bt_int = Duration::from_secs(1);
+    let (id, settings) = (settings.id(), Settings::of(settings));
+    let mut client = Side::start_with(Engine::builder(&settings).with_poll_fd(), id, false);
+    wait_at_fd(&mut client, |seen| seen.try_iter().any(|seen| seen == Seen::Logon));
+    let mut polls = 0;
+    for n in 0..100 {
+        let expected = format!("order{n}");
+        // Another thread wakes the loop too.
+        let handle = client.engine.session(&client.id).unwrap();
+        let order = expected.clone();
+        let sender = std::thread::spawn(move || {
+            handle.send("D", |body| _ = body.str(tag::CL_ORD_ID, &order)).unwrap();
+        });
+        let expected = Seen::Message("8".to_owned(), expected);
+        polls += wait_at_fd(&mut client, |seen| seen.try_iter().any(|seen| seen == expected));
+        sender.join().unwrap();
+    }
+    // At rest the heartbeats alone call it.
+    let handle = client.engine.session(&client.id).unwrap();
+    let before = handle.counters().messages_out;
+    polls += wait_at_fd(&mut client, |_| handle.counters().messages_out >= before + 3);
+    assert!(polls < 2_000, "{polls} rounds: it waits between them");
+    let outcomes = client.engine.stop(Duration::from_secs(20));
+    assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
+}
+
+/// Also where its applications are called in threads of their own, which wake the loop.
+#[test]
+fn an_acceptor_waits_at_a_file_descriptor() {
+    for application_threads in [0, 2] {
+        let session = acceptor(BeginString::Fix44, Mode::Polled);
+        let id = session.id();
+        let mut settings = Settings::of(session);
+        settings.engine.application_threads = application_threads;
+        let mut venue = Side::start_with(Engine::builder(&settings).with_poll_fd(), id, true);
+        let mut of_client = initiator(BeginString::Fix44, Mode::Dedicated, &venue);
+        of_client.protocol.reset_on = ResetPolicy::LOGON;
+        let handle = venue.engine.session(&venue.id).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| wait_at_fd(&mut venue, |_| is_over.load(Ordering::SeqCst)));
+            for round in 0..3 {
+                let client = Side::start(of_client.clone(), false);
+                assert_eq!(client.next(), Seen::Logon);
+                for n in 0..10 {
+                    let id = format!("{round}-{n}");
+                    client.send(&id);
+                    assert_eq!(client.next(), Seen::Message("8".to_owned(), id));
+                }
+                let outcomes = client.engine.stop(Duration::from_secs(20));
+                assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
+            }
+            is_over.store(true, Ordering::SeqCst);
+            // This wakes the loop, as each call of an operator does.
+            handle.operate(&Action::LogOn {}).unwrap();
+        });
+        venue.engine.stop(Duration::from_secs(20));
+    }
+}
+
+#[test]
+fn a_file_descriptor_has_to_be_asked_for() {
+    let venue = Side::start(acceptor(BeginString::Fix44, Mode::Dedicated), true);
+    assert!(venue.engine.poll_fd().is_none() && venue.engine.poll_timeout().is_none());
+    let polled = Side::start(initiator(BeginString::Fix44, Mode::Polled, &venue), false);
+    assert!(polled.engine.poll_fd().is_none());
+    assert_eq!(polled.engine.poll_timeout(), Some(Duration::ZERO), "it looks at its sockets");
 }
 
 #[test]

@@ -109,20 +109,29 @@ impl Session {
         message: &Message<'_>,
     ) -> Result<(), Reject> {
         let sent = message.raw(tag::SENDING_TIME).and_then(|value| self.sent.parse(value));
-        let sent = sent.map_or_else(|| message.timestamp(tag::SENDING_TIME), Ok);
-        let off = match sent {
-            Ok(sent) => now.utc.since(sent).unsigned_abs(),
-            // A time that no Timestamp can hold has the right form, and is off by centuries.
-            Err(_) if message.raw(tag::SENDING_TIME).is_some_and(is_beyond_our_range) => u64::MAX,
-            Err(reject) => return Err(reject),
-        };
-        match self.tolerance_ns {
-            1.. if off > self.tolerance_ns => {
-                cold_path();
-                Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::SENDING_TIME))
-            }
-            _ => Ok(()),
+        let Some(sent) = sent else { return self.check_unread_sending_time(message) };
+        self.check_distance(now.utc.0.abs_diff(sent.0))
+    }
+
+    /// Checks a SendingTime(52) that is absent, malformed, or beyond what a [`Timestamp`] holds.
+    #[cold]
+    #[inline(never)]
+    fn check_unread_sending_time(&self, message: &Message<'_>) -> Result<(), Reject> {
+        if message.raw(tag::SENDING_TIME).is_some_and(is_beyond_our_range) {
+            // The form is right, and the time is off by centuries.
+            return self.check_distance(u64::MAX);
         }
+        message.timestamp(tag::SENDING_TIME).map(drop)
+    }
+
+    /// Checks how many nanoseconds SendingTime(52) is from our clock.
+    #[inline]
+    fn check_distance(&self, off_ns: u64) -> Result<(), Reject> {
+        if self.tolerance_ns > 0 && off_ns > self.tolerance_ns {
+            cold_path();
+            return Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::SENDING_TIME));
+        }
+        Ok(())
     }
 
     /// Answers a bad message: Reject(3), and Logout(5) where the standard ends the session.

@@ -39,6 +39,7 @@ mod outbox;
 mod receive;
 mod received;
 mod renumber;
+mod replay;
 mod resend;
 pub mod reset;
 mod rule_set;
@@ -48,6 +49,7 @@ mod throttle;
 mod tick;
 mod timer;
 mod verdict;
+mod watermarks;
 
 pub use before_admin::{BeforeAdmin, NewAdmin};
 pub use config::{
@@ -60,9 +62,11 @@ pub use config::{Days, Hours, Micros, Millis, Mins, Secs, Unit};
 pub use logon_fault::LogonFault;
 pub use offer::Offer;
 pub use outbox::{Entry, Kind, Outbox, ResetCause};
+pub use replay::{Found, Replay};
 pub use reset::{Reset, ResetEvent};
 pub use rule_set::{Agreed, Checks, RuleSet, StandardRules};
 pub use session::{HeaderChange, Session};
 pub use state::{Event, State};
 pub use transfix_codec::Message;
 pub use verdict::{Disconnect, OperateError, Remark, SendError, Verdict};
+pub use watermarks::{Awaited, Watermarks};

@@ -266,7 +266,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "replay-before-what-waits",
-        changes: &[(ENGINE, "self.begins_at = at;", "self.begins_at = 0 * at;")],
+        changes: &[(SESSION, "self.begins_at = at;", "self.begins_at = 0 * at;")],
         kind: "",
         worlds: 5_000,
     },
@@ -274,7 +274,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "message-not-fetched-yet-is-missing",
         changes: &[(
             ENGINE,
-            "Err(StoreError::NotYet) if !self.out.is_empty() => return Ok(()),",
+            "Err(StoreError::NotYet) => {\n is_awaited = replay.out.is_empty();\n break;\n }",
             "Err(StoreError::NotYet) => None,",
         )],
         kind: "",
@@ -282,14 +282,14 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "replay-of-administrative-messages",
-        changes: &[(ENGINE, ".filter(|s| s.kind == Kind::Application)", "")],
+        changes: &[(ENGINE, ".filter(|stored| stored.kind == Kind::Application)", "")],
         kind: "",
         worlds: 1_000,
     },
     Fault {
         name: "gap-fill-one-too-far",
         changes: &[(
-            ENGINE,
+            SESSION,
             "session.gap_fill(now, begin, seq, &mut self.out);",
             "session.gap_fill(now, begin, seq + 1, &mut self.out);",
         )],
@@ -333,8 +333,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "answers-stored-before-what-they-answer",
         changes: &[(
             ENGINE,
-            "let numbers = self.kept_numbers();\n        self.journal.put_next",
-            "let mut numbers = self.kept_numbers();\n        if self.is_batch_full(true) {\n \
+            "let numbers = self.core.kept_numbers();\n        self.journal.put_next",
+            "let mut numbers = self.core.kept_numbers();\n        if self.is_batch_full(true) {\n \
              numbers.0 = self.journal.numbers().next_in;\n }\n        self.journal.put_next",
         )],
         kind: "",
@@ -503,8 +503,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "denied-and-logged-on",
         changes: &[(
             ENGINE,
-            "Some(self.session.deny_logon(now, &refusal.text, &mut self.out))",
-            "Some(self.session.accept_logon(now, &mut self.out))",
+            "Err(self.session.deny_logon(now, &refusal.text, &mut self.out))",
+            "Err(self.session.accept_logon(now, &mut self.out))",
         )],
         kind: "applications",
         worlds: 500,
@@ -513,8 +513,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "logon-before-its-answer",
         changes: &[(
             ENGINE,
-            "Err(TryRecvError::Empty) => return false,",
-            "Err(TryRecvError::Empty) => *self = Self::Answered(Ok(()), Asked::Earlier),",
+            "Err(TryRecvError::Empty) => {}",
+            "Err(TryRecvError::Empty) => self.core.judging.answer(Ok(())),",
         )],
         kind: "applications",
         worlds: 500,

@@ -143,9 +143,9 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "opened-again-in-vain-once",
         changes: &[(
             ENGINE,
-            "shared.with_core(|core| core.tell(now, &Event::StoreNotOpened(&error)));\n \
+            "shared.lock().executor().tell(now, &Event::StoreNotOpened(&error));\n \
              self.plan(now_ns);",
-            "shared.with_core(|core| core.tell(now, &Event::StoreNotOpened(&error)));",
+            "shared.lock().executor().tell(now, &Event::StoreNotOpened(&error));",
         )],
         kind: KIND,
         worlds: 4_000,

@@ -46,10 +46,21 @@ impl LastTime {
         }
         match fraction {
             [] => true,
+            // Most times have milliseconds.
+            &[point, first, second, third] => are_millis([point, first, second, third]),
             [b'.', digits @ ..] => digits.len() <= DIGITS_MAX && digits::are_all(digits),
             _ => false,
         }
     }
+}
+
+/// Whether these are a point and three digits.
+#[inline]
+const fn are_millis(fraction: [u8; 4]) -> bool {
+    // What is left of a digit is below 10, so that 6 more stay below 16; of the point it is 0.
+    let rest = u32::from_le_bytes(fraction) ^ u32::from_le_bytes(*b".000");
+    let above_nine = rest.wrapping_add(u32::from_le_bytes([0, 6, 6, 6]));
+    (rest | above_nine) & u32::from_le_bytes([0xff, 0xf0, 0xf0, 0xf0]) == 0
 }
 
 /// Whether a value that is not empty has the form of `data_type`.
@@ -96,6 +107,19 @@ fn is_long_tenor(value: &[u8]) -> bool {
 mod tests {
     use super::*;
     use DataType as T;
+
+    #[test]
+    fn milliseconds_are_a_point_and_digits() {
+        for at in 0..4 {
+            for byte in 0..=u8::MAX {
+                let mut fraction = *b".059";
+                fraction[at] = byte;
+                let expected = if at == 0 { byte == b'.' } else { byte.is_ascii_digit() };
+                assert_eq!(are_millis(fraction), expected, "{fraction:?}");
+            }
+        }
+        assert!(!are_millis(*b".:/~") && !are_millis(*b"/000") && !are_millis([0xff; 4]));
+    }
 
     #[test]
     fn what_was_seen_before_changes_no_timestamp() {

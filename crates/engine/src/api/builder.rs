@@ -126,12 +126,13 @@ pub struct EngineBuilder<'a> {
     settings: &'a Settings,
     admit: Option<Admit>,
     open_store: Option<OpenStore>,
+    has_fd: bool,
     io: Option<Arc<dyn Io>>,
 }
 
 impl<'a> EngineBuilder<'a> {
     pub(crate) const fn new(settings: &'a Settings) -> Self {
-        Self { settings, admit: None, open_store: None, io: None }
+        Self { settings, admit: None, open_store: None, has_fd: false, io: None }
     }
 
     /// Templates (`target_comp_id = "*"`) need it: `admit` is called when a counterparty that no
@@ -164,6 +165,14 @@ impl<'a> EngineBuilder<'a> {
         self
     }
 
+    /// Lets a program with an event loop of its own wait for its sessions of mode `polled` at
+    /// [`Engine::poll_fd`]. Without this, such a program calls [`Engine::poll`] again and again,
+    /// which answers sooner and uses a whole CPU.
+    pub fn with_poll_fd(mut self) -> Self {
+        self.has_fd = true;
+        self
+    }
+
     /// Runs the engine in another world than that of the machine: time, threads and connections
     /// come from there. For tests; see
     /// [`simulated::io`](crate::simulated::io).
@@ -182,7 +191,7 @@ impl<'a> EngineBuilder<'a> {
         self,
         mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
     ) -> Result<Engine, EngineError> {
-        let Self { settings, admit, open_store, io } = self;
+        let Self { settings, admit, open_store, has_fd, io } = self;
         let io = io.unwrap_or_else(|| Arc::new(System));
         affinity::check(settings).map_err(EngineError::Settings)?;
         let admit = admit.map(|admit| -> AdmitTo {
@@ -192,6 +201,6 @@ impl<'a> EngineBuilder<'a> {
         });
         let owner =
             |id: &SessionId, sessions: &Arc<Registry>| Owner::of(application(id), id, sessions);
-        Engine::start_with(settings, Extras { admit, open_store, io }, &mut { owner })
+        Engine::start_with(settings, Extras { admit, open_store, has_fd, io }, &mut { owner })
     }
 }

@@ -165,7 +165,7 @@ impl SessionHandle {
             loop {
                 match self.shared.link.try_lock() {
                     Ok(mut link) => {
-                        return match link.core_mut().holds(self.shared.io.now()) {
+                        return match link.executor().holds(self.shared.io.now()) {
                             true => Ok(PassedOn::Busy),
                             false => self.put(&mut link, msg_type, body).map(|_| PassedOn::Sent),
                         };
@@ -194,7 +194,7 @@ impl SessionHandle {
         let shared = &*self.shared;
         let mut link = shared.sound_link().map_err(|_| SendError::Failed)?;
         // Nothing is committed before the answer of the application is whole.
-        while link.core_mut().holds(shared.io.now()) {
+        while link.executor().holds(shared.io.now()) {
             drop(link);
             shared.io.sleep(SAFE_LOOK);
             link = shared.sound_link().map_err(|_| SendError::Failed)?;
@@ -205,7 +205,7 @@ impl SessionHandle {
         drop(link);
         // The worker is woken when it is safe, and takes note of it.
         loop {
-            match shared.with_core(|core| core.is_safe(batch)) {
+            match shared.lock().is_safe(batch) {
                 Some(true) => return Ok(sent),
                 Some(false) => shared.io.sleep(SAFE_LOOK),
                 None => return Err(SendError::Failed),
@@ -279,7 +279,7 @@ impl SessionHandle {
     fn note_sent(&self, link: &mut Link) {
         let shared = &*self.shared;
         let is_over = link.is_up() && shared.waiting.note(link.core().waiting_bytes(&shared.queue));
-        if is_over || link.core_mut().slow.calls_worker() || link.core().journal.has_failed() {
+        if is_over || link.core_mut().slow.calls_worker() || link.has_failed() {
             shared.call_worker();
         }
     }
@@ -294,7 +294,7 @@ impl SessionHandle {
             return Ok(());
         }
         shared.published.state().ready().map_err(|why| match shared.link.try_lock() {
-            Ok(link) if link.core().journal.has_failed() => SendError::Failed,
+            Ok(link) if link.has_failed() => SendError::Failed,
             Err(TryLockError::Poisoned(_)) => SendError::Failed,
             _ => why,
         })
@@ -354,7 +354,7 @@ impl SessionHandle {
         let until_ns = shared.io.monotonic_ns() + LOCK_WAIT_NS;
         let mut link = loop {
             match shared.link.try_lock() {
-                Ok(link) if !link.core().is_held() => break link,
+                Ok(link) if !link.is_held() => break link,
                 Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
                 Ok(_) | Err(TryLockError::WouldBlock)
                     if !drives() && shared.io.monotonic_ns() < until_ns =>
@@ -371,7 +371,7 @@ impl SessionHandle {
             }
         };
         let sent = link.send_or_queue(shared.io.now(), &shared.queue, msg_type, fill);
-        if link.core().outgoing.is_first_to_expire() || link.core().journal.has_failed() {
+        if link.core().outgoing.is_first_to_expire() || link.has_failed() {
             shared.call_worker();
         }
         sent
@@ -424,7 +424,7 @@ impl SessionHandle {
     /// If the store has failed.
     pub fn sent_message(&self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
         loop {
-            match self.with_link(|link| link.core_mut().journal.sent_message(seq)) {
+            match self.with_link(|link| link.executor().journal.sent_message(seq)) {
                 Err(StoreError::NotYet) => self.shared.io.sleep(SAFE_LOOK),
                 found => return found,
             }
@@ -436,7 +436,7 @@ impl SessionHandle {
     /// intervals of up to a minute. `None` if all is well.
     #[must_use]
     pub fn store_failure(&self) -> Option<String> {
-        self.with_link(|link| link.core().journal.failure().map(str::to_owned))
+        self.with_link(|link| link.journal().failure().map(str::to_owned))
     }
 
     /// Where an initiator connects to, each as `host:port`: `address` first, then the backups
@@ -474,11 +474,11 @@ impl SessionHandle {
         let mut use_link = Some(use_link);
         loop {
             let done =
-                self.with_link(|link| match link.core_mut().settle_refresh(self.shared.io.now()) {
+                self.with_link(|link| match link.executor().settle_refresh(self.shared.io.now()) {
                     Ok(()) => use_link.take().map(|use_link| use_link(link)),
                     Err(StoreError::NotYet) => None,
                     Err(error) => {
-                        link.core_mut().journal.fail(&error);
+                        link.executor().journal.fail(&error);
                         Some(Err(OperateError::Failed))
                     }
                 });
@@ -496,7 +496,7 @@ impl SessionHandle {
         let mut link = self.shared.lock();
         let used = use_link(&mut link);
         link.note_state(self.shared.io.now());
-        if link.core().journal.has_failed() {
+        if link.has_failed() {
             self.shared.call_worker();
         }
         used

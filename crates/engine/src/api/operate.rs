@@ -79,7 +79,7 @@ impl SessionHandle {
     fn log_out_with(&self, text: &str) {
         self.with_link(|link| {
             // What the caller has sent before goes out before.
-            link.core_mut().send_queued(self.shared.io.now(), &self.shared.queue);
+            link.executor().send_queued(self.shared.io.now(), &self.shared.queue);
             // A link that fails now is closed by its worker's next turn.
             let waits = link.logout(self.shared.io.now(), text).unwrap_or(false);
             if !waits && link.is_up() {
@@ -170,7 +170,7 @@ impl SessionHandle {
             // A store that fails here fails again when the numbers are put.
             let now = || self.shared.io.now();
             let _ = self.with_settled_link(|link| {
-                link.core_mut().journal.note(now(), text).map_err(|_| OperateError::Failed)
+                link.executor().journal.note(now(), text).map_err(|_| OperateError::Failed)
             });
         }
     }
@@ -182,7 +182,7 @@ pub(crate) fn act_on_session(
     now: Now,
     action: &Action,
 ) -> Result<(), OperateError> {
-    if link.core().journal.has_failed() {
+    if link.has_failed() {
         return Err(OperateError::Failed);
     }
     let core = link.core_mut();

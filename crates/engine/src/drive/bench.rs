@@ -223,7 +223,7 @@ impl Elsewhere<'_> {
         let is_over =
             link.is_up() && session.waiting.note(link.core().waiting_bytes(&session.queue));
         let awaits_look = link.core_mut().awaits_look(now);
-        if is_over || awaits_look || link.core().journal.has_failed() || link.core().cut.is_some() {
+        if is_over || awaits_look || link.has_failed() || link.core().cut.is_some() {
             session.call_worker();
         }
         (sent, link.is_up() && link.core().is_full())
@@ -283,7 +283,7 @@ impl Remote for Elsewhere<'_> {
 
     fn logout(&self, text: &str) {
         let mut link = self.session.lock();
-        link.core_mut().send_queued(self.session.io.now(), &self.session.queue);
+        link.executor().send_queued(self.session.io.now(), &self.session.queue);
         // A link that fails now is closed by its worker's next turn.
         let waits = link.logout(self.session.io.now(), text).unwrap_or(false);
         drop(link);

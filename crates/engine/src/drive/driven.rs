@@ -116,8 +116,7 @@ impl DrivenSession {
             clocks_ns: 0,
         };
         let link = slot.lock();
-        let (has_schedule, has_failed) =
-            (link.core().options.hours.is_some(), link.core().journal.has_failed());
+        let (has_schedule, has_failed) = (link.core().options.hours.is_some(), link.has_failed());
         drop(link);
         slot.look_at = has_schedule.then_some(0);
         if has_failed {
@@ -152,7 +151,7 @@ impl DrivenSession {
         }
         // Once a window: outside of it no connection is taken.
         event!(info, WindowClosed, session = %self.shared.id);
-        link.core_mut().send_queued(now, &self.shared.queue);
+        link.executor().send_queued(now, &self.shared.queue);
         if link.logout(now, "the session is closed by its schedule")? {
             return Ok(());
         }
@@ -162,37 +161,37 @@ impl DrivenSession {
     /// Sees to the store, and to the messages that wait, while there is no connection.
     fn look_at_store(&mut self, now: Now) -> Result<(), Down> {
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
-        link.core_mut().event_log.tell_untold(now);
-        link.core_mut().look_what_is_safe(now).map_err(Down::Store)?;
+        link.executor().sinks.event_log.tell_untold(now);
+        link.executor().look_what_is_safe(now).map_err(Down::Store)?;
         link.make_calls(now);
-        link.core_mut().look_at_refresh(now)?;
+        link.executor().look_at_refresh(now)?;
         if link.core().has_news() {
-            link.core_mut().hear(now)?;
+            link.executor().hear(now)?;
             link.flush(now)?;
         }
-        self.untold_at = link.core().deadline_at_rest();
-        if link.core().journal.has_failed() {
+        self.untold_at = link.deadline_at_rest();
+        if link.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
         }
         let mut left = link.core().options.turn_messages_max;
         let looked = match self.shared.offline {
             Offline::Refuse => Ok(()),
             Offline::Store => {
-                link.core_mut().send_some(now, &self.shared.queue, &mut left);
+                link.executor().send_some(now, &self.shared.queue, &mut left);
                 // Some may be left.
                 self.expires_at = (left == 0).then_some(now.monotonic_ns);
                 link.flush(now)
             }
             Offline::Queue => {
-                link.core_mut().expire_queued(now, &mut left);
-                let kept = link.core_mut().keep_queued(now, &self.shared.queue);
+                link.executor().expire_queued(now, &mut left);
+                let kept = link.executor().keep_queued(now, &self.shared.queue);
                 self.expires_at = link.core().outgoing.deadline(now);
                 kept.map_err(Down::Store)
             }
         };
         link.make_calls(now);
         // Last: it may have been told what is not sent.
-        let is_done = link.core().delivery.stands_still() && link.core().may_change_store();
+        let is_done = link.core().delivery.stands_still() && link.executor().may_change_store();
         self.is_behind = self.connector.is_some() && !is_done;
         looked
     }
@@ -242,7 +241,7 @@ impl DrivenSession {
         let turn = link.turn(&shared.queue, is_alone, || shared.io.now())?;
         if turn.progress {
             // Under the lock that is taken anyway.
-            self.next_ns = link.core().next_deadline();
+            self.next_ns = link.next_deadline();
         }
         if !turn.progress || !shared.waiting.note(link.core().waiting_bytes(&shared.queue)) {
             return Ok(turn);
@@ -266,7 +265,7 @@ impl DrivenSession {
     pub(crate) fn tick(&mut self, now: Now) -> Result<bool, Down> {
         self.look_at_schedule(now)?;
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
-        let is_due = link.core().next_deadline().is_some_and(|at| now.monotonic_ns >= at);
+        let is_due = link.next_deadline().is_some_and(|at| now.monotonic_ns >= at);
         if is_due { link.tick(now, &self.shared.queue) } else { Ok(false) }
     }
 
@@ -281,7 +280,7 @@ impl DrivenSession {
             _ if self.failed => return self.reopening.deadline(),
             _ if self.up => {
                 let link = self.lock();
-                return link.core().next_deadline().into_iter().chain(self.look_at).min();
+                return link.next_deadline().into_iter().chain(self.look_at).min();
             }
             // The worker is called when the application is done with the last connection.
             Some(_) if self.is_behind => None,
@@ -303,7 +302,8 @@ impl DrivenSession {
         if self.failed {
             if let Ok(mut link) = self.shared.link.try_lock() {
                 let peer = arrival.stream.peer_addr();
-                link.core_mut().refused_connection(now, peer, "the session has failed");
+                let why = "the session has failed";
+                link.executor().tell(now, &Event::ConnectionRefused { peer, why });
             }
             return Ok(());
         }
@@ -315,8 +315,9 @@ impl DrivenSession {
                 () if !is_open => "the session is closed by its schedule",
                 () => "the session is logged out by its operator",
             };
-            link.core_mut().refused_connection(now, arrival.stream.peer_addr(), why);
-            let untold_at = link.core().deadline_at_rest();
+            let peer = arrival.stream.peer_addr();
+            link.executor().tell(now, &Event::ConnectionRefused { peer, why });
+            let untold_at = link.deadline_at_rest();
             drop(link);
             self.untold_at = untold_at;
             return Ok(());
@@ -330,7 +331,7 @@ impl DrivenSession {
         if let Some((registry, token)) = registry {
             arrival.stream.register(registry, token, INTEREST).map_err(Down::Io)?;
         }
-        let logons = link.core().published.counters.logons.get();
+        let logons = link.sinks().published.counters.logons.get();
         let attached = link.attach(now, arrival);
         drop(link);
         self.logons = logons;
@@ -397,7 +398,7 @@ impl DrivenSession {
         let at = (registry, token);
         let connected = connector.advance(now.monotonic_ns, &self.shared, may_begin, at);
         if !matches!(connected, Ok(None)) {
-            self.shared.lock().core_mut().event_log.goes_to(connector.routes.name());
+            self.shared.lock().executor().sinks.event_log.goes_to(connector.routes.name());
         }
         let Some(stream) = connected.map_err(Down::Io)? else { return Ok(()) };
         let routes = &connector.routes;
@@ -420,20 +421,20 @@ impl DrivenSession {
             Down::Session(_) => {}
             // Once in a row of attempts at a destination: who waits sees why, not how often.
             Down::Io(error) if self.up => {
-                self.lock().core_mut().tell(now, &Event::ConnectionBroke(error))
+                self.lock().executor().tell(now, &Event::ConnectionBroke(error))
             }
             Down::Io(error) => {
                 let bit = 1 << (self.shared.destination.load(Ordering::Acquire) % 64);
                 if self.warned & bit == 0 {
                     self.warned |= bit;
-                    self.lock().core_mut().tell(now, &Event::ConnectionFailed(error));
+                    self.lock().executor().tell(now, &Event::ConnectionFailed(error));
                 }
             }
-            Down::Store(error) => self.lock().core_mut().journal.fail(error),
+            Down::Store(error) => self.lock().executor().journal.fail(error),
             Down::Panicked => {
                 let mut link = self.lock();
-                let core = link.core_mut();
-                core.tell(now, &Event::Panicked { seq: core.handled() });
+                let seq = link.core().handled();
+                link.executor().tell(now, &Event::Panicked { seq });
             }
         }
         let reason = why.reason();
@@ -464,7 +465,7 @@ impl DrivenSession {
         }
         if let Some(attempts) = given_up {
             self.window = self.window_at(now);
-            self.lock().core_mut().tell(now, &Event::AttemptsGivenUp { attempts });
+            self.lock().executor().tell(now, &Event::AttemptsGivenUp { attempts });
         }
         // Last: it calls the application, which may panic.
         let mut link = self.lock();
@@ -476,10 +477,9 @@ impl DrivenSession {
             stream.deregister(registry).ok();
         }
         if matches!(why, Down::Panicked) {
-            link.core_mut().abandon();
+            link.executor().abandon();
         }
-        let (has_failed, untold_at) =
-            (link.core().journal.has_failed(), link.core().deadline_at_rest());
+        let (has_failed, untold_at) = (link.has_failed(), link.deadline_at_rest());
         drop(link);
         self.untold_at = untold_at;
         if has_failed && !std::mem::replace(&mut self.failed, true) {
@@ -490,7 +490,7 @@ impl DrivenSession {
 
     /// The end of the connection panicked too: nothing in memory is trusted any more.
     pub(crate) fn abandon(&mut self, now: Now) {
-        self.lock().core_mut().abandon();
+        self.lock().executor().abandon();
         self.up = false;
         self.failed = true;
         if self.shared.after_panic == AfterPanic::Revive {
@@ -507,7 +507,7 @@ impl DrivenSession {
             return Ok(());
         }
         let mut link = self.lock();
-        link.core_mut().send_queued(now, &self.shared.queue);
+        link.executor().send_queued(now, &self.shared.queue);
         link.make_calls(now);
         if !self.up || link.logout(now, text)? {
             return Ok(());
@@ -551,7 +551,7 @@ impl DrivenSession {
     /// The session has ended, and others may open its store, whoever still has a handle.
     pub(crate) fn retire(&self) {
         if !self.reopening.is_left() {
-            drop(self.lock().core_mut().journal.retire());
+            drop(self.lock().executor().journal.retire());
         }
     }
 
@@ -563,7 +563,7 @@ impl DrivenSession {
             return SessionOutcome { id, outcome: Outcome::Failed, next_num_in, next_num_out };
         }
         let link = self.lock();
-        let outcome = if link.core().journal.has_failed() { Outcome::Failed } else { outcome };
+        let outcome = if link.has_failed() { Outcome::Failed } else { outcome };
         let session = &link.core().session;
         let (next_num_in, next_num_out) = (session.next_num_in(), session.next_num_out());
         SessionOutcome { id, outcome, next_num_in, next_num_out }

@@ -125,9 +125,14 @@ impl Mailbox {
         (self.waker)();
     }
 
+    /// Whether commands wait for the next round.
+    pub(crate) fn has_commands(&self) -> bool {
+        self.pending.load(Ordering::Acquire)
+    }
+
     pub(crate) fn take(&self) -> Vec<Command> {
         // Looked at in each turn of a spinning worker: a load is cheaper than a swap.
-        if !self.pending.load(Ordering::Acquire) || !self.pending.swap(false, Ordering::AcqRel) {
+        if !self.has_commands() || !self.pending.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
         std::mem::take(&mut self.orders().list)

@@ -117,11 +117,11 @@ impl Reopening {
             Step::Runs(thread, _) => match thread.join() {
                 Some(Ok(())) => return true,
                 Some(Err(error)) => {
-                    shared.with_core(|core| core.tell(now, &Event::StoreNotOpened(&error)));
+                    shared.lock().executor().tell(now, &Event::StoreNotOpened(&error));
                     self.plan(now_ns);
                 }
                 None => {
-                    shared.with_core(|core| core.tell(now, &Event::ReopeningPanicked));
+                    shared.lock().executor().tell(now, &Event::ReopeningPanicked);
                     self.plan(now_ns);
                 }
             },

@@ -169,7 +169,7 @@ impl Shared {
             return Ok(None);
         }
         match self.link.try_lock() {
-            Ok(link) if link.core().is_held() => Ok(None),
+            Ok(link) if link.is_held() => Ok(None),
             Ok(link) => Ok(Some(link)),
             Err(TryLockError::Poisoned(_)) => Err(SendError::Failed),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -180,7 +180,7 @@ impl Shared {
     pub(crate) fn belongs_to(&self, door: Arc<dyn Door>, slot: usize) {
         self.bell.set(door, slot);
         let bell = Arc::clone(&self.bell);
-        self.with_core(|core| core.journal.wake_by(Arc::new(move || bell.call())));
+        self.lock().executor().journal.wake_by(Arc::new(move || bell.call()));
     }
 
     /// Calls the worker for something other than a message.

@@ -9,6 +9,7 @@ mod ending;
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -179,6 +180,24 @@ impl Worker {
         }
     }
 
+    /// The descriptor that is readable while a socket is ready or another thread has called;
+    /// `None` if the worker spins.
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.poll.fd().filter(|_| !self.spins)
+    }
+
+    /// When the next round is due though nothing is ready, on the monotonic clock; 0 for at once,
+    /// `u64::MAX` for never.
+    pub(crate) fn due_ns(&self) -> u64 {
+        // A command that came while the round looked at the sockets has woken that round.
+        if !self.again.is_empty() || !self.orders.is_empty() || self.mailbox.has_commands() {
+            return 0;
+        }
+        let deadline = self.deadlines.next();
+        let until = self.stop.as_ref().map_or(deadline, |stop| deadline.min(stop.until_ns));
+        if self.leaving.is_empty() { until } else { until.min(self.leaving_at()) }
+    }
+
     /// One round over commands, ready sockets and timers; returns whether anything happened.
     pub(crate) fn run_once(&mut self, may_wait: bool) -> bool {
         if may_wait {
@@ -228,9 +247,7 @@ impl Worker {
         let now = self.io.monotonic_ns();
         self.rest(now);
         let idle = self.again.is_empty() && may_wait;
-        let deadline = self.deadlines.next();
-        let until = self.stop.as_ref().map_or(deadline, |stop| deadline.min(stop.until_ns));
-        let until = if self.leaving.is_empty() { until } else { until.min(self.leaving_at()) };
+        let until = self.due_ns();
         let mut events = std::mem::take(&mut self.ready);
         let waited = match idle {
             true => self.wait_for_sockets(&mut events, now, until),
@@ -273,6 +290,7 @@ impl Worker {
                 began_ns = now;
             }
         }
+        let progress = woken || !ready.is_empty();
         // The list goes back with its memory, and with what the turns have added to it.
         ready.clear();
         ready.append(&mut self.again);
@@ -280,7 +298,7 @@ impl Worker {
         if woken {
             self.handed_over();
         }
-        true
+        progress
     }
 
     /// Nothing is left to do now. A worker of a pool that has had too much to do gives sessions

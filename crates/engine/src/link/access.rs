@@ -7,6 +7,7 @@ use transfix_session::{ApplVerId, HeaderChange, Now, SendError, Session, Session
 
 use crate::link::core::Core;
 use crate::link::later::Later;
+use crate::link::points::Points;
 
 /// The session in a call of its application.
 pub(crate) struct Access<'a> {
@@ -16,7 +17,7 @@ pub(crate) struct Access<'a> {
 
 enum Place<'a> {
     /// The caller has the session in hand, and the application may send.
-    Here(&'a mut Core),
+    Here(&'a mut Core, &'a mut Points),
     /// The caller has the session in hand, and nothing can be sent.
     Shown(&'a Session),
     /// The application is called in a thread of its own, and the session goes on meanwhile.
@@ -47,8 +48,8 @@ pub(crate) trait Remote {
 }
 
 impl<'a> Access<'a> {
-    pub(crate) const fn of(core: &'a mut Core, now: Now) -> Self {
-        Self { now, place: Place::Here(core) }
+    pub(crate) const fn of((core, points): (&'a mut Core, &'a mut Points), now: Now) -> Self {
+        Self { now, place: Place::Here(core, points) }
     }
 
     /// For a call in which nothing can be sent.
@@ -64,7 +65,7 @@ impl<'a> Access<'a> {
     /// The session layer, or the session elsewhere.
     fn seen(&self) -> Result<&Session, &dyn Remote> {
         match &self.place {
-            Place::Here(core) => Ok(&core.session),
+            Place::Here(core, _) => Ok(&core.session),
             Place::Shown(session) => Ok(session),
             Place::Elsewhere(session) => Err(*session),
         }
@@ -101,7 +102,13 @@ impl<'a> Access<'a> {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         match &mut self.place {
-            Place::Here(core) => core.send_in_callback(self.now, msg_type.as_ref(), change, fill),
+            Place::Here(core, points) => {
+                let sent = core.send_in_callback(self.now, msg_type.as_ref(), change, fill);
+                if sent.is_ok() {
+                    points.encoded(self.now);
+                }
+                sent
+            }
             // A `SessionView` has no method that sends.
             Place::Shown(_) => Err(SendError::Closed),
             Place::Elsewhere(session) => session.send(msg_type.as_ref(), change, &mut once(fill)),
@@ -110,7 +117,7 @@ impl<'a> Access<'a> {
 
     pub(crate) fn logout(&mut self, text: &str) {
         match &mut self.place {
-            Place::Here(core) => core.log_out_or_cut(self.now, text),
+            Place::Here(core, _) => core.log_out_or_cut(self.now, text),
             Place::Shown(_) => {}
             Place::Elsewhere(session) => session.logout(text),
         }
@@ -118,7 +125,7 @@ impl<'a> Access<'a> {
 
     pub(crate) fn disconnect(&mut self) {
         match &mut self.place {
-            Place::Here(core) => core.cut = Some(transfix_session::Disconnect::Application),
+            Place::Here(core, _) => core.cut = Some(transfix_session::Disconnect::Application),
             Place::Shown(_) => {}
             Place::Elsewhere(session) => session.disconnect(),
         }
@@ -127,7 +134,7 @@ impl<'a> Access<'a> {
     /// Lets the answer to the message come later; `None` where that cannot be.
     pub(crate) fn answer_later(&self) -> Option<Arc<Later>> {
         match &self.place {
-            Place::Here(_) | Place::Shown(_) => None,
+            Place::Here(..) | Place::Shown(_) => None,
             Place::Elsewhere(session) => session.answer_later(),
         }
     }

@@ -17,6 +17,7 @@ use crate::link::callbacks::Callbacks;
 use crate::link::core::Core;
 use crate::link::desk::Desk;
 use crate::link::judging::Judgement;
+use crate::link::points::Points;
 use crate::link::told::{Disconnection, Rejected, SessionEvent, SessionNotice, Unsendable};
 use crate::observe::mask::masked;
 
@@ -68,16 +69,21 @@ impl AppExecutor {
         &mut self,
         now: Now,
         (call, message): (Call, Option<&Message<'_>>),
-        core: &mut Core,
+        (core, points): (&mut Core, &mut Points),
     ) {
         let bytes = message.map_or(&b""[..], |message| message.bytes());
         // Only a message can be rejected, and that is not among these calls.
         match self {
             Self::Inline(application) if call.is_event() => {
                 let begin = core.out.len();
-                let _ = make(&mut **application, call, (bytes, message), Access::of(core, now));
-                core.end_call(now, begin);
-                core.note_state(now);
+                let _ = make(
+                    &mut **application,
+                    call,
+                    (bytes, message),
+                    Access::of((core, points), now),
+                );
+                core.end_call(begin);
+                core.note_state();
             }
             Self::Inline(application) => {
                 let access = Access::to_see(&core.session, now);
@@ -97,13 +103,13 @@ impl AppExecutor {
         &mut self,
         now: Now,
         message: &Message<'_>,
-        core: &mut Core,
+        (core, points): (&mut Core, &mut Points),
     ) -> Option<Result<(), BusinessReject>> {
         match self {
             Self::Inline(application) => {
                 let begin = core.out.len();
-                let answer = application.on_message(message, Access::of(core, now));
-                core.end_call(now, begin);
+                let answer = application.on_message(message, Access::of((core, points), now));
+                core.end_call(begin);
                 Some(answer)
             }
             Self::Threads { desk, .. } => {

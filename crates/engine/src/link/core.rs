@@ -1,5 +1,5 @@
-//! The part of a link that knows no socket and calls no application: session, store, and what is to
-//! be sent.
+//! The part of a link that decides: session layer, and what is to be sent. It knows no socket and
+//! no store, and calls no application.
 //!
 //! Invariant: calls of the application are queued in the order in which they came about, and made
 //! outside of the core.
@@ -9,23 +9,22 @@ mod answering;
 mod calls;
 pub(crate) mod deliver;
 mod logon;
-mod refresh;
-mod send;
-pub(crate) mod store;
+pub(crate) mod send;
+mod store;
 mod unread;
 
 use std::collections::VecDeque;
 use std::hint::cold_path;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use transfix_codec::frame::SearchBudget;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Tag};
 use transfix_session::{
-    Config, Disconnect, Now, Offer, Outbox, Remark, Role, Session, SessionId, State, Verdict, nanos,
+    Config, Disconnect, Now, Offer, Outbox, Replay, Role, Session, SessionId, State, Verdict,
+    Watermarks, nanos,
 };
-use transfix_store::Store;
+use transfix_store::Numbers;
 use transfix_transport::prefetch;
 
 use self::answering::Answering;
@@ -34,22 +33,14 @@ use crate::link::delivery::Delivery;
 use crate::link::desk::Desk;
 use crate::link::down::Down;
 use crate::link::event::Event;
-use crate::link::event_log::EventLog;
-use crate::link::failed_logons::LogonWatch;
-use crate::link::gate::Gate;
-use crate::link::journal::{Journal, Keeps};
+use crate::link::journal::Keeps;
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
-use crate::link::points::{Points, Source};
+use crate::link::points::Source;
 use crate::link::queue::{SendQueue, is_bulky};
-use crate::link::replay::Replay;
 use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
-use crate::link::told::{Disconnection, SessionEvent};
-use crate::link::watermarks::Watermarks;
-use crate::observe::protocol_log::Tap;
-use crate::observe::published::Published;
-use crate::observe::reasons::LiveReasons;
+use crate::link::told::SessionEvent;
 use crate::schedule::Hours;
 use crate::settings::{QueueSettings, Unavailable};
 
@@ -116,34 +107,24 @@ pub(crate) struct Core {
     pub(crate) session: Session,
     pub(crate) out: Outbox,
     /// Messages that are numbered and not put yet, and that are not written.
-    late: Outbox,
+    pub(super) late: Outbox,
     /// Such messages came behind our Logon(A).
     stored_at_logon: bool,
     /// The first and the last number of such messages since the last logon.
-    stored: Option<(u64, u64)>,
+    pub(super) stored: Option<(u64, u64)>,
     pub(crate) options: LinkOptions,
-    pub(crate) published: Arc<Published>,
-    /// What all sessions count together.
-    pub(crate) reasons: Arc<LiveReasons>,
-    pub(crate) journal: Journal,
     pub(crate) outgoing: Outgoing,
     pub(crate) delivery: Delivery,
-    pub(crate) event_log: EventLog,
     rules: SessionRules,
-    /// Judges what is sent by the same rules.
-    gate: Option<Arc<Gate>>,
     pub(crate) replay: Replay,
     /// The last batch that was pending when the replay began.
     replay_ticket: u64,
     pub(crate) watermarks: Watermarks,
-    pub(crate) points: Points,
     /// Why the connection ends as soon as the store has made safe what is still to be written, and
     /// when it ends in any case, on the monotonic clock.
     ending: Option<(Disconnect, u64)>,
     /// Of messages that were kept as bytes.
     pub(crate) held_index: FieldIndex,
-    /// The protocol log, if there is one.
-    pub(crate) log: Option<Tap>,
     /// Offset up to which one callback alone has filled the outbox.
     burst_end: u64,
     /// Offset up to which log and application have seen the outgoing stream.
@@ -152,13 +133,9 @@ pub(crate) struct Core {
     pub(crate) cut: Option<Disconnect>,
     /// The connection of an initiator waits for the store, which takes over what another process
     /// has written, until this moment of the monotonic clock at the latest.
-    refreshes_until_ns: Option<u64>,
-    /// When to look again whether it has, on the monotonic clock.
-    refresh_look_ns: u64,
-    judging: Judging,
+    pub(super) refreshes_until_ns: Option<u64>,
+    pub(super) judging: Judging,
     answering: Answering,
-    /// Who wants to know what comes of the Logon(A) of this connection.
-    pub(super) watch: Option<LogonWatch>,
     /// Whether the counterparty takes too slowly what is sent.
     pub(crate) slow: Slow,
     /// It was told that as much waits for the application as may.
@@ -180,53 +157,44 @@ pub(crate) struct Core {
     panicked: bool,
     /// Calls of the application that are not made yet.
     calls: VecDeque<Call>,
+    /// What has happened, and is not told yet.
+    events: Vec<(Now, Event<'static>)>,
 }
 
 impl Core {
-    /// A session that goes on from what its store has. An application that is called in threads of
-    /// its own has a desk.
+    /// A session that goes on from these numbers of its store. An application that is called in
+    /// threads of its own has a desk.
     pub(crate) fn new(
         config: Config,
-        store: Box<dyn Store>,
+        numbers: Numbers,
         desk: Option<Arc<Desk>>,
         rules: SessionRules,
         options: LinkOptions,
     ) -> Self {
-        let id = config.id.clone();
-        let journal = Journal::new(store, id.clone(), options.keeps);
         Self {
-            session: store::session_of(&journal, config),
-            journal,
+            session: store::session_of(config, numbers),
             out: Outbox::with_capacity(OUTBOX_BYTES_FIRST),
             late: Outbox::default(),
             stored_at_logon: false,
             stored: None,
-            replay: Replay::new(options.index()),
+            replay: Replay::default(),
             replay_ticket: 0,
             watermarks: Watermarks::default(),
-            points: Points::of(options.points),
             ending: None,
             held_index: options.index(),
             search_budget: SearchBudget::new(options.limits),
             outgoing: Outgoing::new(options.queue),
             delivery: Delivery::new(desk, options.unavailable),
-            event_log: EventLog::of(id),
             slow: Slow::of(&options.queue),
             is_told_full: false,
             options,
-            published: Arc::default(),
-            reasons: Arc::default(),
-            log: None,
             rules,
-            gate: None,
             burst_end: 0,
             shown: 0,
             cut: None,
             refreshes_until_ns: None,
-            refresh_look_ns: 0,
             judging: Judging::default(),
             answering: Answering::default(),
-            watch: None,
             told_state: State::Disconnected,
             expected: 0,
             logout_text: None,
@@ -234,15 +202,8 @@ impl Core {
             trim_at_ns: None,
             panicked: false,
             calls: VecDeque::new(),
+            events: Vec::new(),
         }
-    }
-
-    /// What is sent passes here, before it comes to this session.
-    pub(crate) fn set_gate(&mut self, now: Now, gate: Arc<Gate>) {
-        self.session.set_before_admin(gate.admin_look());
-        self.gate = Some(gate);
-        // Something may be sent before the first logon.
-        self.choose_rules(now, self.session.appl_ver_id());
     }
 
     pub(crate) fn id(&self) -> &SessionId {
@@ -252,12 +213,6 @@ impl Core {
     /// Memory for the index of messages of this session.
     pub(crate) fn index(&self) -> FieldIndex {
         self.options.index()
-    }
-
-    /// A turn begins, and asks the clock.
-    #[inline]
-    pub(crate) fn begin_turn(&mut self, clock: impl FnOnce() -> Now) -> Now {
-        self.points.begin(&self.published, self.out.end(), clock)
     }
 
     /// Whether something waits for the store, or to be sent as soon as the socket takes it.
@@ -305,7 +260,6 @@ impl Core {
         self.outgoing.trim();
         self.delivery.trim();
         self.held_index.trim();
-        self.points.trim();
     }
 
     /// Whether nothing is taken from the counterparty before the application has had more: it has
@@ -333,11 +287,11 @@ impl Core {
             match (is_full, std::mem::replace(&mut self.is_told_full, is_full)) {
                 (true, false) => {
                     let (messages, bytes) = self.delivery.waiting();
-                    self.tell(now, &Event::ApplicationFull { messages, bytes });
+                    self.tell(now, Event::ApplicationFull { messages, bytes });
                 }
                 (false, true) => {
                     let (messages, bytes) = self.delivery.waiting();
-                    self.tell(now, &Event::ApplicationHasRoom { messages, bytes });
+                    self.tell(now, Event::ApplicationHasRoom { messages, bytes });
                 }
                 _ => {}
             }
@@ -371,33 +325,42 @@ impl Core {
         self.outgoing.is_full(self.out.len())
     }
 
-    /// Lets the numbers start again if a window has opened since they began.
-    fn open_window(&mut self, now: Now) {
-        let since_ns = self.journal.numbers().created_ns;
+    /// Lets the numbers start again if a window has opened since they began, which was at this time
+    /// of the wall clock.
+    pub(crate) fn open_window(&mut self, now: Now, since_ns: u64) {
         let hours = self.options.hours.as_mut();
         if hours.is_some_and(|hours| hours.restarts(now.utc, since_ns)) {
-            self.tell(now, &Event::WindowOpened);
+            self.tell(now, Event::WindowOpened);
             self.session.restart_numbers(&mut self.out);
         }
     }
 
-    /// A link is up. Returns whether the session is to begin at once; if not, it waits for the
-    /// store.
-    pub(crate) fn begin_connection(&mut self, now: Now) -> bool {
+    /// A link is up, and the numbers began at this time of the wall clock. Returns whether the
+    /// session is to begin at once; if not, it waits for the store.
+    pub(crate) fn begin_connection(&mut self, now: Now, since_ns: u64) -> bool {
         self.logout_text = None;
         self.stored_at_logon = false;
         self.judging = Judging::default();
-        self.points.reset();
         self.ending = None;
         // An acceptor does so when it has found the Logon(A) good: what a stranger begins must not
         // take the store from the process that has it.
         if !self.options.refresh_on_logon {
-            self.open_window(now);
+            self.open_window(now, since_ns);
         } else if self.session.config().role == Role::Initiator {
             self.refreshes_until_ns = Some(now.monotonic_ns + self.answer_ns());
             return false;
         }
         true
+    }
+
+    /// Whether the connection waits for the store before the session hears of it.
+    pub(crate) const fn is_refreshing(&self) -> bool {
+        self.refreshes_until_ns.is_some()
+    }
+
+    /// Whether a connection waits for the store, before or behind its Logon(A).
+    pub(crate) fn awaits_refresh(&self) -> bool {
+        self.is_refreshing() || self.judging.refreshes_until_ns().is_some()
     }
 
     /// The Logon(A) of this connection was judged already, and accepted, before this session was
@@ -408,29 +371,22 @@ impl Core {
     }
 
     /// How long the application may take to judge a Logon(A), and the store to be refreshed for it.
-    fn answer_ns(&self) -> u64 {
+    pub(crate) fn answer_ns(&self) -> u64 {
         nanos(self.options.logon_answer)
     }
 
-    /// When there is something to tell or to look at though there is no connection.
-    pub(crate) fn deadline_at_rest(&self) -> Option<u64> {
-        self.event_log.deadline().into_iter().chain(self.refresh_deadline()).min()
-    }
-
-    /// When [`Core::tick`] must be called at the latest.
+    /// When a tick is due at the latest, apart from looks at a refresh of the store.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         if let Some((_, until_ns)) = self.ending {
             return self.answering.deadline().into_iter().chain([until_ns]).min();
         }
         let session = self.session.next_deadline();
-        let (offers, tells) = (self.delivery.deadline(), self.event_log.deadline());
+        let offers = self.delivery.deadline();
         let others = [
             self.outgoing.pause_until_ns(),
             offers,
             self.trim_at_ns,
-            tells,
             self.refreshes_until_ns,
-            self.refresh_deadline(),
             self.judging.deadline(),
             self.answering.deadline(),
             self.slow.deadline(),
@@ -438,24 +394,12 @@ impl Core {
         session.into_iter().chain(others.into_iter().flatten()).min()
     }
 
-    /// Asks the processor for what a turn needs and the session points to: it comes while the read
-    /// goes on.
-    #[inline]
-    pub(crate) fn prefetch_parts(&self) {
-        prefetch(self.journal.place());
-        prefetch(&*self.published);
-    }
-
-    /// The same for what those point to, which have come by now.
+    /// Asks the processor for memory that a turn needs.
     #[inline]
     pub(crate) fn prefetch_memory(&mut self) {
         let room = self.out.room();
         prefetch(room.get(..ANSWER_BYTES).unwrap_or(room));
         self.session.outlying().into_iter().for_each(prefetch);
-        prefetch(self.journal.place().next_place());
-        if let Some(recorder) = self.points.recorder() {
-            prefetch(recorder);
-        }
     }
 
     /// Begins with what is due. Returns whether the session takes part in it: its connection is not
@@ -466,19 +410,14 @@ impl Core {
             let is_over = now.monotonic_ns >= until_ns;
             return if is_over { Err(Down::Session(reason)) } else { Ok(false) };
         }
-        self.event_log.tell_untold(now);
         Ok(true)
     }
 
-    /// Looks at the answers that are waited for: of the store, and of the application.
-    pub(crate) fn look_for_answers(&mut self, now: Now) -> Result<(), Down> {
-        self.look_at_refresh(now)?;
+    /// Gives up an application that has not judged the Logon(A) in time.
+    pub(crate) fn look_for_judgement(&mut self, now: Now) {
         if self.judging.give_up(now.monotonic_ns) {
-            self.tell(now, &Event::LogonUnanswered);
+            self.tell(now, Event::LogonUnanswered);
         }
-        self.hear(now)?;
-        self.delivery.go_on(now);
-        Ok(())
     }
 
     /// Tells if the counterparty takes too slowly what is sent, or does no more.
@@ -498,11 +437,6 @@ impl Core {
             Verdict::Disconnect(reason) => Err(Down::Session(reason)),
             _ => Ok(()),
         }
-    }
-
-    /// Another connection of this session was closed.
-    pub(crate) fn refused_connection(&mut self, now: Now, peer: Option<SocketAddr>, why: &str) {
-        self.tell(now, &Event::ConnectionRefused { peer, why });
     }
 
     /// The connection is to end for this reason. Returns it unless the store has still to make safe
@@ -533,11 +467,10 @@ impl Core {
         }
     }
 
-    /// Counts an event, and writes it into the log.
+    /// Says what has happened.
     #[cold]
-    pub(crate) fn tell(&mut self, now: Now, event: &Event<'_>) {
-        count(&self.published, now, event);
-        self.event_log.write(now, event);
+    pub(crate) fn tell(&mut self, now: Now, event: Event<'static>) {
+        self.events.push((now, event));
     }
 
     fn tell_slow(&mut self, now: Now, is_slow: bool) -> Result<(), Down> {
@@ -546,11 +479,11 @@ impl Core {
             true => (SessionEvent::SlowConsumer, Event::SlowConsumer { bytes }),
             false => (SessionEvent::CaughtUp, Event::CaughtUp { bytes }),
         };
-        self.tell(now, &told);
+        self.tell(now, told);
         if is_slow && self.slow.disconnects() {
             return Err(Down::Session(Disconnect::Stalled));
         }
-        self.call_later(now, Call::Event(event));
+        self.call_later(Call::Event(event));
         Ok(())
     }
 
@@ -559,34 +492,31 @@ impl Core {
         self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
     }
 
-    /// The connection has ended.
-    pub(crate) fn closed(&mut self, now: Now, queue: &SendQueue, reason: Disconnect) {
-        let reason = match (reason, self.session.state()) {
+    /// Why the connection ends, as the session sees it.
+    pub(crate) fn end_reason(&self, reason: Disconnect) -> Disconnect {
+        match (reason, self.session.state()) {
             (Disconnect::LinkLost, State::LogonSent) => Disconnect::LogonUnanswered,
             _ => reason,
-        };
-        // What brought the connection down comes first; a panic is found again.
-        let _ = self.hear(now);
-        // What the application has not taken is asked for again.
+        }
+    }
+
+    /// The connection has ended: what the application has not taken is asked for again.
+    pub(crate) fn forget_untaken(&mut self) {
         if let Some(seq) = self.delivery.forget_numbered() {
             self.session.set_next_num_in(seq);
         }
-        // What the application has sent before it panicked in a turn is not lost with the turn: it
-        // goes out after the next logon. In other turns all of it is in the store already.
-        let put = self.put_entries(now);
+    }
+
+    /// The connection has ended, and what the application has sent in it is put.
+    pub(crate) fn disconnected(&mut self) {
         // An initiator that has waited for its store has not begun the connection.
         if self.refreshes_until_ns.take().is_none() {
             self.session.disconnected(&mut self.out);
         }
-        self.journal.take_fresh();
-        self.note_state(now);
-        let noted = put.and_then(|()| self.journal.note_end(now, reason));
-        // A reset that this end brings; a store that has failed keeps the session down anyway.
-        self.send_queued(now, queue);
-        let kept = noted.and_then(|()| self.put_queued(now, queue));
-        // A store error is not lost here: `has_failed` reports it, and the worker takes the session
-        // down.
-        let _ = kept.and_then(|()| self.commit(now));
+    }
+
+    /// The end of the connection is in the journal. Returns Text(58) of the counterparty.
+    pub(crate) fn end_connection(&mut self) -> Option<Vec<u8>> {
         self.cut = None;
         self.outgoing.end_pause();
         self.slow.reset();
@@ -594,29 +524,8 @@ impl Core {
         if let Some(desk) = self.delivery.desk() {
             desk.release();
         }
-        let text = self.logout_text.take();
-        let end = Disconnection::new(reason, text.as_deref());
-        // Before the connection counts as ended: both counts are looked at together.
-        self.reasons.ended(reason);
-        self.tell(now, &Event::Disconnected(&end));
         self.ending = None;
-        // An answer that is still to come finds nobody.
         self.judging = Judging::default();
-        self.calls.push_back(Call::Disconnected(reason, text));
-    }
-}
-
-/// Counts what has happened, and keeps of it what others may look at.
-fn count(published: &Published, now: Now, event: &Event<'_>) {
-    let counters = &published.counters;
-    match *event {
-        Event::Disconnected(end) => published.note_end(now.utc, end.reason, end.text),
-        Event::ConnectionRefused { .. } => counters.refused.add(1),
-        Event::Skipped { .. } => counters.garbled.add(1),
-        Event::Remark(Remark::PassedOver(count)) => counters.passed_over.add(count),
-        Event::NotStored { missing } => counters.not_stored.add(missing),
-        Event::SlowConsumer { .. } => published.note_slow(true),
-        Event::CaughtUp { .. } => published.note_slow(false),
-        _ => {}
+        self.logout_text.take()
     }
 }

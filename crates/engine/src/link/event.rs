@@ -1,11 +1,12 @@
 //! What happens to a session besides messages that come and go: [`Event`].
 //!
-//! Invariant: an event is a value. Whoever makes one knows nothing of those that receive it: the
-//! log ([`EventLog`](crate::link::event_log::EventLog)) and the counters
-//! ([`Published`](crate::observe::published::Published)).
+//! Invariant: an event is a value. Whoever makes one knows nothing of those that receive it, the
+//! [`Sinks`](crate::link::sinks::Sinks).
 
+use std::borrow::Cow;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use transfix_codec::{Garbled, Misuse};
 use transfix_session::{Remark, SendError};
@@ -14,10 +15,12 @@ use transfix_store::StoreError;
 use crate::link::told::{Disconnection, Rejected, Undone};
 
 /// Something that has happened to a session.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Event<'a> {
-    /// The counterparty has logged on, or has accepted our Logon(A).
-    LoggedOn,
+    /// The counterparty has logged on, or has accepted our Logon(A), with this HeartBtInt(108).
+    LoggedOn {
+        heart_bt_int: Duration,
+    },
     /// A connection has ended.
     Disconnected(&'a Disconnection<'a>),
     /// No connection could be made.
@@ -35,7 +38,7 @@ pub(crate) enum Event<'a> {
     },
     /// The application has refused the Logon(A).
     LogonRefused {
-        why: &'a str,
+        why: Cow<'a, str>,
     },
     /// The application has not judged the Logon(A) in time.
     LogonUnanswered,
@@ -43,7 +46,7 @@ pub(crate) enum Event<'a> {
     LogonFieldsLeftOut(Misuse),
     /// There is no dictionary to validate messages with, for this reason.
     NoValidation {
-        error: &'a str,
+        error: String,
     },
     /// The counterparty speaks TLS, and this session does not.
     SpeaksTls,
@@ -88,11 +91,11 @@ pub(crate) enum Event<'a> {
     NotTaken {
         seq: u64,
         reason: u16,
-        text: &'a str,
+        text: Cow<'a, str>,
     },
     /// A message for a third party could not be passed on.
     NotRouted {
-        why: &'a str,
+        why: String,
     },
     /// The answer of the application to this message could not be sent.
     NotAnswered {
@@ -142,7 +145,7 @@ pub(crate) enum Event<'a> {
     StoreNotOpened(&'a StoreError),
     /// The session goes on after a failure.
     ReadyAgain,
-    Undone(&'a Undone),
+    Undone(Undone),
     /// A turn has panicked at the message with this MsgSeqNum(34).
     Panicked {
         seq: u64,

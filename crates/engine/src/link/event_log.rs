@@ -56,8 +56,8 @@ impl EventLog {
     pub(crate) fn write(&mut self, now: Now, event: &Event<'_>) {
         let (peer, destination) = (self.peer.map(display), self.destination.as_deref());
         let to = (&mut self.repeats, now.monotonic_ns, &self.id);
-        match *event {
-            Event::LoggedOn => line!(to, LoggedOn, info, LoggedOn, peer, destination),
+        match event {
+            Event::LoggedOn { .. } => line!(to, LoggedOn, info, LoggedOn, peer, destination),
             // By a fault of either side it is a warning.
             Event::Disconnected(end) if end.reason.is_error() => {
                 line!(to, Ended, warn, Disconnected, peer, destination, reason = %end);
@@ -93,7 +93,7 @@ impl EventLog {
             Event::AskedAgain { times } => line!(to, ResendLoop, warn, AskedAgain, times),
             Event::NotStored { missing } => line!(to, Resend, warn, NotStored, missing),
             Event::Skipped { reason, bytes } => line!(to, Garbled, warn, Skipped, bytes, %reason),
-            Event::Remark(remark) => write_remark(to, remark),
+            Event::Remark(remark) => write_remark(to, *remark),
             Event::Rejected(rejected) => {
                 line!(to, Rejected, warn, RejectedByCounterparty; rejected)
             }

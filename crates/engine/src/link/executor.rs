@@ -1,4 +1,4 @@
-//! Carries out what the core decides wherever the application takes part.
+//! Carries out what the core decides: in the journal, and in the application.
 //!
 //! Invariant: the application gets its calls in the order in which they came about: before any
 //! message that comes later, and before what is written behind the commit that has brought them.
@@ -6,57 +6,139 @@
 mod deliver;
 mod finish;
 mod logon;
+mod refresh;
+mod send;
+mod store;
 mod write;
 
 use std::hint::cold_path;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
-use transfix_codec::{CheckSumPolicy, Message};
-use transfix_session::{Now, Offer, Role, Verdict};
-use transfix_store::StoreError;
+use transfix_codec::{CheckSumPolicy, Message, tag};
+use transfix_session::{Disconnect, Now, Offer, Role, Verdict};
+use transfix_transport::prefetch;
 
-use crate::io::Io;
 use crate::link::answers::Direction;
 use crate::link::app_executor::AppExecutor;
 use crate::link::call::Call;
 use crate::link::core::Core;
 use crate::link::delivery::Handling;
 use crate::link::down::Down;
+use crate::link::event::Event;
+use crate::link::gate::Gate;
+use crate::link::journal::Journal;
+use crate::link::judging::Answer;
+use crate::link::points::Points;
 use crate::link::queue::SendQueue;
+use crate::link::sinks::Sinks;
+use crate::link::told::Disconnection;
 
-/// A session with its application.
+/// A session with its journal and its application.
 pub(crate) struct Executor {
     pub(crate) core: Core,
+    pub(crate) journal: Journal,
+    pub(crate) sinks: Sinks,
+    pub(crate) points: Points,
     application: AppExecutor,
+    /// What is sent passes here, before it comes to this session.
+    gate: Option<Arc<Gate>>,
+    /// The way of the application's answer to the Logon(A), if that comes later.
+    judgement: Option<Receiver<Answer>>,
+    /// When to look again whether the store is refreshed, on the monotonic clock.
+    refresh_look_ns: u64,
     /// The application is to see the frames of the connection.
     wants_wire: bool,
 }
 
 impl Executor {
-    pub(crate) fn new(core: Core, mut application: AppExecutor) -> Self {
+    pub(crate) fn new(
+        core: Core,
+        (journal, sinks): (Journal, Sinks),
+        mut application: AppExecutor,
+    ) -> Self {
         let wants_wire = application.ask(|application| application.wants_wire());
-        Self { core, application, wants_wire }
+        Self {
+            points: Points::of(core.options.points),
+            core,
+            journal,
+            sinks,
+            application,
+            gate: None,
+            judgement: None,
+            refresh_look_ns: 0,
+            wants_wire,
+        }
     }
 
-    /// Makes the queued calls. `message`: the one in hand.
+    /// What is sent passes here, before it comes to this session.
+    pub(crate) fn set_gate(&mut self, now: Now, gate: Arc<Gate>) {
+        self.core.session.set_before_admin(gate.admin_look());
+        self.gate = Some(gate);
+        // Something may be sent before the first logon.
+        self.core.choose_rules(now, self.core.session.appl_ver_id());
+        self.set_rules();
+    }
+
+    /// A turn begins, and asks the clock.
+    #[inline]
+    pub(crate) fn begin_turn(&mut self, clock: impl FnOnce() -> Now) -> Now {
+        self.points.begin(&self.sinks.published, self.core.out.end(), clock)
+    }
+
+    /// Tells what has happened, and makes the queued calls. `message`: the one in hand.
     #[inline]
     pub(crate) fn make_calls(&mut self, now: Now, message: Option<&Message<'_>>) {
-        if self.core.has_calls() {
+        if self.core.has_effects() {
+            // Whoever hears of it finds the session where it is.
+            self.publish();
+            self.tell_events();
             self.make_all_calls(now, message);
+        }
+    }
+
+    /// Whether another turn follows at once: see [`Core::goes_on`].
+    #[inline(always)]
+    pub(crate) fn goes_on(&mut self, now: Now, has_left: bool) -> bool {
+        let goes_on = self.core.goes_on(now, has_left);
+        self.make_calls(now, None);
+        goes_on
+    }
+
+    /// Tells what has happened, behind what the core has said before.
+    #[cold]
+    pub(crate) fn tell(&mut self, now: Now, event: &Event<'_>) {
+        self.tell_events();
+        self.sinks.tell(now, event);
+    }
+
+    #[cold]
+    pub(crate) fn tell_events(&mut self) {
+        for (now, event) in self.core.take_events() {
+            self.sinks.tell(now, &event);
         }
     }
 
     #[cold]
     fn make_all_calls(&mut self, now: Now, message: Option<&Message<'_>>) {
         while let Some(call) = self.core.next_call() {
+            self.publish();
+            if let Call::StateChanged(..) = call {
+                self.sinks.published.note_change(now.utc);
+            }
             let is_undone = matches!(call, Call::Undone(_));
-            let Self { core, application, .. } = self;
-            let called = AssertUnwindSafe(|| application.call(now, (call, message), core));
+            let Self { core, points, application, .. } = self;
+            let called =
+                AssertUnwindSafe(|| application.call(now, (call, message), (core, points)));
             if let Err(panic) = catch_unwind(called) {
                 // The session begins anew, and what is an event now would be none then.
                 self.core.forget_events();
                 resume_unwind(panic);
             }
+            // A store that fails is found by the next put.
+            let _ = self.put_if_late(now);
+            self.tell_events();
             if is_undone {
                 self.core.is_whole();
             }
@@ -66,7 +148,8 @@ impl Executor {
     /// A link is up. `offer`: its Logon(A) was judged already, and accepted, before this session
     /// was made.
     pub(crate) fn connected(&mut self, now: Now, offer: Option<Offer>) -> Result<(), Down> {
-        if !self.core.begin_connection(now) {
+        self.points.reset();
+        if !self.core.begin_connection(now, self.journal.numbers().created_ns) {
             return self.log_on_refreshed(now);
         }
         self.begin_session(now);
@@ -86,7 +169,7 @@ impl Executor {
     /// Begins the logon of an initiator as soon as the store has taken over what another process
     /// has written.
     pub(crate) fn log_on_refreshed(&mut self, now: Now) -> Result<(), Down> {
-        if self.core.is_refreshed(now)? {
+        if self.is_refreshed(now)? {
             self.begin_session(now);
         }
         Ok(())
@@ -100,7 +183,7 @@ impl Executor {
         verdict: &Verdict,
         left: &mut u32,
     ) -> Result<(), Down> {
-        self.core.published.received(now.utc, message.bytes().len());
+        self.sinks.published.received(now.utc, message.bytes().len());
         if self.wants_wire {
             cold_path();
             self.make_calls(now, None);
@@ -108,7 +191,7 @@ impl Executor {
         }
         self.core.note_remarks(now);
         let acted = self.act_on_one(now, message, verdict);
-        self.core.points.acted(now);
+        self.points.acted(now);
         acted?;
         if self.core.delivery.is_over() {
             cold_path();
@@ -121,7 +204,7 @@ impl Executor {
     /// gap.
     #[inline]
     pub(crate) fn hear_and_go_on(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
-        self.core.hear(now)?;
+        self.hear(now)?;
         self.act_on_held(now, left)
     }
 
@@ -166,14 +249,35 @@ impl Executor {
     ) -> Result<(), Down> {
         if matches!(message.msg_type().as_bytes(), b"3" | b"5" | b"j") {
             cold_path();
-            self.core.heed(now, message, verdict);
-            self.make_calls(now, Some(message));
+            self.heed(now, message, verdict);
         }
         match verdict {
             Verdict::Deliver => self.deliver(now, message, Handling::Offer)?,
             other => self.carry_out(now, message, other)?,
         }
-        self.core.put_entries(now).map_err(Down::Store)
+        self.put_entries(now).map_err(Down::Store)
+    }
+
+    /// Passes on the words of the counterparty in a Reject(3), BusinessMessageReject(j) or
+    /// Logout(5).
+    fn heed(&mut self, now: Now, message: &Message<'_>, verdict: &Verdict) {
+        let Some(mut rejected) = self.core.heed(message, verdict) else { return };
+        let counters = &self.sinks.published.counters;
+        if message.msg_type() == b"j" {
+            counters.business_rejects_in.add(1);
+        } else {
+            counters.rejects_in.add(1);
+            self.sinks.reasons.reject_in(message.raw(tag::SESSION_REJECT_REASON));
+        }
+        // FIX 4.0 and 4.1 have no RefMsgType(372).
+        let stored = match rejected.msg_type.is_empty() {
+            true => self.journal.sent_msg_type(rejected.seq).into_owned(),
+            false => Vec::new(),
+        };
+        rejected.complete(&stored);
+        self.tell(now, &Event::Rejected(&rejected));
+        self.core.call_later(Call::Rejected(stored));
+        self.make_calls(now, Some(message));
     }
 
     #[inline(never)]
@@ -186,7 +290,24 @@ impl Executor {
         if *verdict == Verdict::Throttled {
             return self.deliver(now, message, Handling::Reject);
         }
+        match *verdict {
+            Verdict::Handled if !message.msg_type().is_application() => self.points.heard(message),
+            // Before the application sends more, which is not asked for.
+            Verdict::LoggedOnThenResend { begin, end } => {
+                self.core.start_replay(now, begin, end);
+                self.note_logon(now)?;
+            }
+            Verdict::LoggedOn => self.note_logon(now)?,
+            Verdict::Reset => self.put_entries(now).map_err(Down::Store)?,
+            Verdict::Resend { .. } | Verdict::Disconnect(Disconnect::ResendLoop) => {
+                self.sinks.published.counters.resend_requests_in.add(1);
+            }
+            _ => {}
+        }
         let carried = self.core.carry_out(now, message, verdict);
+        if let Verdict::LoggedOn | Verdict::LoggedOnThenResend { .. } | Verdict::Reset = verdict {
+            self.set_rules();
+        }
         self.make_calls(now, Some(message));
         carried?;
         if let Verdict::Resend { begin, end } = *verdict {
@@ -195,39 +316,84 @@ impl Executor {
         Ok(())
     }
 
+    /// Notes the logon in the journal, behind a reset that came with the Logon(A).
+    fn note_logon(&mut self, now: Now) -> Result<(), Down> {
+        let noted = self.put_entries(now).and_then(|()| self.journal.note_logon(now));
+        noted.map_err(Down::Store)
+    }
+
     /// Does what is due, with at most `left` messages of the application.
     pub(crate) fn tick(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
         if !self.core.begin_tick(now)? {
             return Ok(());
         }
+        self.sinks.event_log.tell_untold(now);
         if self.core.is_refreshing() {
             return self.log_on_refreshed(now);
         }
-        self.core.look_for_answers(now)?;
+        self.look_at_refresh(now)?;
+        self.hear_judgement();
+        self.core.look_for_judgement(now);
+        self.hear(now)?;
+        self.core.delivery.go_on(now);
         self.offer_again(now, left)?;
         self.core.look_for_slowness(now)?;
-        if self.core.has_calls() {
+        if self.core.has_effects() {
             self.make_calls(now, None);
             self.core.take_cut()?;
         }
         self.core.tick_session(now)
     }
 
-    /// Goes on from the store, after it has failed or a turn has panicked.
-    pub(crate) fn reopen(&mut self, io: &dyn Io, queue: &SendQueue) -> Result<(), StoreError> {
-        self.core.reopen(io, queue)?;
-        self.make_calls(io.now(), None);
-        Ok(())
+    /// The connection has ended.
+    pub(crate) fn closed(&mut self, now: Now, queue: &SendQueue, reason: Disconnect) {
+        let reason = self.core.end_reason(reason);
+        // What brought the connection down comes first; a panic is found again.
+        let _ = self.hear(now);
+        self.core.forget_untaken();
+        // What the application has sent before it panicked in a turn is not lost with the turn: it
+        // goes out after the next logon. In other turns all of it is in the store already.
+        let put = self.put_entries(now);
+        self.core.disconnected();
+        self.journal.take_fresh();
+        self.note_state();
+        let noted = put.and_then(|()| self.journal.note_end(now, reason));
+        // A reset that this end brings; a store that has failed keeps the session down anyway.
+        self.send_queued(now, queue);
+        let kept = noted.and_then(|()| self.put_queued(now, queue));
+        // A store error is not lost here: `has_failed` reports it, and the worker takes the session
+        // down.
+        if kept.and_then(|()| self.commit(now)).is_err() {
+            self.core.not_committed(now);
+        }
+        let text = self.core.end_connection();
+        // An answer that is still to come finds nobody.
+        self.judgement = None;
+        self.tell(now, &Event::Disconnected(&Disconnection::new(reason, text.as_deref())));
+        self.core.call_later(Call::Disconnected(reason, text));
     }
 
-    /// Asks the processor for the application ahead.
-    pub(crate) fn prefetch(&self) {
+    /// Asks the processor for what a turn needs and the session points to: it comes while the read
+    /// goes on.
+    pub(crate) fn prefetch_parts(&self) {
+        prefetch(self.journal.place());
+        prefetch(&*self.sinks.published);
         self.application.prefetch();
+    }
+
+    /// The same for what those point to, which have come by now.
+    pub(crate) fn prefetch_memory(&mut self) {
+        self.core.prefetch_memory();
+        if let Some(recorder) = self.points.recorder() {
+            prefetch(recorder);
+        }
+        prefetch(self.journal.place().next_place());
     }
 
     /// Gives back the memory of a burst that is over.
     pub(crate) fn trim(&mut self) {
         self.core.trim();
+        self.points.trim();
         self.application.trim();
     }
 }

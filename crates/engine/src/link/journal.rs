@@ -14,6 +14,7 @@ use transfix_store::{
     Committed, Kind as StoredKind, LOGGED_ON, Numbers, Record, Store, StoreError, Wake,
 };
 
+use crate::link::queue::Queued;
 use crate::observe::mask::masked;
 use crate::observe::published::Published;
 use crate::observe::reasons::LiveReasons;
@@ -60,7 +61,7 @@ impl Journal {
     }
 
     /// The store itself, to read it.
-    pub(super) const fn store(&mut self) -> &mut dyn Store {
+    pub(in crate::link) const fn store(&mut self) -> &mut dyn Store {
         &mut self.store
     }
 
@@ -69,12 +70,8 @@ impl Journal {
         self.store.inner()
     }
 
-    pub(super) const fn keeps(&self) -> Keeps {
-        self.keeps
-    }
-
     /// The numbers of the last commit.
-    pub(super) fn numbers(&self) -> Numbers {
+    pub(crate) fn numbers(&self) -> Numbers {
         self.store.numbers()
     }
 
@@ -170,6 +167,17 @@ impl Journal {
         self.put(now, Record::Inbound { seq, kind, bytes })
     }
 
+    /// Puts a message that waits for a logon, under this ticket.
+    pub(super) fn put_queued(
+        &mut self,
+        now: Now,
+        ticket: u64,
+        message: &Queued<'_>,
+    ) -> Result<(), StoreError> {
+        let bytes = [b"35=", message.msg_type, b"\x01", message.body].concat();
+        self.put(now, Record::Queued { ticket, bytes: &bytes })
+    }
+
     /// Leaves a note of what befell the session.
     pub(crate) fn note(&mut self, now: Now, text: &str) -> Result<(), StoreError> {
         self.put(now, Record::Note(text))
@@ -199,14 +207,6 @@ impl Journal {
     /// The ticket of the last batch that is safe, of those that were pending.
     pub(super) fn safe(&mut self) -> Result<u64, StoreError> {
         self.store.safe()
-    }
-
-    /// The batches up to the one with these numbers are safe; `are_all`: and none is pending.
-    pub(super) const fn note_safe(&mut self, numbers: Numbers, are_all: bool) {
-        match are_all {
-            true => self.store.all_is_safe(),
-            false => self.store.safe_up_to(numbers),
-        }
     }
 
     /// Whom to call when pending batches are safe.
@@ -359,7 +359,7 @@ impl Journal {
     }
 
     /// The session has taken over what the store has: records are put again from now on.
-    pub(super) const fn is_open_again(&mut self) {
+    pub(super) fn is_open_again(&mut self) {
         self.store.go_on();
     }
 }

@@ -1,6 +1,6 @@
 //! The application's judgement of a Logon(A), which may come later.
 
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::Receiver;
 
 use crate::link::answers::LogonRefusal;
 
@@ -37,7 +37,7 @@ pub(crate) enum Judging {
     #[default]
     Open,
     /// The application answers later, at this moment of the monotonic clock at the latest.
-    Asked(Receiver<Answer>, u64),
+    Asked(u64),
     Answered(Answer, Asked),
     /// The application has accepted it, and the store takes over what another process has written,
     /// until this moment of the monotonic clock at the latest.
@@ -52,28 +52,28 @@ impl Judging {
 
     /// Whether the application was asked in an earlier turn of this connection.
     pub(crate) const fn has_asked(&self) -> bool {
-        matches!(self, Self::Asked(..) | Self::Answered(_, Asked::Earlier) | Self::Refreshing(_))
+        matches!(self, Self::Asked(_) | Self::Answered(_, Asked::Earlier) | Self::Refreshing(_))
     }
 
-    /// Takes in an answer that has come. Returns whether there is one.
-    #[cold]
-    pub(crate) fn hear(&mut self) -> bool {
-        if let Self::Asked(answer, _) = self {
-            match answer.try_recv() {
-                Ok(answer) => *self = Self::Answered(answer, Asked::Earlier),
-                Err(TryRecvError::Empty) => return false,
-                Err(TryRecvError::Disconnected) => {
-                    *self = Self::Answered(Err(not_available()), Asked::Earlier);
-                }
-            }
-        }
+    /// Whether the application is to answer.
+    pub(crate) const fn awaits_answer(&self) -> bool {
+        matches!(self, Self::Asked(_))
+    }
+
+    /// Whether its answer is there.
+    pub(crate) const fn has_answer(&self) -> bool {
         matches!(self, Self::Answered(..))
+    }
+
+    /// The answer that was waited for.
+    pub(crate) fn answer(&mut self, answer: Answer) {
+        *self = Self::Answered(answer, Asked::Earlier);
     }
 
     /// When no answer is waited for any longer, on the monotonic clock.
     pub(crate) const fn deadline(&self) -> Option<u64> {
         match self {
-            Self::Asked(_, until_ns) | Self::Refreshing(until_ns) => Some(*until_ns),
+            Self::Asked(until_ns) | Self::Refreshing(until_ns) => Some(*until_ns),
             Self::Open | Self::Answered(..) => None,
         }
     }
@@ -88,12 +88,9 @@ impl Judging {
 
     /// Refuses in place of an application that has not answered in time. Returns whether it did.
     pub(crate) fn give_up(&mut self, now_ns: u64) -> bool {
-        if matches!(self, Self::Refreshing(_)) {
-            return false;
-        }
-        let is_late = self.deadline().is_some_and(|until_ns| now_ns >= until_ns) && !self.hear();
+        let is_late = matches!(self, Self::Asked(until_ns) if now_ns >= *until_ns);
         if is_late {
-            *self = Self::Answered(Err(not_available()), Asked::Earlier);
+            self.answer(Err(not_available()));
         }
         is_late
     }

@@ -9,12 +9,11 @@ use std::collections::VecDeque;
 use std::hint::cold_path;
 
 use transfix_session::{Now, SendError, State, nanos};
-use transfix_store::{Numbers, Record, Store, StoreError};
 
 use crate::link::queue::{self, Queued, SendQueue};
 use crate::settings::{Offline, QueueSettings, Unsent};
 use backlog::Backlog;
-pub(super) use backlog::Left;
+pub(super) use backlog::{Left, Restored};
 
 /// A message that is not sent, and why.
 pub(super) type GivenBack = (Left, SendError);
@@ -27,6 +26,9 @@ pub(super) enum IfLost {
     /// It is given back when the store is open again, as is all that waits.
     Returns,
 }
+
+/// The ticket of what was given back since the last commit.
+const UNCOMMITTED: u64 = u64::MAX;
 
 /// Given back, which the application is told as soon as that is safe.
 struct Untold {
@@ -182,36 +184,46 @@ impl Outgoing {
         self.pause_until_ns
     }
 
-    /// Puts what waits for a logon into the store's batch.
-    pub(super) fn put(
-        &mut self,
-        now: Now,
-        state: State,
-        queue: &SendQueue,
-        store: &mut dyn Store,
-    ) -> Result<(), StoreError> {
+    /// Whether what waits is to be put into the store: it waits for a logon. Takes over what other
+    /// threads have handed over.
+    pub(super) fn begin_keeping(&mut self, state: State, queue: &SendQueue) -> bool {
         if !self.keeps_in_store() || state == State::Active {
-            return Ok(());
+            return false;
         }
         cold_path();
         self.backlog.fill(queue);
         self.note_taken(queue);
-        self.backlog.keep(now.utc.0.unsigned_abs(), store)
+        true
     }
 
-    /// What the store is to be told of messages that have left.
-    pub(super) fn take_gone(&mut self) -> Option<Record<'static>> {
+    /// The first message that the store does not have yet, with the ticket under which it is put.
+    pub(super) fn next_to_keep(&self) -> Option<(u64, Queued<'_>)> {
+        self.backlog.next_to_keep()
+    }
+
+    /// That message is put into the store.
+    pub(super) fn note_put(&mut self, now: Now) {
+        self.backlog.note_put(now.utc.0.unsigned_abs());
+    }
+
+    /// Up to which ticket nothing waits any more, once: what the store is to be told.
+    pub(super) const fn take_gone(&mut self) -> Option<u64> {
         self.backlog.take_gone()
     }
 
-    /// What the store was given is safe.
-    pub(super) fn committed(&mut self) {
+    /// What the store was given is safe. Returns whether messages were given back that the
+    /// application can be told of.
+    pub(super) fn committed(&mut self) -> bool {
         self.backlog.committed();
+        !self.untold.is_empty()
     }
 
     /// What the store was given is safe as soon as this ticket is.
     pub(super) fn will_be_committed(&mut self, ticket: u64) {
         self.backlog.will_be_committed(ticket);
+        for untold in self.untold.iter_mut().rev().take_while(|left| left.ticket == UNCOMMITTED) {
+            untold.ticket = ticket;
+        }
     }
 
     /// All up to this ticket is safe.
@@ -227,15 +239,20 @@ impl Outgoing {
         self.note_taken(queue);
     }
 
-    /// Takes from the store what waits there; another process may have sent some of it if the
-    /// store `is_shared`. If it has failed before, what was sent and is not safe waits again.
-    /// Returns how many records are no messages.
-    pub(super) fn restore(
-        &mut self,
-        store: &mut dyn Store,
-        (is_shared, has_failed): (bool, bool),
-    ) -> Result<u64, StoreError> {
-        self.backlog.restore(store, (is_shared, has_failed))
+    /// Takes in a record of what waits in the store, which was put at this time.
+    pub(super) fn add_restored(
+        &self,
+        restored: &mut Restored,
+        (ticket, time_ns): (u64, u64),
+        record: &[u8],
+    ) {
+        restored.add((ticket, time_ns), record, self.backlog.is_refused(ticket));
+    }
+
+    /// Goes on with what waits in the store; another process may have sent some of it if the store
+    /// `is_shared`. If it has failed before, what was sent and is not safe waits again.
+    pub(super) fn restore(&mut self, restored: Restored, how: (bool, bool)) {
+        self.backlog.restore(restored, how);
     }
 
     /// What has waited for a logon longer than it may: at most `left` messages, which are counted
@@ -265,18 +282,37 @@ impl Outgoing {
         !self.options.queue_expires.is_zero() && self.backlog.holds_one()
     }
 
-    /// The store has failed before messages were given back: those that it may have wait on.
-    /// Returns how many.
-    pub(super) fn keep_waiting(&mut self, messages: &mut Vec<GivenBack>) -> usize {
-        let kept = messages.extract_if(.., |(left, _)| left.is_kept());
-        let kept: Vec<Left> = kept.map(|(left, _)| left).collect();
+    /// The store has not taken what was given back since the last commit: those that it may have
+    /// wait on, and the application is told of the others. Returns how many wait on; `None` if
+    /// nothing was given back.
+    pub(super) fn keep_waiting(&mut self) -> Option<usize> {
+        let is_new = |untold: &&Untold| untold.ticket == UNCOMMITTED;
+        let new = self.untold.iter().rev().take_while(is_new).count();
+        let new = self.untold.split_off(self.untold.len() - new);
+        if new.is_empty() {
+            return None;
+        }
+        let (mut kept, mut others) = (Vec::new(), VecDeque::new());
+        for untold in new {
+            match untold.message.0.is_kept() {
+                true => kept.push(untold.message.0),
+                false => others.push_back(Untold { ticket: 0, ..untold }),
+            }
+        }
         let count = kept.len();
         self.backlog.put_back(kept);
-        count
+        self.untold.append(&mut others);
+        Some(count)
     }
 
-    /// The application is told of these as soon as this ticket is safe.
-    pub(super) fn tell_later(&mut self, ticket: u64, messages: Vec<GivenBack>, if_lost: IfLost) {
+    /// Whether messages were given back since the last commit.
+    pub(super) fn gives_back(&self) -> bool {
+        self.untold.back().is_some_and(|last| last.ticket == UNCOMMITTED)
+    }
+
+    /// The application is told of these as soon as the next commit is safe.
+    pub(super) fn tell_later(&mut self, messages: Vec<GivenBack>, if_lost: IfLost) {
+        let ticket = UNCOMMITTED;
         let untold = messages.into_iter().map(|message| Untold { ticket, message, if_lost });
         self.untold.extend(untold);
     }
@@ -316,30 +352,22 @@ impl Outgoing {
         count
     }
 
-    /// Settles, for what was sent and not safe when the store failed, whether the store has it.
-    /// `before`: the numbers of the last batch that was safe.
-    pub(super) fn settle_uncommitted(
-        &mut self,
-        before: Numbers,
-        store: &mut dyn Store,
-    ) -> Result<(), StoreError> {
-        let numbers = store.numbers();
-        if numbers == before {
-            return Ok(());
-        }
-        while let Some((message, seq)) = self.backlog.first_uncommitted() {
-            // Another process may have gone on from where we were; a store need not keep messages.
-            let is_it = seq < numbers.next_out
-                && store.outbound(seq)?.is_none_or(|stored| {
-                    let mut found = stored.bytes.windows(message.body.len().max(1));
-                    message.body.is_empty() || found.any(|bytes| bytes == message.body)
-                });
-            if !is_it {
-                break;
-            }
-            self.backlog.forget_first_uncommitted();
-        }
-        Ok(())
+    /// MsgSeqNum(34) of the first message that is sent and not safe.
+    pub(super) fn first_uncommitted(&self) -> Option<u64> {
+        self.backlog.first_uncommitted().map(|(_, seq)| seq)
+    }
+
+    /// Whether that message can be this frame, which the store has under its number.
+    pub(super) fn may_be_stored_as(&self, frame: &[u8]) -> bool {
+        self.backlog.first_uncommitted().is_some_and(|(message, _)| {
+            let mut found = frame.windows(message.body.len().max(1));
+            message.body.is_empty() || found.any(|bytes| bytes == message.body)
+        })
+    }
+
+    /// The store has that message.
+    pub(super) fn forget_first_uncommitted(&mut self) {
+        self.backlog.forget_first_uncommitted();
     }
 
     /// All that waits, to be given back at the end of a connection; `None` if it is kept.
@@ -450,5 +478,68 @@ impl Outgoing {
     /// Gives back the memory of a burst that is over.
     pub(super) fn trim(&mut self) {
         self.backlog.trim();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::points::Source;
+    use transfix_codec::Precision;
+
+    /// Three messages, of which the store has the first two, are given back: which of them the
+    /// application is told of with this ticket.
+    fn told(outgoing: &mut Outgoing, ticket: u64) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| outgoing.take_untold(ticket)).map(|(left, _)| left.body).collect()
+    }
+
+    fn given_back() -> (Outgoing, SendQueue) {
+        let options = QueueSettings { offline: Offline::Queue, ..QueueSettings::default() };
+        let options = QueueSettings { unsent: Unsent::Return, ..options };
+        let queue = SendQueue::new(1_000, Precision::Millis, Source::Off);
+        let mut outgoing = Outgoing::new(options);
+        for id in [1, 2, 3] {
+            if id == 3 {
+                assert!(outgoing.begin_keeping(State::Disconnected, &queue));
+                while outgoing.next_to_keep().is_some() {
+                    outgoing.note_put(Now::default());
+                }
+                outgoing.committed();
+            }
+            let fill =
+                |body: &mut transfix_codec::Body<'_>| _ = body.uint(transfix_codec::Tag(11), id);
+            queue.push_offline(b"D", fill).unwrap();
+        }
+        let all = outgoing.take_unsent(&queue, SendError::NotLoggedOn).unwrap();
+        assert!(!outgoing.gives_back());
+        outgoing.tell_later(all, IfLost::Waits);
+        assert!(outgoing.gives_back() && told(&mut outgoing, 99).is_empty(), "not committed yet");
+        (outgoing, queue)
+    }
+
+    fn bodies(ids: &[u8]) -> Vec<Vec<u8>> {
+        ids.iter().map(|id| format!("11={id}\x01").into_bytes()).collect()
+    }
+
+    #[test]
+    fn what_is_given_back_is_told_once_it_is_safe() {
+        let (mut now, _) = given_back();
+        assert!(now.committed());
+        assert_eq!(told(&mut now, u64::MAX), bodies(&[1, 2, 3]));
+        let (mut later, _) = given_back();
+        later.will_be_committed(7);
+        assert!(!later.gives_back());
+        assert_eq!(told(&mut later, 6), bodies(&[]));
+        assert_eq!(told(&mut later, 7), bodies(&[1, 2, 3]));
+    }
+
+    #[test]
+    fn what_the_store_may_have_waits_on_if_it_fails() {
+        let (mut failed, queue) = given_back();
+        assert_eq!(failed.keep_waiting(), Some(2));
+        assert_eq!(failed.keep_waiting(), None, "once");
+        assert_eq!(told(&mut failed, 0), bodies(&[3]));
+        let waiting: Vec<_> = failed.list(&queue).into_iter().map(|(_, body)| body).collect();
+        assert_eq!(waiting, bodies(&[1, 2]));
     }
 }

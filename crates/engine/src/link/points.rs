@@ -13,12 +13,9 @@ use transfix_codec::{Message, raw, tag};
 use transfix_session::{Entry, Kind, Now, Outbox};
 
 use crate::clock::Ticks;
-use crate::observe::latency::{LatencyStage, Recorder};
+use crate::observe::latency::{LatencyStage, Recorder, Times};
 use crate::observe::published::Published;
 
-/// Times that are kept until the turn has written: counting them there holds up no answer, and
-/// takes half the time of counting each by itself.
-const MEASURED: usize = 16;
 /// Room for messages that wait to be written, which is kept when a burst is over.
 const WAITING_KEPT: usize = 64;
 
@@ -38,19 +35,30 @@ impl Source {
     /// This moment, in ticks; 0 if nothing is measured.
     #[inline]
     pub(crate) fn at(self, now: Now) -> u64 {
-        match self {
-            Self::Machine(ticks) => ticks.read(),
-            Self::Told => now.monotonic_ns,
-            Self::Off => 0,
-        }
+        self.counter().unwrap_or_else(|| self.without_counter(now.monotonic_ns))
     }
 
     /// The same where nobody has said what time it is; 0 too if only a world could.
     #[inline]
     pub(crate) fn here(self) -> u64 {
+        self.counter().unwrap_or_else(|| self.without_counter(0))
+    }
+
+    /// Most machines have one: then it takes one comparison to know.
+    #[inline]
+    fn counter(self) -> Option<u64> {
+        match self {
+            Self::Machine(ticks) => ticks.counter(),
+            Self::Off | Self::Told => None,
+        }
+    }
+
+    #[inline(never)]
+    fn without_counter(self, told_ns: u64) -> u64 {
         match self {
             Self::Machine(ticks) => ticks.read(),
-            Self::Told | Self::Off => 0,
+            Self::Told => told_ns,
+            Self::Off => 0,
         }
     }
 
@@ -63,20 +71,15 @@ impl Source {
     }
 }
 
-/// Frames in the outbox of which is to be measured when the socket has taken them.
-#[derive(Clone, Copy, Debug)]
+/// Frames in the outbox that are measured when the socket has taken them.
+#[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
-    /// Offset of their end in the outgoing stream.
+    /// Offset of their end in the outgoing stream; 0 if there are none.
     end: u64,
-    since: Since,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Since {
-    /// When it was handed over.
-    Put(u64),
-    /// When the turn was committed, and when it had read.
-    Turn(u64, u64),
+    /// When the turn was committed, or the message was handed over.
+    since: u64,
+    /// When the turn had read; 0 for a message that was handed over.
+    read: u64,
 }
 
 /// The last TestRequest(1) of ours.
@@ -104,17 +107,15 @@ pub(crate) struct Points {
     called: u64,
     /// The turn has had a sound message.
     had_message: bool,
-    /// End of the outgoing stream at the begin of the turn or at the last commit, and the bytes
-    /// that messages of other threads have added since.
-    begun_at: u64,
-    put_bytes: u64,
+    /// End of the outgoing stream without what the turn has answered since the last commit: more
+    /// by each message of another thread.
+    unanswered_to: u64,
     /// The oldest one, and those behind it; no more than there are messages in the outbox.
-    first: Option<Waiting>,
+    first: Waiting,
     waiting: VecDeque<Waiting>,
     asked: Asked,
-    /// Times in ticks that are not counted yet.
-    measured: [(LatencyStage, u64); MEASURED],
-    measured_len: usize,
+    /// Kept until the turn has written: counting holds up no answer.
+    times: Times,
 }
 
 impl Points {
@@ -127,13 +128,11 @@ impl Points {
             found: 0,
             called: 0,
             had_message: false,
-            begun_at: 0,
-            put_bytes: 0,
-            first: None,
+            unanswered_to: 0,
+            first: Waiting::default(),
             waiting: VecDeque::new(),
             asked: Asked::default(),
-            measured: [(LatencyStage::Found, 0); MEASURED],
-            measured_len: 0,
+            times: Times::default(),
         }
     }
 
@@ -163,7 +162,7 @@ impl Points {
         if !self.is_off() {
             self.read = if read == 0 { self.source.at(now) } else { read };
             (self.last, self.found, self.had_message) = (self.read, 0, false);
-            (self.begun_at, self.put_bytes) = (end, 0);
+            self.unanswered_to = end;
             if self.recorder.is_none() {
                 cold_path();
                 self.recorder = Some(published.recorder());
@@ -183,8 +182,12 @@ impl Points {
     pub(crate) fn called(&mut self, now: Now) {
         let at = self.source.at(now);
         if self.found > 0 {
-            self.judged(at);
-            self.record(LatencyStage::ReadToCallback, self.read, at);
+            self.record([
+                (LatencyStage::Found, self.last, self.found),
+                (LatencyStage::Session, self.found, at),
+                (LatencyStage::ReadToCallback, self.read, at),
+            ]);
+            (self.found, self.had_message) = (0, true);
         }
         (self.called, self.last) = (at, at);
     }
@@ -194,7 +197,7 @@ impl Points {
     pub(crate) fn encoded(&mut self, now: Now) {
         if self.called > 0 {
             let at = self.source.at(now);
-            self.record(LatencyStage::Encoded, self.last, at);
+            self.record([(LatencyStage::Encoded, self.last, at)]);
             self.last = at;
         }
     }
@@ -203,7 +206,9 @@ impl Points {
     #[inline]
     pub(crate) fn returned(&mut self, now: Now) {
         let at = self.source.at(now);
-        self.record(LatencyStage::Callback, self.called, at);
+        if self.called > 0 {
+            self.record([(LatencyStage::Callback, self.called, at)]);
+        }
         (self.called, self.last) = (0, at);
     }
 
@@ -211,14 +216,17 @@ impl Points {
     #[inline]
     pub(crate) fn acted(&mut self, now: Now) {
         if self.found > 0 {
-            self.judged(self.source.at(now));
+            self.acted_without_call(now);
         }
     }
 
     #[inline(never)]
-    fn judged(&mut self, at: u64) {
-        self.record(LatencyStage::Found, self.last, self.found);
-        self.record(LatencyStage::Session, self.found, at);
+    fn acted_without_call(&mut self, now: Now) {
+        let at = self.source.at(now);
+        self.record([
+            (LatencyStage::Found, self.last, self.found),
+            (LatencyStage::Session, self.found, at),
+        ]);
         (self.last, self.found, self.had_message) = (at, 0, true);
     }
 
@@ -227,13 +235,12 @@ impl Points {
     pub(crate) fn committed(&mut self, now: Now, out: &Outbox) {
         if self.had_message {
             let at = self.source.at(now);
-            self.record(LatencyStage::Committed, self.last, at);
+            self.record([(LatencyStage::Committed, self.last, at)]);
             let end = out.end();
-            if self.begun_at + self.put_bytes < end {
-                self.wait(Waiting { end, since: Since::Turn(at, self.read) });
+            if self.unanswered_to < end {
+                self.wait(Waiting { end, since: at, read: self.read });
             }
-            (self.last, self.had_message) = (at, false);
-            (self.begun_at, self.put_bytes) = (end, 0);
+            (self.last, self.had_message, self.unanswered_to) = (at, false, end);
         }
         if out.is_empty() {
             self.count();
@@ -246,15 +253,17 @@ impl Points {
         if frame.is_empty() {
             return taken;
         }
-        self.put_bytes += frame.end - frame.start;
+        self.unanswered_to += frame.end - frame.start;
         let at = self.source.at(now);
-        self.record(LatencyStage::Encoded, taken, at);
+        if taken > 0 {
+            self.record([(LatencyStage::Encoded, taken, at)]);
+        }
         // Where a turn takes it from the queue, its next time begins here.
         if self.last > 0 {
             self.last = at;
         }
         if put > 0 {
-            self.wait(Waiting { end: frame.end, since: Since::Put(put) });
+            self.wait(Waiting { end: frame.end, since: put, read: 0 });
         }
         at
     }
@@ -262,8 +271,8 @@ impl Points {
     /// Most of the time only one waits, for the write that follows at once.
     #[inline]
     fn wait(&mut self, waiting: Waiting) {
-        if self.first.is_none() {
-            self.first = Some(waiting);
+        if self.first.end == 0 {
+            self.first = waiting;
         } else {
             self.waiting.push_back(waiting);
         }
@@ -272,23 +281,29 @@ impl Points {
     /// The socket has taken the outgoing stream up to here.
     #[inline]
     pub(crate) fn written(&mut self, now: Now, written: u64) {
-        if self.first.is_none() && self.asked.end == 0 {
+        if self.first.end == 0 && self.asked.end == 0 {
             return;
         }
         let at = self.source.at(now);
         // Where the turn goes on, its next time begins here.
         self.last = at;
-        while let Some(first) = self.first.filter(|first| first.end <= written) {
-            self.first = if self.waiting.is_empty() { None } else { self.next_waiting() };
-            match first.since {
-                Since::Put(put) => self.record(LatencyStage::PutToWritten, put, at),
-                Since::Turn(committed, read) => {
-                    self.record(LatencyStage::Written, committed, at);
-                    self.record(LatencyStage::ReadToWritten, read, at);
-                }
+        while (1..=written).contains(&self.first.end) {
+            let Waiting { since, read, .. } = self.first;
+            self.first.end = 0;
+            if !self.waiting.is_empty() {
+                self.next_waiting();
+            }
+            if read > 0 {
+                self.record([
+                    (LatencyStage::Written, since, at),
+                    (LatencyStage::ReadToWritten, read, at),
+                ]);
+            } else {
+                self.record([(LatencyStage::PutToWritten, since, at)]);
             }
         }
-        if self.asked.end > 0 && self.asked.end <= written {
+        if (1..=written).contains(&self.asked.end) {
+            cold_path();
             (self.asked.end, self.asked.at) = (0, at);
         }
         self.count();
@@ -296,8 +311,8 @@ impl Points {
 
     /// Messages that other threads have sent wait one by one.
     #[inline(never)]
-    fn next_waiting(&mut self) -> Option<Waiting> {
-        self.waiting.pop_front()
+    fn next_waiting(&mut self) {
+        self.first = self.waiting.pop_front().unwrap_or_default();
     }
 
     /// Looks for a TestRequest(1) among what the session layer has written and nobody has put into
@@ -332,7 +347,7 @@ impl Points {
             && message.msg_type() == b"0"
             && message.raw(tag::TEST_REQ_ID) == Some(&self.asked.id[..])
         {
-            self.record(LatencyStage::TestRequest, self.asked.at, self.read);
+            self.record([(LatencyStage::TestRequest, self.asked.at, self.read)]);
             self.asked.at = 0;
         }
     }
@@ -342,7 +357,7 @@ impl Points {
         self.count();
         (self.read, self.last, self.found, self.called) = (0, 0, 0, 0);
         self.had_message = false;
-        self.first = None;
+        self.first = Waiting::default();
         self.waiting.clear();
         (self.asked.end, self.asked.at) = (0, 0);
     }
@@ -352,34 +367,30 @@ impl Points {
         self.waiting.shrink_to(WAITING_KEPT);
     }
 
-    /// Keeps a time both of whose ends are known.
-    // Called at many places of a turn: inlined, each of them would hold a copy.
-    #[inline(never)]
-    fn record(&mut self, stage: LatencyStage, from: u64, to: u64) {
-        if from == 0 {
-            return;
+    /// Keeps times of which both ends are known.
+    #[inline(always)]
+    fn record<const N: usize>(&mut self, times: [(LatencyStage, u64, u64); N]) {
+        if times.iter().any(|(stage, ..)| self.times.has(*stage)) {
+            self.count_all();
         }
-        // The counters of two processors may differ by a few ticks.
-        let time = (stage, to.saturating_sub(from));
-        if let Some(place) = self.measured.get_mut(self.measured_len) {
-            *place = time;
-            self.measured_len += 1;
-        } else {
-            self.count();
-            self.measured[0] = time;
-            self.measured_len = 1;
+        for (stage, from, to) in times {
+            self.times.put(stage, from, to);
         }
     }
 
-    /// Counts what was kept.
-    #[inline(never)]
+    /// Counts the times that are kept.
+    #[inline]
     fn count(&mut self) {
-        let measured = &self.measured[..std::mem::take(&mut self.measured_len)];
-        if let Some(recorder) = &self.recorder {
-            let scale = self.source.scale();
-            for (stage, ticks) in measured {
-                recorder.record(*stage, scale.ns(*ticks));
-            }
+        if !self.times.is_empty() {
+            self.count_all();
         }
+    }
+
+    #[inline(never)]
+    fn count_all(&mut self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.record_all(&self.times, self.source.scale());
+        }
+        self.times.clear();
     }
 }

@@ -12,7 +12,7 @@ pub(crate) mod usual;
 use std::fmt;
 
 pub use histogram::LatencyHistogram;
-pub(crate) use recorder::Recorder;
+pub(crate) use recorder::{Recorder, Times};
 
 /// A part of a message's way that is measured.
 ///

@@ -144,7 +144,7 @@ impl Rig {
         // Without a connection it is the worker that looks at the session.
         let next_deadline = if self.slot.up { self.slot.deadline() } else { None };
         let mut link = self.link();
-        let has_answer = link.core().is_judging() && link.core_mut().hears_answer();
+        let has_answer = link.core().is_judging() && link.executor().hears_answer();
         let session = &link.core().session;
         Seen {
             state: session.state(),

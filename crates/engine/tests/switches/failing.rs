@@ -27,6 +27,8 @@ const SOUND: u8 = 0;
 const LOST: u8 = 1;
 /// It is there, and the commit fails all the same.
 const FOUND: u8 = 2;
+/// The store takes no record.
+const FULL: u8 = 3;
 
 struct Failing {
     store: Box<dyn Store>,
@@ -39,7 +41,10 @@ impl Store for Failing {
     }
 
     fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
-        self.store.put(now_ns, record)
+        match self.fails.load(Ordering::SeqCst) {
+            FULL => Err(StoreError::Own(io::ErrorKind::StorageFull.into())),
+            _ => self.store.put(now_ns, record),
+        }
     }
 
     fn commit(&mut self) -> Result<Committed, StoreError> {
@@ -208,6 +213,30 @@ fn a_failure_under_an_operators_hand_is_seen_at_once() {
     );
     assert_eq!(venue.next_event(), Event::Ended(Disconnect::StoreFailed));
     assert!(!venue.session.is_logged_on());
+}
+
+/// None of them is in doubt: the store was given none.
+#[test]
+fn what_a_store_does_not_take_comes_back_at_the_end() {
+    let venue = Venue::start(venue(|s| s.queue.offline = Offline::Store), None, FULL);
+    let wire = logged_on(venue.engine.listening()[0]);
+    venue.session.operate(&Action::HoldSending {}).unwrap();
+    for id in ["a", "b", "c"] {
+        assert!(matches!(send(&venue.session, id), Ok(Sent::Queued { .. })));
+    }
+    drop(wire);
+    assert_eq!(venue.next_event(), Event::Ended(Disconnect::LinkLost));
+    venue.fail(FULL);
+    venue.session.operate(&Action::ReleaseSending {}).unwrap();
+    while venue.session.store_failure().is_none() {
+        std::thread::yield_now();
+    }
+    let Venue { engine, session, events, .. } = venue;
+    drop(session);
+    engine.stop(Duration::from_millis(1));
+    let back = ["a", "b", "c"];
+    let back = back.map(|id| Event::Unsent(format!("11={id}\\x01"), SendError::Closed));
+    assert_eq!(events.try_iter().collect::<Vec<_>>(), back);
 }
 
 #[test]

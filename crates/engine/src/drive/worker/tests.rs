@@ -61,14 +61,19 @@ fn worker_that(spins: bool, change: impl FnOnce(&mut SessionSettings)) -> Worker
     worker
 }
 
-/// The worker's session has a connection now, of which this is the other end.
-fn log_on(worker: &mut Worker) -> std::net::TcpStream {
+/// A connection with a Logon(A), and its other end.
+fn arrival() -> (Arrival, std::net::TcpStream) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let near = listener.accept().unwrap().0;
     let stream = Box::new(TcpStream::from_std(near, &SocketOptions::default()).unwrap());
     let read = frame(b"A", 1, b"98=0\x01108=30\x01");
-    let arrival = Arrival { read, ..Arrival::fresh(stream) };
+    (Arrival { read, ..Arrival::fresh(stream) }, far)
+}
+
+/// The worker's session has a connection now, of which this is the other end.
+fn log_on(worker: &mut Worker) -> std::net::TcpStream {
+    let (arrival, far) = arrival();
     let bell = Arc::clone(&worker.slots[0].shared.bell);
     Knock::at(&bell).unwrap().hand_over(arrival);
     worker.run_once(true);
@@ -135,6 +140,46 @@ fn a_session_that_is_flooded_has_one_turn_a_round() {
     }
     let came = worker.slots[0].shared.published.counters.messages_in.get();
     assert!((20..=102).contains(&came), "{came} messages in a hundred rounds of one");
+}
+
+/// Does something else in the middle of a round, before it asks for what is ready.
+struct Interrupted {
+    sockets: Box<dyn Poll>,
+    before: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl Poll for Interrupted {
+    fn registry(&self) -> Registry<'_> {
+        self.sockets.registry()
+    }
+
+    fn wait(&mut self, ready: &mut Vec<Ready>, time: Option<Duration>) -> io::Result<()> {
+        if let Some(before) = self.before.take() {
+            before();
+        }
+        self.sockets.wait(ready, time)
+    }
+
+    fn waker(&self, token: Token) -> io::Result<Waker> {
+        self.sockets.waker(token)
+    }
+}
+
+/// Its call is over with the round, and a program that waits at the descriptor hears of none.
+#[test]
+fn a_connection_in_the_middle_of_a_round_is_due_at_once() {
+    let mut worker = worker(|_| ());
+    worker.run_once(false);
+    let (arrival, _far) = arrival();
+    let bell = Arc::clone(&worker.slots[0].shared.bell);
+    let before = Box::new(move || Knock::at(&bell).unwrap().hand_over(arrival));
+    let sockets = std::mem::replace(&mut worker.poll, System.poll().unwrap());
+    worker.poll = Box::new(Interrupted { sockets, before: Some(before) });
+    worker.run_once(false);
+    assert!(!worker.slots[0].up);
+    assert_eq!(worker.due_ns(), 0);
+    worker.run_once(false);
+    assert!(worker.slots[0].up);
 }
 
 /// Counts how often a worker looks at its sockets, and how often it would sleep.

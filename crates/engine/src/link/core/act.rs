@@ -12,10 +12,9 @@ use crate::link::event::Event;
 use crate::link::told::SessionEvent;
 
 impl Core {
-    /// Carries out a verdict by which the application is not called with the message. After
-    /// [`Verdict::Resend`] the executor calls [`Core::start_replay`] once the queued calls are
-    /// made. Not inlined: a message that is delivered, which is the usual one, does not walk over
-    /// this code.
+    /// Carries out a verdict by which the application is not called with the message. The
+    /// executor updates the journal and starts a resend. Not inlined: a message that is
+    /// delivered, which is the usual one, does not walk over this code.
     #[inline(never)]
     pub(crate) fn carry_out(
         &mut self,
@@ -30,26 +29,16 @@ impl Core {
             Verdict::Deliver | Verdict::Throttled | Verdict::Held => {}
             // Not the application's: duplicates and rejected messages end here.
             Verdict::Handled if message.msg_type().is_application() => {}
-            Verdict::Handled => {
-                self.points.heard(message);
-                self.call_later(now, Call::AdminMessage);
-            }
-            Verdict::LoggedOn => self.logged_on(now)?,
-            Verdict::Reset => self.reset(now)?,
-            Verdict::LoggedOnThenResend { begin, end } => {
-                // Before the application sends more, which is not asked for.
-                self.start_replay(now, begin, end);
-                self.logged_on(now)?;
-            }
+            Verdict::Handled => self.call_later(Call::AdminMessage),
+            Verdict::LoggedOn | Verdict::LoggedOnThenResend { .. } => self.logged_on(now),
+            Verdict::Reset => self.reset(now),
             Verdict::Resend { .. } => {
-                self.published.counters.resend_requests_in.add(1);
-                self.call_later(now, Call::AdminMessage);
+                self.call_later(Call::AdminMessage);
                 self.note_request(now);
             }
             Verdict::Disconnect(reason) => {
-                self.call_later(now, Call::AdminMessage);
+                self.call_later(Call::AdminMessage);
                 if reason == Disconnect::ResendLoop {
-                    self.published.counters.resend_requests_in.add(1);
                     self.note_request(now);
                 }
                 return Err(Down::Session(reason));
@@ -60,7 +49,7 @@ impl Core {
 
     /// Sends messages again from MsgSeqNum(34) `begin` on.
     pub(crate) fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
-        self.tell(now, &Event::Resending { begin, end });
+        self.tell(now, Event::Resending { begin, end });
         let last = self.session.next_num_out() - 1;
         self.replay.start(begin, end, last, self.out.end());
         self.replay_ticket = self.watermarks.last_ticket();
@@ -70,7 +59,7 @@ impl Core {
     pub(crate) fn note_remarks(&mut self, now: Now) {
         while let Some(remark) = self.session.take_remark() {
             cold_path();
-            self.tell(now, &Event::Remark(remark));
+            self.tell(now, Event::Remark(remark));
         }
     }
 
@@ -79,9 +68,9 @@ impl Core {
     fn note_request(&mut self, now: Now) {
         let times = self.session.same_resend_requests();
         if times > 1 {
-            self.tell(now, &Event::AskedAgain { times });
+            self.tell(now, Event::AskedAgain { times });
             let event = SessionEvent::ResendLoop { times };
-            self.call_later(now, Call::Event(event));
+            self.call_later(Call::Event(event));
         }
     }
 }

@@ -3,7 +3,6 @@
 //! Invariant: what answers a message is committed together with the number of that message.
 
 use transfix_session::Now;
-use transfix_store::StoreError;
 
 use super::Core;
 
@@ -70,24 +69,6 @@ impl Core {
     /// Whether a call has sent something and has not returned.
     pub(crate) const fn has_open_answer(&self) -> bool {
         self.answering.open.is_some()
-    }
-
-    /// Whether nothing is committed now: such a call has not returned, or the store is being
-    /// refreshed.
-    pub(crate) fn is_held(&self) -> bool {
-        self.has_open_answer() || self.journal.is_refreshing()
-    }
-
-    /// The same, unless it is over by now.
-    pub(crate) fn holds(&mut self, now: Now) -> bool {
-        match self.settle_refresh(now) {
-            Ok(()) => self.holds_answer(now),
-            Err(StoreError::NotYet) => true,
-            Err(error) => {
-                self.journal.fail(&error);
-                false
-            }
-        }
     }
 
     /// Whether nothing is committed, and nothing more written, before that call returns.

@@ -8,6 +8,7 @@ use transfix_session::Now;
 
 use super::Core;
 use crate::link::call::Call;
+use crate::link::event::Event;
 use crate::link::queue::SendQueue;
 
 /// Room for calls that is kept when a burst is over.
@@ -15,9 +16,9 @@ const CALLS_KEPT: usize = 16;
 
 impl Core {
     /// Queues a call.
-    pub(super) fn call_later(&mut self, now: Now, call: Call) {
+    pub(crate) fn call_later(&mut self, call: Call) {
         // Whoever hears of a message finds its number taken, and the new state told.
-        self.note_state(now);
+        self.note_state();
         self.calls.push_back(call);
     }
 
@@ -25,6 +26,17 @@ impl Core {
     #[inline]
     pub(crate) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
+    }
+
+    /// What has happened, and is not told yet.
+    pub(crate) fn take_events(&mut self) -> Vec<(Now, Event<'static>)> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Whether calls are queued, or something is to be told.
+    #[inline]
+    pub(crate) fn has_effects(&self) -> bool {
+        self.has_calls() || !self.events.is_empty()
     }
 
     /// How much is left to be done at the end; less from one call of the application to the next.
@@ -48,15 +60,14 @@ impl Core {
         self.calls.retain(|call| !call.is_event());
     }
 
-    /// The application has returned from a call that began with so many bytes in the outbox.
+    /// The application has returned from a call that began with so many bytes in the outbox. What
+    /// it has sent without a connection is to be put at once.
     #[inline]
-    pub(crate) fn end_call(&mut self, now: Now, begin: usize) {
+    pub(crate) fn end_call(&mut self, begin: usize) {
         self.note_burst(begin);
-        if !self.late.entries().is_empty() {
+        if self.has_late() {
             cold_path();
             self.note_late();
-            // Before anything with a higher number. A store that fails is found by the next put.
-            let _ = self.put_entries(now);
         }
     }
 
@@ -73,15 +84,13 @@ impl Core {
         }
     }
 
-    /// Lets others see where the session stands, and lets the application be told of a new state.
+    /// Lets the application be told of a new state.
     #[inline]
-    pub(crate) fn note_state(&mut self, now: Now) {
-        self.published.note(&self.session, self.journal.has_failed());
+    pub(crate) fn note_state(&mut self) {
         let to = self.session.state();
         if to != self.told_state {
             cold_path();
             let from = std::mem::replace(&mut self.told_state, to);
-            self.published.note_change(now.utc);
             self.calls.push_back(Call::StateChanged(from, to));
         }
     }

@@ -4,14 +4,12 @@
 //! a disconnection it is asked for again.
 
 use std::hint::cold_path;
-use std::sync::Arc;
 
-use transfix_codec::{CheckSumPolicy, Message, tag};
+use transfix_codec::{Message, tag};
 use transfix_session::{BeginString, Disconnect, LogonFault, Now, State, Verdict};
 
 use super::Core;
 use crate::link::answers::BusinessReject;
-use crate::link::call::Call;
 use crate::link::delivery::{Handling, Offered};
 use crate::link::desk::{Desk, Had, Stopped};
 use crate::link::down::Down;
@@ -81,96 +79,51 @@ impl Core {
         self.postpone(message, handling)
     }
 
-    /// What was made of the first message that waits.
-    pub(crate) fn delivered_again(&mut self, now: Now, delivered: &Delivered) -> Result<(), Down> {
-        match delivered {
-            Delivered::Done => {
-                self.delivery.first_is_taken();
-                return self.put_entries(now).map_err(Down::Store);
-            }
-            Delivered::Later => self.delivery.offer_later(now),
-            Delivered::Behind => {}
-            Delivered::Busy => self.delivery.offer_soon(now),
-        }
-        Ok(())
-    }
-
-    /// Takes note of what the application has had since, where it is called in threads of its own.
-    #[inline]
-    pub(crate) fn hear(&mut self, now: Now) -> Result<(), Down> {
-        match self.delivery.desk() {
-            Some(desk) if desk.take_news() => self.hear_from(now, &Arc::clone(desk)),
-            _ => Ok(()),
-        }
-    }
-
     /// Whether the application has had something that was not taken note of.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.delivery.desk().is_some_and(|desk| desk.has_news())
     }
 
-    #[inline(never)]
-    fn hear_from(&mut self, now: Now, desk: &Desk) -> Result<(), Down> {
-        while let Some(had) = desk.take_had() {
-            self.note_had(now, desk, had)?;
-        }
-        let stopped = desk.stopped();
-        if stopped.is_some() {
-            self.answering.close();
-        }
-        match stopped {
-            None => {}
-            Some(Stopped::Panicked(seq)) => {
+    /// Looks whether an application in threads of its own has stopped, and why. Returns a message
+    /// that it is not called for any more.
+    pub(crate) fn stopped(&mut self, now: Now, desk: &Desk) -> Result<Option<Had>, Down> {
+        let Some(stopped) = desk.stopped() else { return Ok(None) };
+        self.answering.close();
+        let reject = match stopped {
+            Stopped::Panicked(seq) => {
                 self.expected = seq;
                 return Err(Down::Panicked);
             }
-            Some(Stopped::NotAvailable(reject)) => self.not_available(now, desk, reject)?,
-        }
-        self.put_entries(now).map_err(Down::Store)
-    }
-
-    /// The application was not available for the first message that it was handed over.
-    fn not_available(&mut self, now: Now, desk: &Desk, reject: BusinessReject) -> Result<(), Down> {
-        let passed_over = match self.delivery.judge(Err(reject)) {
+            Stopped::NotAvailable(reject) => reject,
+        };
+        match self.delivery.judge(Err(reject)) {
             Offered::Later => {
                 self.delivery.offer_later(now);
-                return Ok(());
+                Ok(None)
             }
-            Offered::GivenUp => return Err(self.give_up(now)),
-            Offered::Rejected(reject) => desk.pass_over(Some(reject)),
-            Offered::Taken => desk.pass_over(None),
-        };
-        passed_over.map_or(Ok(()), |had| self.note_had(now, desk, had))
+            Offered::GivenUp => Err(self.give_up(now)),
+            Offered::Rejected(reject) => Ok(desk.pass_over(Some(reject))),
+            Offered::Taken => Ok(desk.pass_over(None)),
+        }
     }
 
-    /// The application has had a message in a thread of its own.
-    fn note_had(&mut self, now: Now, desk: &Desk, had: Had) -> Result<(), Down> {
+    /// The application has had a message in a thread of its own. Returns whether that counts: of a
+    /// message that it rejects the counterparty must learn, else it comes again after the next
+    /// logon.
+    pub(crate) fn counts_as_had(&mut self, had: &Had) -> bool {
         self.delivery.was_taken();
         self.answering.close();
         let is_connected = matches!(self.session.state(), State::Active | State::LogoutSent);
-        if had.reject.is_some() && !is_connected {
-            // Who sent it could not be told: it comes again after the next logon.
-            desk.give_back(had.bytes);
-            return Ok(());
+        had.reject.is_none() || is_connected
+    }
+
+    /// The application has had the message with this number, or 0 if that means nothing any more.
+    pub(crate) fn note_had(&mut self, seq: u64) {
+        // The connection ended before.
+        if seq > 0 && seq == self.session.next_num_in() {
+            self.session.set_next_num_in(seq + 1);
         }
-        let (mut put, numbers) = (Ok(()), Numbers::of(had.seq));
-        if had.reject.is_some() || self.journal.keeps().inbound {
-            let mut index = std::mem::take(&mut self.held_index);
-            if let Ok(message) = Message::parse(&had.bytes, &mut index, CheckSumPolicy::Ignore) {
-                if let Some(reject) = &had.reject {
-                    self.reject(now, (&message, numbers), reject);
-                }
-                put = self.journal.put_inbound(now, &message).map_err(Down::Store);
-            }
-            self.held_index = index;
-        }
-        // The connection ended before the application had had it.
-        if had.seq > 0 && had.seq == self.session.next_num_in() {
-            self.session.set_next_num_in(had.seq + 1);
-        }
-        desk.give_back(had.bytes);
-        put
     }
 
     /// The application was offered a message often enough.
@@ -197,8 +150,8 @@ impl Core {
             }
             self.session.refuse_throttled(now, message, &mut self.out);
             let seq = message.msg_seq_num().unwrap_or(0);
-            let text = "too many messages of this type";
-            self.tell(now, &Event::NotTaken { seq, reason: 0, text });
+            let text = "too many messages of this type".into();
+            self.tell(now, Event::NotTaken { seq, reason: 0, text });
             return Ok(Step::Over(Delivered::Done));
         }
         let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
@@ -246,7 +199,7 @@ impl Core {
     }
 
     #[cold]
-    fn reject(
+    pub(crate) fn reject(
         &mut self,
         now: Now,
         (message, numbers): (&Message<'_>, Numbers),
@@ -254,7 +207,7 @@ impl Core {
     ) {
         if let Some(error) = reject.cause {
             let seq = message.msg_seq_num().unwrap_or(0);
-            self.tell(now, &Event::NotAnswered { seq, why: error });
+            self.tell(now, Event::NotAnswered { seq, why: error });
         }
         if reject.is_silent() {
             return;
@@ -283,7 +236,7 @@ impl Core {
         self.session.business_reject(now, (message, seq), why, &mut self.out);
         if self.out.entries().len() > before {
             let (seq, (reason, text)) = (message.msg_seq_num().unwrap_or(0), why);
-            self.tell(now, &Event::NotTaken { seq, reason, text });
+            self.tell(now, Event::NotTaken { seq, reason, text: text.to_owned().into() });
         }
     }
 
@@ -313,15 +266,19 @@ impl Core {
     }
 
     /// Takes the words of the counterparty out of a Reject(3), BusinessMessageReject(j) or
-    /// Logout(5), and passes them on.
-    pub(crate) fn heed(&mut self, now: Now, message: &Message<'_>, verdict: &Verdict) {
+    /// Logout(5). Returns those of a reject that is to be told.
+    pub(crate) fn heed<'m>(
+        &mut self,
+        message: &Message<'m>,
+        verdict: &Verdict,
+    ) -> Option<Rejected<'m>> {
         let refuses_logon =
             *verdict == Verdict::Disconnect(Disconnect::LogonRefused(LogonFault::AnsweredByReject));
         if message.msg_type() == b"5" || refuses_logon {
             let text = message.raw(tag::TEXT).filter(|text| !text.is_empty());
             self.logout_text = text.map(|text| text[..text.len().min(TEXT_BYTES_MAX)].to_vec());
             if !refuses_logon {
-                return;
+                return None;
             }
         }
         // A duplicate has been told before.
@@ -330,29 +287,14 @@ impl Core {
         let is_new = seq.is_ok_and(|seq| self.expected <= seq && seq < next);
         let counts = is_new && matches!(verdict, Verdict::Handled | Verdict::Deliver);
         if !counts && !refuses_logon {
-            return;
+            return None;
         }
-        let counters = &self.published.counters;
-        if message.msg_type() == b"j" {
-            counters.business_rejects_in.add(1);
-        } else {
-            counters.rejects_in.add(1);
-            self.reasons.reject_in(message.raw(tag::SESSION_REJECT_REASON));
-        }
-        let Some(mut rejected) = Rejected::of(message) else { return };
-        // FIX 4.0 and 4.1 have no RefMsgType(372).
-        let stored = match rejected.msg_type.is_empty() {
-            true => self.journal.sent_msg_type(rejected.seq).into_owned(),
-            false => Vec::new(),
-        };
-        rejected.complete(&stored);
-        self.tell(now, &Event::Rejected(&rejected));
-        self.call_later(now, Call::Rejected(stored));
+        Rejected::of(message)
     }
 
     /// A message could not be passed on to the session with another counterparty.
     pub(crate) fn not_routed(&mut self, now: Now, message: &Message<'_>, why: &str) {
-        self.tell(now, &Event::NotRouted { why });
+        self.tell(now, Event::NotRouted { why: why.to_owned() });
         // BusinessRejectReason(380): 7 is "DeliverTo firm not available", from FIX 4.3 on; 4 is
         // "application not available".
         let reason = if self.id().begin_string >= BeginString::Fix43 { 7 } else { 4 };

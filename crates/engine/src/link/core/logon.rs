@@ -1,14 +1,11 @@
 //! The Logon(A) of a connection: judged, filled, accepted.
 
 use transfix_codec::{Message, Misuse};
-use transfix_session::{ApplVerId, Disconnect, Now, State, Verdict};
-use transfix_store::StoreError;
+use transfix_session::{ApplVerId, Now, Verdict};
 
 use super::Core;
 use crate::link::call::Call;
-use crate::link::down::Down;
 use crate::link::event::Event;
-use crate::link::failed_logons::is_failed_logon;
 use crate::link::judging::{self, Asked, Judgement, Judging};
 use crate::link::told::SessionEvent;
 
@@ -42,39 +39,27 @@ impl Core {
         (verdict != Verdict::LogonOffered).then_some(verdict)
     }
 
-    /// What becomes of a Logon(A) that the application has judged, or is judging; `None` if it is
-    /// accepted.
-    pub(crate) fn judged_logon(&mut self, now: Now) -> Option<Verdict> {
+    /// What becomes of a Logon(A) that the application has judged, or is judging. If it is
+    /// accepted: until when the store may be refreshed for it, if that was begun.
+    pub(crate) fn judged_logon(&mut self, now: Now) -> Result<Option<u64>, Verdict> {
         let refreshes_until_ns = self.judging.refreshes_until_ns();
         match self.judging.take() {
-            None => Some(Verdict::LogonOffered),
-            Some(Ok(())) => self.refresh_for_logon(now, refreshes_until_ns),
+            None => Err(Verdict::LogonOffered),
+            Some(Ok(())) => Ok(refreshes_until_ns),
             Some(Err(refusal)) => {
-                self.tell(now, &Event::LogonRefused { why: &refusal.text });
-                Some(self.session.deny_logon(now, &refusal.text, &mut self.out))
+                self.tell(now, Event::LogonRefused { why: refusal.text.clone() });
+                Err(self.session.deny_logon(now, &refusal.text, &mut self.out))
             }
-        }
-    }
-
-    /// Counts a Logon(A) that was refused because it is not known who sent it.
-    pub(crate) fn note_failed(&mut self, now: Now, verdict: &Verdict) {
-        if let Verdict::Disconnect(why) = verdict
-            && is_failed_logon(why)
-            && let Some(watch) = self.watch.take()
-        {
-            watch.failed(now.monotonic_ns);
         }
     }
 
     /// The application was asked about the Logon(A). `None`: it has panicked.
-    pub(crate) fn note_judgement(&mut self, now: Now, judged: Option<Judgement>) {
+    pub(crate) fn note_judgement(&mut self, now: Now, judged: Option<&Judgement>) {
         self.judging = match judged {
-            Some(Judgement::Now(answer)) => Judging::Answered(answer, Asked::Now),
-            Some(Judgement::Later(answer)) => {
-                Judging::Asked(answer, now.monotonic_ns + self.answer_ns())
-            }
+            Some(Judgement::Now(answer)) => Judging::Answered(answer.clone(), Asked::Now),
+            Some(Judgement::Later(_)) => Judging::Asked(now.monotonic_ns + self.answer_ns()),
             None => {
-                self.tell(now, &Event::JudgingPanicked);
+                self.tell(now, Event::JudgingPanicked);
                 Judging::Answered(Err(judging::not_available()), Asked::Now)
             }
         };
@@ -93,37 +78,6 @@ impl Core {
         self.judging.has_asked()
     }
 
-    /// Whether the application's answer to the Logon(A) is there, and the store has been refreshed
-    /// if that was begun.
-    pub(crate) fn hears_answer(&mut self) -> bool {
-        match self.judging {
-            Judging::Refreshing(_) => self.journal.is_refreshed(),
-            _ => self.judging.hear(),
-        }
-    }
-
-    /// Refreshes the store for the Logon(A) of an acceptor, where that is wanted, until this moment
-    /// of the monotonic clock if it was begun before. Returns what becomes of the Logon(A) if it
-    /// cannot be accepted now.
-    fn refresh_for_logon(&mut self, now: Now, until_ns: Option<u64>) -> Option<Verdict> {
-        let begins = self.session.state() == State::LogonAwaited;
-        if !begins || !self.options.refresh_on_logon {
-            return None;
-        }
-        match self.refresh(now) {
-            Ok(()) => None,
-            Err(StoreError::NotYet) => {
-                let until_ns = until_ns.unwrap_or(now.monotonic_ns + self.answer_ns());
-                self.judging = Judging::Refreshing(until_ns);
-                Some(Verdict::LogonOffered)
-            }
-            Err(error) => {
-                self.tell(now, &Event::StoreNotRead(&error));
-                Some(Verdict::Disconnect(Disconnect::StoreFailed))
-            }
-        }
-    }
-
     /// The application has accepted the Logon(A).
     pub(crate) fn accept_logon(&mut self, now: Now) -> Verdict {
         self.expected = self.session.next_num_in();
@@ -136,53 +90,41 @@ impl Core {
             self.session.set_logon_fields(|body| _ = body.fields_unchecked(&fields))
         });
         if let Err(error) = set {
-            self.tell(now, &Event::LogonFieldsLeftOut(error));
+            self.tell(now, Event::LogonFieldsLeftOut(error));
         }
     }
 
-    pub(super) fn logged_on(&mut self, now: Now) -> Result<(), Down> {
-        // A reset that came with the Logon(A) stands before it.
-        let noted = self.put_entries(now).and_then(|()| self.journal.note_logon(now));
-        noted.map_err(Down::Store)?;
+    /// The session is logged on, which the journal knows.
+    pub(crate) fn logged_on(&mut self, now: Now) {
         // The counterparty asks for them from now on.
         self.stored = None;
-        self.published.counters.logons.add(1);
-        self.published.note_heart_bt_int(self.session.agreed_heart_bt_int());
-        if let Some(watch) = self.watch.take() {
-            watch.succeeded();
-        }
         self.outgoing.begin_pause(now);
-        self.note_state(now);
+        self.note_state();
         // Once more: DefaultCstmApplVerID(1408) is agreed now.
         self.choose_rules(now, self.session.appl_ver_id());
-        self.tell(now, &Event::LoggedOn);
+        let heart_bt_int = self.session.agreed_heart_bt_int();
+        self.tell(now, Event::LoggedOn { heart_bt_int });
         if std::mem::take(&mut self.stored_at_logon) {
             // It shows the counterparty the gap behind our Logon(A), which it asks for at once.
             let _ = self.session.heartbeat(now, &mut self.out);
         }
-        self.call_later(now, Call::AdminMessage);
-        self.call_later(now, Call::Event(SessionEvent::LoggedOn));
-        Ok(())
+        self.call_later(Call::AdminMessage);
+        self.call_later(Call::Event(SessionEvent::LoggedOn));
     }
 
-    /// The numbers have begun again while the session is logged on.
-    pub(super) fn reset(&mut self, now: Now) -> Result<(), Down> {
-        self.put_entries(now).map_err(Down::Store)?;
+    /// The numbers have begun again while the session is logged on, which the journal knows.
+    pub(crate) fn reset(&mut self, now: Now) {
         self.choose_rules(now, self.session.appl_ver_id());
-        self.tell(now, &Event::NumbersBeginAgain);
-        self.call_later(now, Call::AdminMessage);
-        self.call_later(now, Call::Event(SessionEvent::NumbersReset));
-        Ok(())
+        self.tell(now, Event::NumbersBeginAgain);
+        self.call_later(Call::AdminMessage);
+        self.call_later(Call::Event(SessionEvent::NumbersReset));
     }
 
     /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
     pub(crate) fn choose_rules(&mut self, now: Now, version: Option<ApplVerId>) {
         // The files were there at the start.
         if let Err(error) = self.rules.apply(&mut self.session, version) {
-            self.tell(now, &Event::NoValidation { error: &error });
-        }
-        if let Some(gate) = &self.gate {
-            gate.set_rules(&self.session);
+            self.tell(now, Event::NoValidation { error });
         }
     }
 }

@@ -35,7 +35,7 @@ impl Core {
             self.judging = Judging::default();
             self.session.take_offer();
         }
-        self.tell(now, &Event::Skipped { reason, bytes });
+        self.tell(now, Event::Skipped { reason, bytes });
     }
 
     /// A frame that is no sound message: skipped, unless the session rejects such ones.
@@ -60,7 +60,7 @@ impl Core {
             return Err(Down::Session(*reason));
         }
         // Its number may have closed a gap: the next turn goes on with what was kept above it.
-        self.put_entries(now).map_err(Down::Store)
+        Ok(())
     }
 
     /// A message of `bytes` declared bytes begins, more than the session accepts. `Err` if that

@@ -1,5 +1,7 @@
 //! Messages of the counterparty on their way to the application, or on to another session.
 
+use std::sync::Arc;
+
 use transfix_codec::{Body, CheckSumPolicy, Message, Tag, tag};
 use transfix_session::Now;
 
@@ -8,6 +10,7 @@ use crate::link::answers::BusinessReject;
 use crate::link::callbacks::PassedOn;
 use crate::link::core::deliver::{Delivered, Numbers, Step};
 use crate::link::delivery::Handling;
+use crate::link::desk::{Desk, Had};
 use crate::link::down::Down;
 
 impl Executor {
@@ -42,12 +45,59 @@ impl Executor {
             };
             self.core.held_index = index;
             let handled = handled?;
-            self.core.delivered_again(now, &handled)?;
-            if matches!(handled, Delivered::Behind) {
-                break;
+            match handled {
+                Delivered::Done => {
+                    self.core.delivery.first_is_taken();
+                    self.put_entries(now).map_err(Down::Store)?;
+                }
+                Delivered::Later => self.core.delivery.offer_later(now),
+                Delivered::Busy => self.core.delivery.offer_soon(now),
+                Delivered::Behind => break,
             }
         }
         Ok(())
+    }
+
+    /// Takes note of what the application has had since, where it is called in threads of its own.
+    #[inline]
+    pub(crate) fn hear(&mut self, now: Now) -> Result<(), Down> {
+        match self.core.delivery.desk() {
+            Some(desk) if desk.take_news() => self.hear_from(now, &Arc::clone(desk)),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline(never)]
+    fn hear_from(&mut self, now: Now, desk: &Desk) -> Result<(), Down> {
+        while let Some(had) = desk.take_had() {
+            self.note_had(now, desk, had)?;
+        }
+        if let Some(had) = self.core.stopped(now, desk)? {
+            self.note_had(now, desk, had)?;
+        }
+        self.put_entries(now).map_err(Down::Store)
+    }
+
+    /// The application has had a message in a thread of its own.
+    fn note_had(&mut self, now: Now, desk: &Desk, had: Had) -> Result<(), Down> {
+        let mut put = Ok(());
+        if !self.core.counts_as_had(&had) {
+            desk.give_back(had.bytes);
+            return Ok(());
+        }
+        if had.reject.is_some() || self.core.options.keeps.inbound {
+            let mut index = std::mem::take(&mut self.core.held_index);
+            if let Ok(message) = Message::parse(&had.bytes, &mut index, CheckSumPolicy::Ignore) {
+                if let Some(reject) = &had.reject {
+                    self.core.reject(now, (&message, Numbers::of(had.seq)), reject);
+                }
+                put = self.journal.put_inbound(now, &message).map_err(Down::Store);
+            }
+            self.core.held_index = index;
+        }
+        self.core.note_had(had.seq);
+        desk.give_back(had.bytes);
+        put
     }
 
     /// It is the turn of this message.
@@ -73,7 +123,7 @@ impl Executor {
                 }
             }
         }
-        self.core.journal.put_inbound(now, message).map_err(Down::Store)?;
+        self.journal.put_inbound(now, message).map_err(Down::Store)?;
         Ok(Delivered::Done)
     }
 
@@ -83,15 +133,17 @@ impl Executor {
     fn offer(&mut self, now: Now, message: &Message<'_>) -> Option<Result<(), BusinessReject>> {
         let is_called = self.core.delivery.desk().is_none();
         if is_called {
-            self.core.points.called(now);
+            self.points.called(now);
         }
         // Whoever hears of a message from the application finds its number taken, and the
         // application hears of a new state before.
-        self.core.note_state(now);
+        self.note_state();
         self.make_calls(now, None);
-        let answer = self.application.offer(now, message, &mut self.core);
+        let answer = self.application.offer(now, message, (&mut self.core, &mut self.points));
+        // A store that fails is found by the next put.
+        let _ = self.put_if_late(now);
         if is_called {
-            self.core.points.returned(now);
+            self.points.returned(now);
         }
         answer
     }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use transfix_session::Now;
 
 use super::Executor;
+use super::store::patiently;
 use crate::io::Io;
-use crate::link::core::store::patiently;
 use crate::link::event::Event;
 use crate::link::queue::SendQueue;
 
@@ -24,49 +24,49 @@ impl Executor {
         if self.core.has_open_answer() {
             self.core.count_answer();
             // A store that fails is opened again below.
-            let _ = self.core.commit(io.now());
+            let _ = self.commit(io.now());
         }
         // A store that fails, or takes too long, is opened again below.
-        let settled = patiently(io, until_ns, || self.core.settle_refresh(io.now()));
+        let settled = patiently(io, until_ns, || self.settle_refresh(io.now()));
         if let Err(error) = settled {
-            self.core.journal.end_refresh(false);
-            self.core.journal.fail(&error);
+            self.journal.end_refresh(false);
+            self.journal.fail(&error);
         }
         queue.close();
         for _ in 0..2 {
             let is_open = self.open_again(io, queue);
-            self.core.leave_nothing(io.now(), queue);
+            self.leave_nothing(io.now(), queue);
             self.wait_for_store(io, until_ns);
             self.make_calls(io.now(), None);
-            if !is_open || !self.core.journal.has_failed() {
+            if !is_open || !self.journal.has_failed() {
                 break;
             }
         }
-        let bytes = self.core.outgoing.bytes_in_doubt(self.core.journal.has_failed());
+        let bytes = self.core.outgoing.bytes_in_doubt(self.journal.has_failed());
         if bytes > 0 {
-            self.core.tell(io.now(), &Event::LeftInDoubt { bytes });
+            self.tell(io.now(), &Event::LeftInDoubt { bytes });
         }
-        self.core.event_log.tell_rest();
-        if !self.core.watermarks.are_safe() && !self.core.journal.has_failed() {
+        self.sinks.event_log.tell_rest();
+        if !self.core.watermarks.are_safe() && !self.journal.has_failed() {
             // Its lock stays taken as long as the device has something to do for it.
-            let store = self.core.journal.leave();
+            let store = self.journal.leave();
             drop(io.spawn("store-close".to_owned(), Box::new(move || drop(store))));
         } else if !self.core.delivery.stands_still() {
             // It keeps its session for as long as it does not return, and a later engine needs the
             // store.
-            drop(self.core.journal.retire());
+            drop(self.journal.retire());
         }
         // Its files are free then, also while somebody has a handle of the session.
-        self.core.log = None;
+        self.sinks.log = None;
     }
 
     /// Whether the application has had all that it was handed, and the store has made safe what it
     /// was given, or has failed.
     pub(crate) fn is_settled(&mut self, now: Now) -> bool {
         // What it has had since counts; a panic or a store that fails is found below.
-        let _ = self.core.hear(now);
-        let is_safe = self.core.journal.has_failed()
-            || self.core.look_what_is_safe(now).is_err()
+        let _ = self.hear(now);
+        let is_safe = self.journal.has_failed()
+            || self.look_what_is_safe(now).is_err()
             || self.core.watermarks.are_safe();
         self.make_calls(now, None);
         self.core.delivery.stands_still() && is_safe
@@ -74,12 +74,12 @@ impl Executor {
 
     /// Opens the store if it has failed. Returns whether it is open.
     fn open_again(&mut self, io: &dyn Io, queue: &SendQueue) -> bool {
-        if !self.core.journal.has_failed() {
+        if !self.journal.has_failed() {
             return true;
         }
         let opened = self.reopen(io, queue);
         if let Err(error) = &opened {
-            self.core.tell(io.now(), &Event::StoreNotOpened(error));
+            self.tell(io.now(), &Event::StoreNotOpened(error));
         }
         opened.is_ok()
     }
@@ -87,13 +87,13 @@ impl Executor {
     /// Waits until the store has made safe what it was given, and tells what can be told then.
     fn wait_for_store(&mut self, io: &dyn Io, until_ns: u64) {
         let (called, calls) = channel();
-        if !self.core.watermarks.are_safe() && !self.core.journal.has_failed() {
+        if !self.core.watermarks.are_safe() && !self.journal.has_failed() {
             // The worker no longer looks at this session, so the store calls this thread.
-            self.core.journal.wake_by(Arc::new(move || _ = called.send(())));
+            self.journal.wake_by(Arc::new(move || _ = called.send(())));
         }
         loop {
             let now = io.now();
-            if self.core.journal.has_failed() || self.core.look_what_is_safe(now).is_err() {
+            if self.journal.has_failed() || self.look_what_is_safe(now).is_err() {
                 self.core.put_back_untold(now);
                 return self.core.tell_unsent(now, u64::MAX);
             }

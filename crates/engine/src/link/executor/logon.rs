@@ -1,22 +1,25 @@
 //! The Logon(A) of a connection, which the application judges, or fills.
 
+use std::sync::mpsc::TryRecvError;
+
 use transfix_codec::{Body, Message};
 use transfix_session::{Now, Role, Verdict};
 
 use super::Executor;
 use crate::link::access::Access;
 use crate::link::app_executor::judge;
+use crate::link::judging::{Judgement, Judging, not_available};
 
 impl Executor {
     /// Gives a message to the session; a Logon(A) that the session layer finds good to the
     /// application first. [`Verdict::LogonOffered`] if that answers later: then the message is to
-    /// be given once more, when [`Core::hears_answer`](crate::link::core::Core::hears_answer).
+    /// be given once more, when [`Executor::hears_answer`].
     #[inline(always)]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
-        self.core.points.found(now);
+        self.points.found(now);
         if message.msg_type() == b"A" && self.core.session.awaits_logon() {
             let verdict = self.receive_logon(now, message);
-            self.core.note_failed(now, &verdict);
+            self.sinks.note_failed(now, &verdict);
             return verdict;
         }
         self.core.receive(now, message)
@@ -25,22 +28,63 @@ impl Executor {
     #[cold]
     fn receive_logon(&mut self, now: Now, logon: &Message<'_>) -> Verdict {
         let is_offered = self.core.session.offer().is_some();
-        if let Some(verdict) = self.core.receive_logon(now, logon) {
+        let verdict = self.core.receive_logon(now, logon);
+        self.set_rules();
+        if let Some(verdict) = verdict {
             return verdict;
         }
         if !is_offered {
             self.make_calls(now, None);
-            let from = (self.core.id(), self.core.event_log.peer());
+            let from = (self.core.id(), self.sinks.event_log.peer());
             let judged = self.application.ask(|application| judge(application, logon, from));
-            self.core.note_judgement(now, judged);
+            self.core.note_judgement(now, judged.as_ref());
+            self.judgement = match judged {
+                Some(Judgement::Later(answer)) => Some(answer),
+                _ => None,
+            };
         }
-        if let Some(verdict) = self.core.judged_logon(now) {
+        let refreshes_until_ns = match self.core.judged_logon(now) {
+            Ok(until_ns) => until_ns,
+            Err(verdict) => return verdict,
+        };
+        if let Some(verdict) = self.refresh_for_logon(now, refreshes_until_ns) {
             return verdict;
         }
         if self.core.session.config().role == Role::Acceptor {
             self.fill_logon(now);
         }
         self.core.accept_logon(now)
+    }
+
+    /// What is sent is judged by the same rules.
+    pub(super) fn set_rules(&self) {
+        if let Some(gate) = &self.gate {
+            gate.set_rules(&self.core.session);
+        }
+    }
+
+    /// Whether the application's answer to the Logon(A) is there, and the store has been refreshed
+    /// if that was begun.
+    pub(crate) fn hears_answer(&mut self) -> bool {
+        match self.core.judging {
+            Judging::Refreshing(_) => self.journal.is_refreshed(),
+            _ => self.hear_judgement(),
+        }
+    }
+
+    /// Takes in the application's answer to the Logon(A). Returns whether it is there.
+    #[cold]
+    pub(super) fn hear_judgement(&mut self) -> bool {
+        if self.core.judging.awaits_answer()
+            && let Some(answer) = &self.judgement
+        {
+            match answer.try_recv() {
+                Ok(answer) => self.core.judging.answer(answer),
+                Err(TryRecvError::Disconnected) => self.core.judging.answer(Err(not_available())),
+                Err(TryRecvError::Empty) => {}
+            }
+        }
+        self.core.judging.has_answer()
     }
 
     /// Lets the application add fields to our Logon(A).

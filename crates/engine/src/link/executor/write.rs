@@ -5,19 +5,18 @@
 use std::hint::cold_path;
 use std::io;
 
-use transfix_codec::{Frame, Limits, frame};
-use transfix_session::{Now, Outbox};
-use transfix_store::StoreError;
+use transfix_codec::{CheckSumPolicy, Frame, Limits, Message, frame};
+use transfix_session::{Found, Now, Outbox, Replay, Watermarks};
+use transfix_store::{Kind, StoreError};
 use transfix_transport::Stream;
 
 use super::Executor;
 use crate::link::access::Access;
-use crate::link::answers::Direction;
+use crate::link::answers::{Direction, Resend};
 use crate::link::app_executor::AppExecutor;
 use crate::link::core::Core;
 use crate::link::down::Down;
-use crate::link::replay::Replay;
-use crate::link::watermarks::Watermarks;
+use crate::link::journal::Journal;
 use crate::observe::counters::LiveCounters;
 use crate::observe::protocol_log::{Tap, Unlogged};
 
@@ -32,8 +31,8 @@ impl Executor {
         stream: &mut dyn Stream,
         unlogged: &mut Unlogged<'_>,
     ) -> Result<bool, Down> {
-        self.core.points.committed(now, &self.core.out);
-        self.core.look_what_is_safe(now).map_err(Down::Store)?;
+        self.points.committed(now, &self.core.out);
+        self.look_what_is_safe(now).map_err(Down::Store)?;
         // What the commit has brought, before anything that is written behind it.
         self.make_calls(now, None);
         let more = self.write_what_is_safe(now, stream, unlogged)?;
@@ -79,11 +78,11 @@ impl Executor {
             }
             let written = stream.write(bytes);
             // Behind the write: the log costs the counterparty nothing.
-            log_received(self.core.log.as_mut(), &self.core.published.counters, now, unlogged);
+            log_received(self.sinks.log.as_mut(), &self.sinks.published.counters, now, unlogged);
             if !replays {
-                if let Some(log) = &mut self.core.log {
+                if let Some(log) = &mut self.sinks.log {
                     let lost = log.outbound(now.utc, &bytes[unshown..]);
-                    self.core.published.counters.not_logged.add(lost);
+                    self.sinks.published.counters.not_logged.add(lost);
                 }
                 self.core.shown = self.core.out.written() + bytes.len() as u64;
             }
@@ -102,7 +101,7 @@ impl Executor {
                 self.core.replay.out.consume(n);
             } else {
                 self.core.out.consume(n);
-                self.core.points.written(now, self.core.out.written());
+                self.points.written(now, self.core.out.written());
                 if self.core.out.is_empty() && !self.core.replay.active {
                     return Ok(false);
                 }
@@ -114,18 +113,16 @@ impl Executor {
     /// whether it is free, and the store has the messages. The worker is called when an application
     /// that is called in threads of its own is free, or the store has fetched them.
     fn fill_replay(&mut self, now: Now) -> Result<bool, Down> {
-        let Self { core, application, wants_wire } = self;
+        let Self { core, journal, sinks, application, wants_wire, .. } = self;
         let asks = core.replay.has_more();
         if asks && !core.delivery.desk().is_none_or(|desk| desk.want()) {
             return Ok(false);
         }
-        let filled = core.fill_replay(now, |message, session| {
-            let access = Access::to_see(session, now);
-            application.ask(|application| application.on_resend(message, access))
-        });
+        let filled = fill_chunk(now, core, journal, application);
         if let Some(desk) = core.delivery.desk() {
             desk.release();
         }
+        sinks.published.counters.resent.add(std::mem::take(&mut core.replay.resent));
         core.note_missing(now);
         match filled {
             Ok(()) => {}
@@ -136,18 +133,59 @@ impl Executor {
         if *wants_wire {
             show_frames(now, core.replay.out.bytes(), application, core);
         }
-        if let Some(log) = &mut core.log {
+        if let Some(log) = &mut sinks.log {
             let lost = log.outbound(now.utc, core.replay.out.bytes());
-            core.published.counters.not_logged.add(lost);
+            sinks.published.counters.not_logged.add(lost);
         }
         Ok(true)
     }
 
     /// Logs what was received and is not logged yet.
     pub(crate) fn log_received(&mut self, now: Now, unlogged: &mut Unlogged<'_>) {
-        let counters = &self.core.published.counters;
-        log_received(self.core.log.as_mut(), counters, now, unlogged);
+        let counters = &self.sinks.published.counters;
+        log_received(self.sinks.log.as_mut(), counters, now, unlogged);
     }
+}
+
+/// Reads from the journal what is to be sent again, as far as it has the messages at once, and as
+/// far as the application wants them to be.
+///
+/// # Errors
+/// [`StoreError::NotYet`] if nothing could be encoded before the store has fetched a message; any
+/// other error of the store.
+fn fill_chunk(
+    now: Now,
+    core: &mut Core,
+    journal: &mut Journal,
+    application: &mut AppExecutor,
+) -> Result<(), StoreError> {
+    let Core { replay, session, held_index, .. } = core;
+    let mut is_awaited = false;
+    while let Some(seq) = replay.next_number(session) {
+        let stored = match journal.store().outbound(seq) {
+            Err(StoreError::NotYet) => {
+                is_awaited = replay.out.is_empty();
+                break;
+            }
+            stored => stored?,
+        };
+        let Some(stored) = stored else {
+            replay.put(now, session, Found::Missing);
+            continue;
+        };
+        let sent = Some(&stored).filter(|stored| stored.kind == Kind::Application);
+        // Our own frame, checked by the store: what can't be read is covered by a gap fill.
+        let message = sent.and_then(|stored| {
+            Message::parse(stored.bytes, held_index, CheckSumPolicy::Ignore).ok()
+        });
+        let wanted = message.filter(|message| {
+            let access = Access::to_see(session, now);
+            application.ask(|application| application.on_resend(message, access)) == Resend::Send
+        });
+        replay.put(now, session, wanted.as_ref().map_or(Found::Skipped, Found::Message));
+    }
+    replay.end_chunk(now, session);
+    if is_awaited { Err(StoreError::NotYet) } else { Ok(()) }
 }
 
 /// The application or the store takes its time, and the session goes on meanwhile: the counterparty

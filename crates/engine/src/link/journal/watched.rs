@@ -3,11 +3,13 @@
 //!
 //! Invariant: the error that made it fail is logged, once; what follows from it is not.
 
-use crate::observe::event_codes::event;
+use std::collections::VecDeque;
 use std::io;
 
 use transfix_session::{Disconnect, SessionId};
 use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored, Wake};
+
+use crate::observe::event_codes::event;
 
 /// What is known of a failure.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +33,8 @@ struct Watch {
     failure: Option<Failure>,
     /// The numbers of the last batch that is safe, while a later one is not.
     safe_numbers: Option<Numbers>,
+    /// Batches that are not safe yet: of each its ticket, and the numbers behind it.
+    pending: VecDeque<(u64, Numbers)>,
     /// Why it has failed, in words.
     cause: String,
 }
@@ -48,11 +52,42 @@ impl Watch {
             self.cause = error.to_string();
         }
     }
+
+    /// A batch will be safe with this ticket. The numbers are those before it and behind it.
+    fn will_be_safe(&mut self, ticket: u64, (before, behind): (Numbers, Numbers)) {
+        self.safe_numbers.get_or_insert(before);
+        // A commit of nothing names the last batch once more.
+        if self.pending.back().is_none_or(|(last, _)| *last < ticket) {
+            self.pending.push_back((ticket, behind));
+        }
+    }
+
+    /// All batches up to this ticket are safe.
+    fn note_safe_up_to(&mut self, ticket: u64) {
+        while let Some((_, numbers)) = self.pending.pop_front_if(|(first, _)| *first <= ticket) {
+            self.safe_numbers = Some(numbers);
+        }
+        if self.pending.is_empty() {
+            self.safe_numbers = None;
+        }
+    }
+
+    /// Nothing is pending.
+    fn settle(&mut self) {
+        self.safe_numbers = None;
+        self.pending.clear();
+    }
 }
 
 impl WatchedStore {
     pub(super) const fn new(store: Box<dyn Store>, id: SessionId) -> Self {
-        let watch = Watch { id, failure: None, safe_numbers: None, cause: String::new() };
+        let watch = Watch {
+            id,
+            failure: None,
+            safe_numbers: None,
+            pending: VecDeque::new(),
+            cause: String::new(),
+        };
         Self { store, watch, is_retired: false }
     }
 
@@ -105,19 +140,9 @@ impl WatchedStore {
     }
 
     /// It is open again.
-    pub(super) const fn go_on(&mut self) {
+    pub(super) fn go_on(&mut self) {
         self.watch.failure = None;
-        self.watch.safe_numbers = None;
-    }
-
-    /// The batches up to the one with these numbers are safe; a later one is not.
-    pub(super) const fn safe_up_to(&mut self, numbers: Numbers) {
-        self.watch.safe_numbers = Some(numbers);
-    }
-
-    /// All batches are safe.
-    pub(super) const fn all_is_safe(&mut self) {
-        self.watch.safe_numbers = None;
+        self.watch.settle();
     }
 
     const fn check(&self) -> Result<(), StoreError> {
@@ -144,8 +169,10 @@ impl Store for WatchedStore {
         let numbers = self.store.numbers();
         let committed = self.store.commit().inspect_err(|error| self.fail_after(numbers, error))?;
         match committed {
-            Committed::Now => self.watch.safe_numbers = None,
-            Committed::Pending(_) => _ = self.watch.safe_numbers.get_or_insert(numbers),
+            Committed::Now => self.watch.settle(),
+            Committed::Pending(ticket) => {
+                self.watch.will_be_safe(ticket, (numbers, self.store.numbers()));
+            }
         }
         Ok(committed)
     }
@@ -153,7 +180,9 @@ impl Store for WatchedStore {
     fn safe(&mut self) -> Result<u64, StoreError> {
         self.check()?;
         let numbers = self.store.numbers();
-        self.store.safe().inspect_err(|error| self.fail_after(numbers, error))
+        let ticket = self.store.safe().inspect_err(|error| self.fail_after(numbers, error))?;
+        self.watch.note_safe_up_to(ticket);
+        Ok(ticket)
     }
 
     fn next_place(&self) -> &[u8] {
@@ -197,6 +226,7 @@ impl Store for WatchedStore {
 #[cfg(test)]
 mod tests {
     use std::fmt::Debug;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::{Arc, Mutex};
 
     use super::*;
@@ -266,6 +296,60 @@ mod tests {
 
         fn inbound(&mut self, _: u64) -> Result<Option<Stored<'_>>, StoreError> {
             Ok(None)
+        }
+    }
+
+    /// Makes batches safe when it is told to, one number each.
+    struct Late {
+        next_out: u64,
+        safe: Arc<AtomicU64>,
+    }
+
+    impl Store for Late {
+        fn numbers(&self) -> Numbers {
+            Numbers { next_out: self.next_out, ..Numbers::fresh(0) }
+        }
+
+        fn put(&mut self, _: u64, _: Record<'_>) -> Result<(), StoreError> {
+            Ok(())
+        }
+
+        fn commit(&mut self) -> Result<Committed, StoreError> {
+            self.next_out += 1;
+            Ok(Committed::Pending(self.next_out))
+        }
+
+        fn safe(&mut self) -> Result<u64, StoreError> {
+            match self.safe.load(Ordering::Relaxed) {
+                0 => Err(StoreError::Poisoned),
+                safe => Ok(safe),
+            }
+        }
+
+        fn outbound(&mut self, _: u64) -> Result<Option<Stored<'_>>, StoreError> {
+            Ok(None)
+        }
+
+        fn inbound(&mut self, _: u64) -> Result<Option<Stored<'_>>, StoreError> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn the_numbers_before_a_failure_are_those_of_the_last_batch_that_is_safe() {
+        for (answers, expected) in [(&[0][..], 1), (&[2, 0], 2), (&[2, 3, 0], 3), (&[4, 0], 4)] {
+            let safe = Arc::new(AtomicU64::new(0));
+            let id = SessionId::new(BeginString::Fix44, "A", "B");
+            let store = Late { next_out: 1, safe: Arc::clone(&safe) };
+            let mut store = WatchedStore::new(Box::new(store), id);
+            for _ in 0..3 {
+                assert!(matches!(store.commit(), Ok(Committed::Pending(_))));
+            }
+            for answer in answers {
+                safe.store(*answer, Ordering::Relaxed);
+                assert_eq!(store.safe().ok(), Some(*answer).filter(|ticket| *ticket > 0));
+            }
+            assert_eq!(store.failure().unwrap().numbers.next_out, expected, "{answers:?}");
         }
     }
 

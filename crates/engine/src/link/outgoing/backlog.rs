@@ -6,8 +6,6 @@
 
 use std::collections::VecDeque;
 
-use transfix_store::{Record, Store, StoreError};
-
 use crate::link::queue::{self, Queued, SendQueue};
 
 /// What the store knows of a message that waits.
@@ -252,26 +250,22 @@ impl Backlog {
         self.from = 0;
     }
 
-    /// Puts into the store what it does not have yet.
-    pub(super) fn keep(&mut self, now_ns: u64, store: &mut dyn Store) -> Result<(), StoreError> {
-        let mut record = Vec::new();
-        while let Some(message) = queue::first(&self.bytes[self.kept_to..]) {
-            let ticket = self.next_ticket;
-            record.clear();
-            for part in [b"35=", message.msg_type, b"\x01", message.body] {
-                record.extend_from_slice(part);
-            }
-            store.put(now_ns, Record::Queued { ticket, bytes: &record })?;
-            self.kept.push_back(Kept { ticket, time_ns: now_ns, is_certain: false, pending: 0 });
-            self.next_ticket = ticket + 1;
-            self.kept_to += message.len;
-        }
-        Ok(())
+    /// The first message that the store does not have yet, with the ticket under which it is put.
+    pub(super) fn next_to_keep(&self) -> Option<(u64, Queued<'_>)> {
+        Some((self.next_ticket, queue::first(&self.bytes[self.kept_to..])?))
     }
 
-    /// What the store is to be told.
-    pub(super) fn take_gone(&mut self) -> Option<Record<'static>> {
-        self.gone.take().map(Record::Unqueued)
+    /// That message is put into the store.
+    pub(super) fn note_put(&mut self, time_ns: u64) {
+        let Some((ticket, message)) = self.next_to_keep() else { return };
+        self.kept_to += message.len;
+        self.kept.push_back(Kept { ticket, time_ns, is_certain: false, pending: 0 });
+        self.next_ticket = ticket + 1;
+    }
+
+    /// Up to which ticket nothing waits any more, once: what the store is to be told.
+    pub(super) const fn take_gone(&mut self) -> Option<u64> {
+        self.gone.take()
     }
 
     /// The store has committed what it was given.
@@ -344,35 +338,17 @@ impl Backlog {
         }
     }
 
-    /// Takes from the store what waits there. What the store has not committed waits again, and
-    /// after a failure so does what was sent and is not safe. What is missing from a store that is
-    /// shared was sent by another process. Returns how many records are no messages.
-    pub(super) fn restore(
-        &mut self,
-        store: &mut dyn Store,
-        (is_shared, has_failed): (bool, bool),
-    ) -> Result<u64, StoreError> {
-        let (mut bytes, mut kept, mut next_ticket) = (Vec::new(), VecDeque::new(), 1);
-        let mut damaged = 0;
-        while let Some(found) = store.queued(next_ticket)? {
-            next_ticket = found.seq + 1;
-            if self.refused.contains(&found.seq) {
-                continue;
-            }
-            let fields = found.bytes.strip_prefix(b"35=");
-            let end = fields.and_then(|fields| fields.iter().position(|byte| *byte == 1));
-            let (Some(fields), Some(end)) = (fields, end) else {
-                damaged += 1;
-                continue;
-            };
-            queue::put(&mut bytes, &fields[..end], &fields[end + 1..]);
-            let (ticket, time_ns) = (found.seq, found.time_ns);
+    /// Goes on with what the store has. What the store has not committed waits again, and after a
+    /// failure so does what was sent and is not safe. What is missing from a store that is shared
+    /// was sent by another process.
+    pub(super) fn restore(&mut self, stored: Restored, (is_shared, has_failed): (bool, bool)) {
+        let Restored { mut bytes, mut kept, next_ticket, .. } = stored;
+        for found in &mut kept {
             // It may be visible, and not safe yet.
-            let known = self.kept.binary_search_by_key(&ticket, |known| known.ticket);
+            let known = self.kept.binary_search_by_key(&found.ticket, |known| known.ticket);
             let known = known.ok().map(|at| self.kept[at]);
-            let known = known.filter(|known| !has_failed && known.time_ns == time_ns);
-            let sure = Kept { ticket, time_ns, is_certain: true, pending: 0 };
-            kept.push_back(known.unwrap_or(sure));
+            let known = known.filter(|known| !has_failed && known.time_ns == found.time_ns);
+            *found = known.unwrap_or(*found);
         }
         let kept_to = bytes.len();
         let sent = listed(&self.sent.bytes, self.sent.messages.iter().map(|sent| sent.kept));
@@ -394,7 +370,50 @@ impl Backlog {
         // A ticket that was used is not used again, whoever has seen it.
         self.next_ticket = next_ticket.max(self.next_ticket);
         (self.kept, self.gone) = (kept, None);
-        Ok(damaged)
+    }
+
+    /// Whether the sender of this message has heard of a failure.
+    pub(super) fn is_refused(&self, ticket: u64) -> bool {
+        self.refused.contains(&ticket)
+    }
+}
+
+/// What waits in the store, as it is read.
+#[derive(Debug)]
+pub(in crate::link) struct Restored {
+    bytes: Vec<u8>,
+    kept: VecDeque<Kept>,
+    next_ticket: u64,
+    /// How many records are no messages.
+    pub(in crate::link) damaged: u64,
+}
+
+impl Default for Restored {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), kept: VecDeque::new(), next_ticket: 1, damaged: 0 }
+    }
+}
+
+impl Restored {
+    /// The first record from this ticket on is read next.
+    pub(in crate::link) const fn next_ticket(&self) -> u64 {
+        self.next_ticket
+    }
+
+    /// Takes in that record, with the time at which it was put.
+    pub(super) fn add(&mut self, (ticket, time_ns): (u64, u64), record: &[u8], is_refused: bool) {
+        self.next_ticket = ticket + 1;
+        if is_refused {
+            return;
+        }
+        let fields = record.strip_prefix(b"35=");
+        let end = fields.and_then(|fields| fields.iter().position(|byte| *byte == 1));
+        let (Some(fields), Some(end)) = (fields, end) else {
+            self.damaged += 1;
+            return;
+        };
+        queue::put(&mut self.bytes, &fields[..end], &fields[end + 1..]);
+        self.kept.push_back(Kept { ticket, time_ns, is_certain: true, pending: 0 });
     }
 }
 

@@ -3,6 +3,9 @@
 //! A bucket is the exponent of a time as a float and the first five bits behind it: what a
 //! histogram of this kind asks for, and the processor has it ready.
 //!
+//! A turn keeps its [`Times`] and counts them together. Most of them fall where the last ones
+//! fell: the count is there and has room, and the loop over the stages calls nothing.
+//!
 //! Invariants: one writer at a time, who holds the session's lock; memory is taken for the powers
 //! of two that times fall into, and never given back; a reader sees counts that only grow, also
 //! while one goes on beyond its 16 bits.
@@ -12,6 +15,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
 use super::histogram::{NS_MAX, SLOTS, bucket_of};
 use super::{Latency, LatencyHistogram, LatencyStage};
+use crate::clock::Ticks;
 
 const STAGES: usize = LatencyStage::ALL.len();
 /// Powers of two from 1 ns to [`NS_MAX`].
@@ -25,6 +29,39 @@ const FIRST: u64 = 1.0_f64.to_bits() >> REST_BITS;
 type Stages<C> = [[C; SLOTS]; STAGES];
 /// Made for a power of two when a first time of it has to be noted.
 type Groups<C> = [OnceLock<Box<Stages<C>>>; GROUPS];
+
+/// Times of a turn until they are counted: at most one of each stage, in ticks.
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    ticks: [u64; STAGES],
+    /// The stages that have one, a bit each.
+    stages: u32,
+}
+
+impl Times {
+    #[inline]
+    pub(crate) const fn has(&self, stage: LatencyStage) -> bool {
+        self.stages & 1 << stage as u32 != 0
+    }
+
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.stages == 0
+    }
+
+    /// Keeps the time between two readings. The counters of two processors may differ by a few
+    /// ticks: a time below 0 counts as the shortest one.
+    #[inline]
+    pub(crate) const fn put(&mut self, stage: LatencyStage, from: u64, to: u64) {
+        self.ticks[stage as usize] = to.wrapping_sub(from);
+        self.stages |= 1 << stage as u32;
+    }
+
+    #[inline]
+    pub(crate) const fn clear(&mut self) {
+        self.stages = 0;
+    }
+}
 
 /// The times of one session.
 ///
@@ -50,37 +87,75 @@ impl Recorder {
         }
     }
 
-    /// Counts one time.
+    /// Counts the times.
     #[inline]
-    pub(crate) fn record(&self, stage: LatencyStage, ns: f64) {
-        let bits = ns.clamp(1.0, NS_MAX as f64).to_bits();
-        let bucket = ((bits >> REST_BITS) - FIRST) as usize;
-        let (n, slot) = (bucket / SLOTS, bucket % SLOTS);
-        let group = self.groups[n].get().map_or_else(|| self.begin_group(n), |group| &**group);
-        let count = &group[stage as usize][slot];
-        // Nobody else writes: no instruction that locks the bus is needed.
-        match count.load(Ordering::Relaxed).wrapping_add(1) {
-            0 => self.carry(stage, bucket, count),
-            more => count.store(more, Ordering::Relaxed),
-        }
-        let max = &self.max[stage as usize];
-        if bits > max.load(Ordering::Relaxed) {
-            max.store(bits, Ordering::Relaxed);
+    pub(crate) fn record_all(&self, times: &Times, ticks: Ticks) {
+        for (stage, time) in times.ticks.iter().enumerate() {
+            let is_measured = times.stages >> stage & 1 == 1;
+            if is_measured && !self.count_usual(stage, ticks.ns(*time).to_bits()) {
+                return self.record_from(stage, times, ticks);
+            }
         }
     }
 
-    /// Makes the counts for a power of two that has had no time yet.
+    /// Counts the times from this stage on, wherever they fall.
     #[cold]
-    fn begin_group(&self, n: usize) -> &Stages<AtomicU16> {
-        self.groups[n].get_or_init(Box::default)
+    #[inline(never)]
+    fn record_from(&self, first: usize, times: &Times, ticks: Ticks) {
+        for stage in (first..STAGES).filter(|stage| times.stages >> stage & 1 == 1) {
+            self.count_any(stage, ticks.ns(times.ticks[stage]));
+        }
+    }
+
+    /// Counts a time, as the bits of a float, if its bucket has memory and room. Returns whether
+    /// the time is counted.
+    #[inline(always)]
+    fn count_usual(&self, stage: usize, bits: u64) -> bool {
+        // The sign of a time below 0 is among the bits.
+        let bucket = (bits >> REST_BITS).wrapping_sub(FIRST) as usize;
+        if bucket >= GROUPS * SLOTS {
+            return false;
+        }
+        let Some(group) = self.groups[bucket / SLOTS].get() else { return false };
+        // Before the count: no percentile that a reader finds is too short.
+        let max = &self.max[stage];
+        if bits > max.load(Ordering::Relaxed) {
+            max.store(bits, Ordering::Relaxed);
+        }
+        let count = &group[stage][bucket % SLOTS];
+        // Nobody else writes: no instruction that locks the bus is needed.
+        let more = count.load(Ordering::Relaxed).wrapping_add(1);
+        if more == 0 {
+            return false;
+        }
+        count.store(more, Ordering::Relaxed);
+        true
+    }
+
+    /// Counts a time, wherever it falls.
+    fn count_any(&self, stage: usize, ns: f64) {
+        let bits = ns.clamp(1.0, NS_MAX as f64).to_bits();
+        let bucket = ((bits >> REST_BITS) - FIRST) as usize;
+        let group = self.groups[bucket / SLOTS].get_or_init(Box::default);
+        if !self.count_usual(stage, bits) {
+            self.carry(stage, bucket, &group[stage][bucket % SLOTS]);
+        }
+    }
+
+    /// Counts one time.
+    #[cfg(test)]
+    pub(crate) fn record(&self, stage: LatencyStage, ns: u64) {
+        let mut times = Times::default();
+        times.put(stage, 0, ns);
+        self.record_all(&times, Ticks::NANOSECONDS);
     }
 
     /// The count begins again at 0.
     #[cold]
-    fn carry(&self, stage: LatencyStage, bucket: usize, count: &AtomicU16) {
+    fn carry(&self, stage: usize, bucket: usize, count: &AtomicU16) {
         let carried = self.carried.get_or_init(|| Box::new(groups()));
         let carried = carried[bucket / SLOTS].get_or_init(Box::default);
-        let carried = &carried[stage as usize][bucket % SLOTS];
+        let carried = &carried[stage][bucket % SLOTS];
         let before = carried.load(Ordering::Relaxed);
         carried.store(before + 1, Ordering::Relaxed);
         // Whoever sees what is stored behind a fence sees what was stored before it.
@@ -152,12 +227,89 @@ const fn lowest(bucket: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Counts in a map what a recorder counts.
+    #[derive(Default)]
+    struct Model([(BTreeMap<u16, u64>, u64); STAGES]);
+
+    impl Model {
+        fn record(&mut self, stage: LatencyStage, ns: f64) {
+            let ns = ns.clamp(1.0, NS_MAX as f64) as u64;
+            let (counts, max_ns) = &mut self.0[stage as usize];
+            *counts.entry(bucket_of(ns) as u16).or_default() += 1;
+            *max_ns = ns.max(*max_ns);
+        }
+
+        fn now(&self) -> Latency {
+            Latency::new(self.0.clone().map(|(counts, max_ns)| {
+                LatencyHistogram::new(counts.into_iter().collect(), max_ns)
+            }))
+        }
+    }
+
+    fn any_measured() -> impl Strategy<Value = (LatencyStage, u64, u64)> {
+        let time = prop_oneof![0..100_u64, 0..100_000_u64, any::<u64>().prop_map(|ns| ns >> 8)];
+        let times = (0..STAGES, 1..1_000_u64, time, any::<bool>());
+        times.prop_map(|(stage, from, time, is_usual)| {
+            // Two processors do not agree now and then.
+            let (from, to) =
+                if is_usual || time > 100 { (from, from + time) } else { (from + time, from) };
+            (LatencyStage::ALL[stage], from, to)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn times_that_are_kept_count_as_those_that_are_counted_at_once(
+            measured in prop::collection::vec((any_measured(), any::<bool>()), 0..300),
+        ) {
+            for ticks in [Ticks::NANOSECONDS, Ticks::of_machine()] {
+                let (kept, at_once) = (Recorder::new(), Recorder::new());
+                let (mut times, mut model) = (Times::default(), Model::default());
+                let count = |times: &mut Times| {
+                    kept.record_all(times, ticks);
+                    times.clear();
+                };
+                for ((stage, from, to), is_end) in &measured {
+                    if times.has(*stage) {
+                        count(&mut times);
+                    }
+                    times.put(*stage, *from, *to);
+                    let ns = ticks.ns(to.saturating_sub(*from));
+                    at_once.count_any(*stage as usize, ns);
+                    model.record(*stage, ns);
+                    if *is_end {
+                        count(&mut times);
+                        prop_assert_eq!(kept.now(), at_once.now());
+                    }
+                }
+                count(&mut times);
+                prop_assert!(times.is_empty());
+                prop_assert_eq!(kept.now(), at_once.now());
+                prop_assert_eq!(kept.now(), model.now());
+            }
+        }
+    }
+
+    #[test]
+    fn a_carry_notes_the_longest_time_too() {
+        let recorder = Recorder::new();
+        (0..65_535).for_each(|_| recorder.record(LatencyStage::Found, 1_000));
+        recorder.record(LatencyStage::Found, 1_001);
+        let found = recorder.now();
+        let found = found.stage(LatencyStage::Found);
+        assert_eq!((found.count(), found.max_ns()), (65_536, 1_001));
+    }
 
     #[test]
     fn every_time_of_every_stage_has_its_place() {
         let recorder = Recorder::new();
-        let times = || (0..45).map(|power| (1_u64 << power) as f64);
+        let times = || (0..45).map(|power| 1 << power);
         for (n, stage) in LatencyStage::ALL.into_iter().enumerate() {
             times().for_each(|ns| (0..=n).for_each(|_| recorder.record(stage, ns)));
         }
@@ -173,7 +325,7 @@ mod tests {
     fn times_keep_their_buckets() {
         for ns in (0..5_000).chain((12..40).flat_map(|power| [(1 << power) - 1, 1 << power])) {
             let recorder = Recorder::new();
-            recorder.record(LatencyStage::Found, ns as f64);
+            recorder.record(LatencyStage::Found, ns);
             let counts = vec![(bucket_of(ns.max(1)) as u16, 1)];
             let found = recorder.now();
             assert_eq!(*found.stage(LatencyStage::Found), LatencyHistogram::new(counts, ns.max(1)));
@@ -187,7 +339,7 @@ mod tests {
             |groups: &[OnceLock<_>]| groups.iter().filter(|group| group.get().is_some()).count();
         assert_eq!(made(&recorder.groups), 0);
         for stage in LatencyStage::ALL {
-            (512..2_048).for_each(|ns| recorder.record(stage, ns.into()));
+            (512..2_048).for_each(|ns| recorder.record(stage, ns));
         }
         assert_eq!((made(&recorder.groups), recorder.carried.get().is_none()), (2, true));
         assert!(size_of::<Recorder>() <= 736, "{} bytes", size_of::<Recorder>());
@@ -198,7 +350,7 @@ mod tests {
     fn a_count_goes_on_beyond_its_16_bits() {
         let recorder = Recorder::new();
         for n in 1..=200_000 {
-            recorder.record(LatencyStage::Written, 64.0);
+            recorder.record(LatencyStage::Written, 64);
             if n % 65_536 < 2 {
                 assert_eq!(recorder.count(LatencyStage::Written, 6 * SLOTS), n);
             }
@@ -226,7 +378,7 @@ mod tests {
         const TIMES: u64 = 1_000_000;
         let recorder = Recorder::new();
         std::thread::scope(|scope| {
-            scope.spawn(|| (0..TIMES).for_each(|_| recorder.record(LatencyStage::Found, 100.0)));
+            scope.spawn(|| (0..TIMES).for_each(|_| recorder.record(LatencyStage::Found, 100)));
             let mut last = 0;
             while last < TIMES {
                 let now = recorder.now().stage(LatencyStage::Found).count();

@@ -289,7 +289,7 @@ mod tests {
         let (published, factor) = (Published::default(), 3.0);
         let recorder = published.recorder();
         let mut known = Known::default();
-        let mut window = |times: u64, ns: f64| {
+        let mut window = |times: u64, ns: u64| {
             for _ in 0..times {
                 recorder.record(LatencyStage::Callback, ns);
                 published.counters.messages_in.add(1);
@@ -297,10 +297,10 @@ mod tests {
             known.window(&published, factor)
         };
         for _ in 0..=WINDOWS_LEAST {
-            assert_eq!(window(1_000, 20_000.0), []);
+            assert_eq!(window(1_000, 20_000), []);
         }
-        assert_eq!(window(TIMES_LEAST - 1, 1e9), [], "too few");
-        let found = window(50_000, 90_000.0);
+        assert_eq!(window(TIMES_LEAST - 1, SECOND_NS), [], "too few");
+        let found = window(50_000, 90_000);
         let [(LatencyStage::Callback, Line::Changed(Change::Left { p99_ns, .. }))] = found[..]
         else {
             panic!("{found:?}")
@@ -309,14 +309,14 @@ mod tests {
         assert!(published.unusual.stages().eq([LatencyStage::Callback]));
         // What is too little to judge by ends it, and that is told.
         for _ in 1..RESTS_MAX {
-            assert_eq!(window(TIMES_LEAST - 1, 1e9), []);
+            assert_eq!(window(TIMES_LEAST - 1, SECOND_NS), []);
             assert!(published.unusual.stages().eq([LatencyStage::Callback]));
         }
         let rests = Line::Changed(Change::Rests { usual_ns: 20_000 });
-        assert_eq!(window(0, 0.0), [(LatencyStage::Callback, rests)]);
+        assert_eq!(window(0, 0), [(LatencyStage::Callback, rests)]);
         assert!(published.unusual.stages().eq([]));
         for _ in 0..QUIET_MAX {
-            assert_eq!(window(0, 0.0), []);
+            assert_eq!(window(0, 0), []);
         }
         assert!(known.times.is_none(), "memory is back");
     }
@@ -325,18 +325,18 @@ mod tests {
     fn a_stage_that_rests_while_others_work_is_not_unusual_for_ever() {
         let (published, mut known) = (Published::default(), Known::default());
         let recorder = published.recorder();
-        let mut window = |callback_ns: Option<f64>| {
+        let mut window = |callback_ns: Option<u64>| {
             for _ in 0..1_000 {
-                recorder.record(LatencyStage::Written, 20_000.0);
+                recorder.record(LatencyStage::Written, 20_000);
                 callback_ns.into_iter().for_each(|ns| recorder.record(LatencyStage::Callback, ns));
                 published.counters.messages_in.add(1);
             }
             known.window(&published, 3.0)
         };
         for _ in 0..=WINDOWS_LEAST {
-            assert_eq!(window(Some(20_000.0)), []);
+            assert_eq!(window(Some(20_000)), []);
         }
-        assert_eq!(window(Some(900_000.0)).len(), 1);
+        assert_eq!(window(Some(900_000)).len(), 1);
         let lines: Vec<_> = (0..RESTS_MAX).flat_map(|_| window(None)).collect();
         assert!(matches!(lines[..], [(_, Line::Changed(Change::Rests { .. }))]), "{lines:?}");
         assert!(published.unusual.stages().eq([]));

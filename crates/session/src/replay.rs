@@ -1,4 +1,5 @@
-//! The answer to a ResendRequest(2): a bounded, resumable cursor over the store.
+//! The answer to a ResendRequest(2): a bounded, resumable cursor over the store, which the driver
+//! reads.
 //!
 //! Invariant: what was sent before the request goes out first, then the replay, then what has been
 //! sent since, each number once as new; a replay never holds more than one chunk in memory. While
@@ -6,23 +7,39 @@
 
 use std::collections::VecDeque;
 
-use transfix_codec::{CheckSumPolicy, FieldIndex, Message};
-use transfix_session::{Now, Outbox, Session};
-use transfix_store::{Kind, Store, StoreError};
+use transfix_codec::Message;
 
-use crate::link::answers::Resend;
+use crate::{Now, Outbox, Session};
 
 /// Bytes encoded at a time; the socket's progress paces the rest. So many take some 5 µs, which
 /// other sessions of the same thread wait for.
 const CHUNK_BYTES: usize = 3 << 10;
-/// Numbers looked at in one call: a long run of administrative messages is taken in steps too.
+/// Numbers looked at in one chunk: a long run of administrative messages is taken in steps too.
 const CHUNK_NUMBERS: usize = 10_000;
 /// Requests that wait behind a replay; more of them become one.
 const PENDING_MAX: usize = 64;
 
-/// A resend under way.
+/// A number that was asked for, as the store has it.
+#[derive(Debug)]
+pub enum Found<'a> {
+    /// A message that is sent again.
+    Message(&'a Message<'a>),
+    /// A message that a gap fill covers: it is administrative, or the application leaves it out.
+    Skipped,
+    /// The number was used, and the store has no message of it. A gap fill covers it.
+    Missing,
+}
+
+/// A resend under way. The driver encodes a chunk of it when its turn comes in the outgoing stream:
+///
+/// ```text
+/// while let Some(seq) = next_number(session)
+///     read the message seq from the store, or leave the loop while the store fetches it
+///     put(now, session, Found)
+/// end_chunk(now, session)
+/// ```
 #[derive(Debug, Default)]
-pub(crate) struct Replay {
+pub struct Replay {
     next: u64,
     end: u64,
     /// What was asked for meanwhile.
@@ -33,25 +50,23 @@ pub(crate) struct Replay {
     gap_begin: Option<u64>,
     /// Offset in the outgoing stream at which the resend starts: bytes before it go out first.
     begins_at: u64,
-    pub(crate) out: Outbox,
-    index: FieldIndex,
-    pub(crate) active: bool,
+    /// Numbers looked at in this chunk.
+    numbers: usize,
+    /// The encoded part of it.
+    pub out: Outbox,
+    /// Whether something is still to be encoded, or written.
+    pub active: bool,
     /// Numbers that the store does not have, although they were used.
-    pub(crate) missing: u64,
+    pub missing: u64,
     /// Messages encoded again that are not counted yet.
-    pub(crate) resent: u64,
+    pub resent: u64,
 }
 
 impl Replay {
-    /// None yet; stored messages will be read by `index`.
-    pub(crate) fn new(index: FieldIndex) -> Self {
-        Self { index, ..Self::default() }
-    }
-
     /// Begins with MsgSeqNum(34) `begin`. Bytes before the offset `at`, which end with the number
     /// `last`, go out first. A request that comes during a replay is answered behind it, unless the
     /// replay is still to come to all that it asks for.
-    pub(crate) fn start(&mut self, begin: u64, end: u64, last: u64, at: u64) {
+    pub fn start(&mut self, begin: u64, end: u64, last: u64, at: u64) {
         if !self.active {
             self.active = true;
             self.last = last;
@@ -75,7 +90,7 @@ impl Replay {
 
     /// Numbers have been reset: nothing more is to be sent again. What is encoded goes out whole,
     /// and all of the new numbering waits behind it.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         self.last = 0;
         self.pending.clear();
         self.gap_begin = None;
@@ -83,104 +98,96 @@ impl Replay {
     }
 
     /// Whether the application is to be asked about messages, or a gap fill is to be written.
-    pub(crate) const fn has_more(&self) -> bool {
+    pub const fn has_more(&self) -> bool {
         self.next <= self.end
     }
 
     /// The application cannot be asked yet: the outgoing stream up to the offset `at`, where the
     /// number `last` ends, goes out before what is still to be sent again.
-    pub(crate) const fn put_off(&mut self, last: u64, at: u64) {
+    pub const fn put_off(&mut self, last: u64, at: u64) {
         (self.last, self.begins_at) = (last, at);
     }
 
     /// Where a resend is spliced into the outgoing stream; never if there is none.
-    pub(crate) const fn begins_at(&self) -> u64 {
+    pub const fn begins_at(&self) -> u64 {
         if self.active { self.begins_at } else { u64::MAX }
     }
 
     /// Whether the resend goes out next, with the outgoing stream written up to this offset.
-    pub(crate) const fn is_next(&self, written: u64) -> bool {
+    pub const fn is_next(&self, written: u64) -> bool {
         self.begins_at() <= written
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// The connection has ended: nothing is sent again.
+    pub fn clear(&mut self) {
         self.active = false;
+        self.numbers = 0;
         self.pending.clear();
         self.out.clear();
     }
 
-    /// Encodes the next chunk of what is to be sent again, as far as the store has the messages at
-    /// once. `wants` says of each what the application wants. The replay is over
-    /// when nothing was left to encode.
-    ///
-    /// # Errors
-    /// [`StoreError::NotYet`] if nothing could be encoded before the store has fetched a message;
-    /// any other error of the store.
-    pub(crate) fn fill(
-        &mut self,
-        now: Now,
-        session: &mut Session,
-        store: &mut dyn Store,
-        mut wants: impl FnMut(&Message<'_>, &Session) -> Resend,
-    ) -> Result<(), StoreError> {
+    /// MsgSeqNum(34) of the message that is read next, as long as this chunk has room for it.
+    pub fn next_number(&mut self, session: &Session) -> Option<u64> {
         if self.end >= session.next_num_out() {
             self.stop();
         }
-        let mut numbers = 0;
-        while self.next <= self.end && numbers < CHUNK_NUMBERS && self.out.len() < CHUNK_BYTES {
-            let seq = self.next;
-            let stored = match store.outbound(seq) {
-                Err(StoreError::NotYet) if !self.out.is_empty() => return Ok(()),
-                stored => stored?,
-            };
-            self.missing += u64::from(stored.is_none());
-            let stored = stored.filter(|s| s.kind == Kind::Application);
-            let message = stored.as_ref().and_then(|stored| {
-                // Our own frame, checked by the store: what can't be read is covered by a gap fill.
-                Message::parse(stored.bytes, &mut self.index, CheckSumPolicy::Ignore).ok()
-            });
-            let message = message.filter(|message| wants(message, session) == Resend::Send);
-            if let Some(message) = message {
+        let has_room = self.numbers < CHUNK_NUMBERS && self.out.len() < CHUNK_BYTES;
+        (has_room && self.has_more()).then_some(self.next)
+    }
+
+    /// Encodes the message of [`Replay::next_number`] again, or lets a gap fill cover it.
+    pub fn put(&mut self, now: Now, session: &mut Session, found: Found<'_>) {
+        let seq = self.next;
+        match found {
+            Found::Message(message) => {
                 if let Some(begin) = self.gap_begin.take() {
                     session.gap_fill(now, begin, seq, &mut self.out);
                 }
-                session.resend(now, &message, &mut self.out);
+                session.resend(now, message, &mut self.out);
                 self.resent += 1;
-            } else {
+            }
+            Found::Skipped | Found::Missing => {
+                self.missing += u64::from(matches!(found, Found::Missing));
                 self.gap_begin.get_or_insert(seq);
             }
-            self.next += 1;
-            numbers += 1;
         }
-        if self.next > self.end {
-            if let Some(begin) = self.gap_begin.take() {
-                session.gap_fill(now, begin, self.next, &mut self.out);
-            }
-            if let Some((begin, end)) = self.pending.pop_front() {
-                (self.next, self.end) = (begin, end);
-            } else {
-                self.active = !self.out.is_empty();
-            }
+        self.next += 1;
+        self.numbers += 1;
+    }
+
+    /// Ends a chunk. The replay is over when there was nothing left to encode.
+    pub fn end_chunk(&mut self, now: Now, session: &mut Session) {
+        self.numbers = 0;
+        if self.has_more() {
+            return;
         }
-        Ok(())
+        if let Some(begin) = self.gap_begin.take() {
+            session.gap_fill(now, begin, self.next, &mut self.out);
+        }
+        if let Some((begin, end)) = self.pending.pop_front() {
+            (self.next, self.end) = (begin, end);
+        } else {
+            self.active = !self.out.is_empty();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transfix_codec::tag;
-    use transfix_session::{BeginString, Config, Role, SessionId};
-    use transfix_store::MemoryStore;
+    use transfix_codec::{CheckSumPolicy, FieldIndex, tag};
+
+    use crate::{BeginString, Config, Role, SessionId};
 
     /// MsgSeqNum(34) and NewSeqNo(36) of the gap fill that the replay writes from an empty store.
     fn filled(replay: &mut Replay, next_num_out: u64) -> Option<(u64, u64)> {
         let id = SessionId::new(BeginString::Fix44, "A", "B");
         let config = Config::new(id, Role::Acceptor);
         let mut session = Session::new(config, 1, next_num_out);
-        let mut store = MemoryStore::new(1_000, 0);
-        let send = |_: &Message<'_>, _: &Session| Resend::Send;
-        replay.fill(Now::default(), &mut session, &mut store, send).unwrap();
+        while replay.next_number(&session).is_some() {
+            replay.put(Now::default(), &mut session, Found::Missing);
+        }
+        replay.end_chunk(Now::default(), &mut session);
         let bytes = replay.out.bytes().to_vec();
         replay.out.consume(bytes.len());
         let mut index = FieldIndex::default();

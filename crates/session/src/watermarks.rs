@@ -8,8 +8,7 @@
 
 use std::collections::VecDeque;
 
-use transfix_session::Outbox;
-use transfix_store::Numbers;
+use crate::Outbox;
 
 /// What one commit has put into the store, until the store has made it safe.
 #[derive(Clone, Copy, Debug)]
@@ -17,13 +16,11 @@ struct Batch {
     ticket: u64,
     /// The offset of its first byte.
     begin: u64,
-    /// The next numbers behind it.
-    numbers: Numbers,
 }
 
-/// The offsets of one session.
+/// How far the bytes of an [`Outbox`] have come: committed, and safe.
 #[derive(Debug, Default)]
-pub(crate) struct Watermarks {
+pub struct Watermarks {
     /// Bytes before it are committed.
     committed: u64,
     /// Committed and not safe yet, in the order of their tickets.
@@ -34,42 +31,47 @@ pub(crate) struct Watermarks {
 
 /// A batch whose safety somebody waits for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Awaited {
+pub struct Awaited {
     ticket: u64,
     times: u64,
 }
 
 impl Watermarks {
     /// Bytes before it are safe.
+    #[must_use]
     #[inline]
-    pub(super) fn durable(&self) -> u64 {
+    pub fn durable(&self) -> u64 {
         self.batches.front().map_or(self.committed, |first| first.begin)
     }
 
     /// How many bytes of the outbox may be written.
+    #[must_use]
     #[inline]
-    pub(super) fn writable(&self, out: &Outbox) -> usize {
+    pub fn writable(&self, out: &Outbox) -> usize {
         self.durable().saturating_sub(out.written()) as usize
     }
 
     /// Whether bytes of the outbox wait for the store.
-    pub(super) fn waits(&self, out: &Outbox) -> bool {
+    #[must_use]
+    pub fn waits(&self, out: &Outbox) -> bool {
         self.writable(out) < out.len()
     }
 
     /// How many bytes lie between `committed` and `end`.
-    pub(super) const fn uncommitted(&self, end: u64) -> u64 {
+    #[must_use]
+    pub const fn uncommitted(&self, end: u64) -> u64 {
         end.saturating_sub(self.committed)
     }
 
     /// Whether all that is committed is safe.
-    pub(super) fn are_safe(&self) -> bool {
+    #[must_use]
+    pub fn are_safe(&self) -> bool {
         self.batches.is_empty()
     }
 
     /// Everything up to `end` is committed and safe. Returns whether a batch was pending before.
     #[inline]
-    pub(super) fn all_is_safe(&mut self, end: u64) -> bool {
+    pub fn all_is_safe(&mut self, end: u64) -> bool {
         self.committed = end;
         let was_pending = !self.batches.is_empty();
         if was_pending {
@@ -79,49 +81,49 @@ impl Watermarks {
     }
 
     /// Everything up to `end` is committed, and will be safe with this ticket.
-    pub(super) fn add(&mut self, ticket: u64, end: u64, numbers: Numbers) {
+    pub fn add(&mut self, ticket: u64, end: u64) {
         let begin = std::mem::replace(&mut self.committed, end);
         // A commit of nothing names the last batch once more.
         if self.last_ticket() < ticket {
-            self.batches.push_back(Batch { ticket, begin, numbers });
+            self.batches.push_back(Batch { ticket, begin });
         }
     }
 
-    /// All batches up to this ticket are safe. Returns the numbers behind the last of those that
-    /// were not.
-    pub(super) fn safe(&mut self, ticket: u64) -> Option<Numbers> {
-        let mut numbers = None;
-        while let Some(first) = self.batches.front().filter(|first| first.ticket <= ticket) {
-            numbers = Some(first.numbers);
-            self.batches.pop_front();
-        }
-        numbers
+    /// All batches up to this ticket are safe. Returns whether one of them was not before.
+    pub fn safe(&mut self, ticket: u64) -> bool {
+        let count = self.batches.len();
+        while self.batches.pop_front_if(|first| first.ticket <= ticket).is_some() {}
+        self.batches.len() < count
     }
 
     /// The ticket of the last batch that is not safe; 0 if all are.
-    pub(super) fn last_ticket(&self) -> u64 {
+    #[must_use]
+    pub fn last_ticket(&self) -> u64 {
         self.batches.back().map_or(0, |last| last.ticket)
     }
 
     /// Whether this batch is safe.
-    pub(super) fn is_safe(&self, ticket: u64) -> bool {
+    #[must_use]
+    pub fn is_safe(&self, ticket: u64) -> bool {
         self.batches.front().is_none_or(|first| ticket < first.ticket)
     }
 
     /// The last batch that was committed, for somebody who waits until it is safe.
-    pub(super) fn awaited(&self) -> Awaited {
+    #[must_use]
+    pub fn awaited(&self) -> Awaited {
         Awaited { ticket: self.last_ticket(), times: self.times }
     }
 
     /// Whether this batch is safe. `None` if nobody knows: the store was opened again before it
     /// was.
-    pub(super) fn has(&self, batch: Awaited) -> Option<bool> {
+    #[must_use]
+    pub fn has(&self, batch: Awaited) -> Option<bool> {
         (batch.times == self.times).then(|| self.is_safe(batch.ticket))
     }
 
     /// The store was opened again: batches that it does not have are lost. The stream is empty, and
     /// continues at `end`.
-    pub(super) fn clear(&mut self, end: u64) {
+    pub fn clear(&mut self, end: u64) {
         *self = Self { committed: end, times: self.times + 1, ..Self::default() };
     }
 }
@@ -129,7 +131,7 @@ impl Watermarks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transfix_session::{BeginString, Config, Now, Role, Session, SessionId};
+    use crate::{BeginString, Config, Now, Role, Session, SessionId};
 
     /// Else a later connection with nothing to write would wait for the device at its end.
     #[test]
@@ -139,16 +141,15 @@ mod tests {
         let (mut out, mut marks) = (Outbox::default(), Watermarks::default());
         session.connected(Now::default(), &mut out);
         out.clear_entries();
-        let numbers = Numbers::fresh(1);
-        marks.add(1, out.end(), numbers);
+        marks.add(1, out.end());
         assert_eq!((marks.writable(&out), marks.uncommitted(out.end())), (0, 0), "not safe yet");
         assert!(marks.waits(&out));
         session.disconnected(&mut out);
         assert!(!marks.waits(&out) && !marks.are_safe());
         session.connected(Now::default(), &mut out);
         out.clear_entries();
-        marks.add(2, out.end(), numbers);
-        assert_eq!((marks.safe(1), marks.writable(&out)), (Some(numbers), 0), "the first batch");
-        assert_eq!((marks.safe(2), marks.writable(&out)), (Some(numbers), out.len()));
+        marks.add(2, out.end());
+        assert_eq!((marks.safe(1), marks.writable(&out)), (true, 0), "the first batch");
+        assert_eq!((marks.safe(2), marks.writable(&out)), (true, out.len()));
     }
 }

@@ -3,36 +3,32 @@
 //!
 //! Invariant: from the begin of a refresh to its end nothing is put into the store.
 
-use transfix_session::{Disconnect, Now};
+use transfix_session::{Disconnect, Now, State, Verdict};
 use transfix_store::StoreError;
 
-use super::Core;
+use super::Executor;
 use super::store::unanswered;
 use crate::link::down::Down;
 use crate::link::event::Event;
+use crate::link::judging::Judging;
 
 /// Time between two looks at a refresh, if the store does not call.
 const REFRESH_LOOK_NS: u64 = 10_000_000;
 
-impl Core {
-    /// Whether the connection waits for the store before the session hears of it.
-    pub(crate) const fn is_refreshing(&self) -> bool {
-        self.refreshes_until_ns.is_some()
-    }
-
+impl Executor {
     /// Whether the store has taken over what another process has written, so that an initiator may
     /// begin its logon.
-    pub(crate) fn is_refreshed(&mut self, now: Now) -> Result<bool, Down> {
+    pub(super) fn is_refreshed(&mut self, now: Now) -> Result<bool, Down> {
         // What the application has of the last connection comes to the store before.
         self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
-        let refreshed = match self.delivery.stands_still() {
+        let refreshed = match self.core.delivery.stands_still() {
             true => self.refresh(now),
             false => Err(StoreError::NotYet),
         };
         match refreshed {
             Err(StoreError::NotYet) => {
-                let is_over = self.refreshes_until_ns.is_some_and(|at| now.monotonic_ns >= at);
-                return if is_over {
+                let until_ns = self.core.refreshes_until_ns;
+                return if until_ns.is_some_and(|at| now.monotonic_ns >= at) {
                     Err(Down::Session(self.not_refreshed(now)))
                 } else {
                     Ok(false)
@@ -40,7 +36,7 @@ impl Core {
             }
             refreshed => refreshed.map_err(Down::Store)?,
         }
-        self.refreshes_until_ns = None;
+        self.core.refreshes_until_ns = None;
         self.journal.end_refresh(false);
         Ok(true)
     }
@@ -55,7 +51,7 @@ impl Core {
 
     /// Looks whether a refresh is over, or takes too long; also of a connection that has ended.
     pub(crate) fn look_at_refresh(&mut self, now: Now) -> Result<(), Down> {
-        if let Some(until_ns) = self.judging.refreshes_until_ns() {
+        if let Some(until_ns) = self.core.judging.refreshes_until_ns() {
             // The turn that follows looks whether it is over.
             self.journal.look_again();
             self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
@@ -75,12 +71,23 @@ impl Core {
     }
 
     /// When to look again at a refresh that is under way.
-    pub(super) fn refresh_deadline(&self) -> Option<u64> {
+    fn refresh_deadline(&self) -> Option<u64> {
         self.journal.is_refreshing().then_some(self.refresh_look_ns)
     }
 
+    /// When there is something to tell or to look at though there is no connection.
+    pub(crate) fn deadline_at_rest(&self) -> Option<u64> {
+        self.sinks.event_log.deadline().into_iter().chain(self.refresh_deadline()).min()
+    }
+
+    /// When [`Executor::tick`] must be called at the latest.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        let refresh = self.refresh_deadline().filter(|_| self.core.ending().is_none());
+        self.core.next_deadline().into_iter().chain(refresh).min()
+    }
+
     /// Goes on from what another process has left in the store.
-    pub(super) fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
+    fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
         self.look_what_is_safe(now)?;
         self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
         if self.journal.take_fresh() {
@@ -97,23 +104,48 @@ impl Core {
             }
             return Err(error);
         }
-        let is_awaited = self.is_refreshing() || self.judging.refreshes_until_ns().is_some();
-        self.journal.end_refresh(is_awaited);
-        self.open_window(now);
+        self.journal.end_refresh(self.core.awaits_refresh());
+        self.core.open_window(now, self.journal.numbers().created_ns);
         Ok(())
     }
 
-    pub(super) fn resume(&mut self, now: Now) -> Result<(), StoreError> {
-        let (next_in, next_out) = self.journal.go_on();
-        if (next_in, next_out) != (self.session.next_num_in(), self.session.next_num_out()) {
-            let asked_to_reset = self.journal.asked_to_reset()?;
-            self.tell(now, &Event::NumbersTaken { next_in, next_out });
-            self.session.set_next_num_in(next_in);
-            self.session.set_next_num_out(next_out);
-            if asked_to_reset {
-                self.session.reset_at_next_logon();
+    /// Refreshes the store for the Logon(A) of an acceptor, where that is wanted, until this moment
+    /// of the monotonic clock if it was begun before. Returns what becomes of the Logon(A) if it
+    /// cannot be accepted now.
+    pub(super) fn refresh_for_logon(&mut self, now: Now, until_ns: Option<u64>) -> Option<Verdict> {
+        let begins = self.core.session.state() == State::LogonAwaited;
+        if !begins || !self.core.options.refresh_on_logon {
+            return None;
+        }
+        match self.refresh(now) {
+            Ok(()) => None,
+            Err(StoreError::NotYet) => {
+                let until_ns = until_ns.unwrap_or(now.monotonic_ns + self.core.answer_ns());
+                self.core.judging = Judging::Refreshing(until_ns);
+                Some(Verdict::LogonOffered)
+            }
+            Err(error) => {
+                self.tell(now, &Event::StoreNotRead(&error));
+                Some(Verdict::Disconnect(Disconnect::StoreFailed))
             }
         }
-        self.restore_queued(now)
+    }
+
+    /// Whether nothing is committed now: a call that has sent something has not returned, or the
+    /// store is being refreshed.
+    pub(crate) fn is_held(&self) -> bool {
+        self.core.has_open_answer() || self.journal.is_refreshing()
+    }
+
+    /// The same, unless it is over by now.
+    pub(crate) fn holds(&mut self, now: Now) -> bool {
+        match self.settle_refresh(now) {
+            Ok(()) => self.core.holds_answer(now),
+            Err(StoreError::NotYet) => true,
+            Err(error) => {
+                self.journal.fail(&error);
+                false
+            }
+        }
     }
 }

@@ -1,0 +1,269 @@
+//! The journal of a session: what is put into it, and how the session goes on when it is read or
+//! opened again.
+//!
+//! Invariant: what is on the wire was committed before.
+
+use std::io;
+use std::time::Duration;
+
+use transfix_session::Now;
+use transfix_store::{Committed, Record, StoreError};
+
+use super::Executor;
+use crate::io::Io;
+use crate::link::core::{BatchLimits, Core};
+use crate::link::event::Event;
+use crate::link::gate::Gate;
+use crate::link::outgoing::Restored;
+use crate::link::queue::SendQueue;
+use crate::link::sinks::Sinks;
+
+/// What a turn that nobody waits for writes at once: with fewer messages the system calls cost more
+/// than is gained, with more the counterparty waits.
+const EARLY: BatchLimits = BatchLimits { messages_max: 16, bytes_max: usize::MAX };
+
+/// How long a store that is opened may take to fetch what the session goes on from.
+const OPENING_NS_MAX: u64 = 60_000_000_000;
+/// Time between two looks whether the store has fetched something.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Asks the store until it has fetched what it is asked for, at most until this moment of the
+/// monotonic clock. `ask` may be called several times.
+pub(super) fn patiently(
+    io: &dyn Io,
+    until_ns: u64,
+    mut ask: impl FnMut() -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    loop {
+        match ask() {
+            Err(StoreError::NotYet) if io.monotonic_ns() < until_ns => io.sleep(LOOK),
+            Err(StoreError::NotYet) => return Err(unanswered()),
+            done => return done,
+        }
+    }
+}
+
+/// The store has not answered in time.
+pub(super) fn unanswered() -> StoreError {
+    let why = "the store has not answered in time";
+    StoreError::Own(io::Error::new(io::ErrorKind::TimedOut, why))
+}
+
+impl Executor {
+    /// Puts the new frames and numbers into the store and makes them durable together.
+    pub(crate) fn commit(&mut self, now: Now) -> Result<(), StoreError> {
+        let committed = self.put_and_commit(now);
+        if committed.is_err() {
+            self.core.not_committed(now);
+        }
+        committed
+    }
+
+    fn put_and_commit(&mut self, now: Now) -> Result<(), StoreError> {
+        self.put_entries(now)?;
+        if self.journal.is_refreshing() || self.core.holds_answer(now) {
+            self.note_state();
+            return Ok(());
+        }
+        let numbers = self.core.kept_numbers();
+        self.journal.put_next(now, numbers)?;
+        // With the frames of those that were sent: no message is sent twice, and none is lost.
+        if let Some(ticket) = self.core.outgoing.take_gone() {
+            self.journal.put(now, Record::Unqueued(ticket))?;
+        }
+        self.note_state();
+        match self.journal.commit()? {
+            Committed::Now => self.core.committed(now),
+            Committed::Pending(ticket) => self.core.will_be_committed(ticket),
+        }
+        Ok(())
+    }
+
+    /// Whether the frames that are not committed yet are as many as are to be stored and written at
+    /// once. `is_alone`: nobody waits for the end of the turn, so that the counterparty may work
+    /// meanwhile on what it has been sent.
+    pub(crate) fn is_batch_full(&self, is_alone: bool) -> bool {
+        let Core { options, watermarks, out, session, .. } = &self.core;
+        let early = (is_alone && options.writes_early).then_some(EARLY);
+        let batch = options.batch.or(early);
+        let uncommitted = |limit: BatchLimits| {
+            let bytes = watermarks.uncommitted(out.end());
+            let committed = self.journal.numbers().next_out;
+            let messages = session.next_num_out().saturating_sub(committed);
+            bytes >= limit.bytes_max as u64 || messages >= limit.messages_max
+        };
+        batch.is_some_and(uncommitted)
+    }
+
+    /// Takes note of what the store has made safe since.
+    #[inline(always)]
+    pub(crate) fn look_what_is_safe(&mut self, now: Now) -> Result<(), StoreError> {
+        if !self.core.watermarks.are_safe() {
+            let ticket = self.journal.safe()?;
+            self.core.note_safe_up_to(now, ticket);
+        }
+        Ok(())
+    }
+
+    /// Puts what the session layer has written and not put yet.
+    pub(crate) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
+        let Self { core, journal, sinks, points, .. } = self;
+        points.note_requests(&core.out);
+        let Core { out, replay, delivery, stored, .. } = core;
+        let Sinks { published, reasons, event_log, .. } = sinks;
+        journal.put_entries(now, out, (published, reasons), || {
+            replay.stop();
+            delivery.forget_numbers();
+            if let Some((first, last)) = stored.take() {
+                event_log.write(now, &Event::StoredGone { first, last });
+            }
+        })?;
+        if core.has_late() { self.put_late(now) } else { Ok(()) }
+    }
+
+    /// Puts messages that are not written: the counterparty asks for them. They were numbered last.
+    #[cold]
+    fn put_late(&mut self, now: Now) -> Result<(), StoreError> {
+        self.core.note_stored();
+        let (late, Sinks { published, reasons, .. }) = (&mut self.core.late, &self.sinks);
+        let put = self.journal.put_entries(now, late, (published, reasons), || ());
+        late.clear();
+        put
+    }
+
+    /// Puts a message into the store's batch that got its number without a connection, before
+    /// anything with a higher number.
+    pub(super) fn put_if_late(&mut self, now: Now) -> Result<(), StoreError> {
+        if self.core.has_late() { self.put_entries(now) } else { Ok(()) }
+    }
+
+    /// Whether the next connection may go on in another store: of this one all is safe.
+    pub(crate) fn may_change_store(&self) -> bool {
+        !self.core.options.refresh_on_logon
+            || (self.core.watermarks.are_safe() && !self.journal.is_refreshing())
+    }
+
+    /// Goes on, at the start, from what the store has besides numbers.
+    pub(crate) fn begin_from_store(&mut self, io: &dyn Io) -> Result<(), StoreError> {
+        let until_ns = io.monotonic_ns() + OPENING_NS_MAX;
+        patiently(io, until_ns, || self.note_asked_reset())?;
+        patiently(io, until_ns, || self.restore_queued(io.now()))?;
+        self.tell_events();
+        self.note_state();
+        Ok(())
+    }
+
+    /// A Logon(A) that has asked for a reset, and is not answered, asks again.
+    fn note_asked_reset(&mut self) -> Result<(), StoreError> {
+        if self.journal.asked_to_reset()? {
+            self.core.session.reset_at_next_logon();
+        }
+        Ok(())
+    }
+
+    /// Takes over the numbers of the store, and what waits there.
+    pub(super) fn resume(&mut self, now: Now) -> Result<(), StoreError> {
+        let numbers = self.journal.go_on();
+        let session = &self.core.session;
+        if numbers != (session.next_num_in(), session.next_num_out()) {
+            let asked_to_reset = self.journal.asked_to_reset()?;
+            self.core.take_numbers(now, numbers, asked_to_reset);
+        }
+        self.restore_queued(now)
+    }
+
+    /// Takes from the store what waits there for a logon.
+    fn restore_queued(&mut self, now: Now) -> Result<(), StoreError> {
+        let mut restored = Restored::default();
+        let outgoing = &mut self.core.outgoing;
+        while let Some(found) = self.journal.store().queued(restored.next_ticket())? {
+            outgoing.add_restored(&mut restored, (found.seq, found.time_ns), found.bytes);
+        }
+        let damaged = restored.damaged;
+        let how = (self.core.options.refresh_on_logon, self.journal.has_failed());
+        outgoing.restore(restored, how);
+        if damaged > 0 {
+            self.tell(now, &Event::QueueDamaged { damaged });
+        }
+        Ok(())
+    }
+
+    /// Goes on from the store, after it has failed or a turn has panicked.
+    pub(crate) fn reopen(&mut self, io: &dyn Io, queue: &SendQueue) -> Result<(), StoreError> {
+        let now = io.now();
+        let until_ns = now.monotonic_ns + OPENING_NS_MAX;
+        self.journal.reopen()?;
+        self.core.forget_unsent();
+        self.points.reset();
+        self.journal.end_refresh(false);
+        let before = self.journal.numbers_before_failure();
+        if before.is_some_and(|before| before != self.journal.numbers()) {
+            patiently(io, until_ns, || self.settle_uncommitted())?;
+        }
+        self.core.put_back_untold(now);
+        let session = &self.core.session;
+        let mut had = (session.next_num_in(), session.next_num_out());
+        let was_ahead = before.is_none_or(|before| had != (before.next_in, before.next_out));
+        let has_panicked = self.core.has_panicked();
+        if has_panicked {
+            let last = self.core.delivery.last_seq();
+            had.0 = had.0.max(last.map_or(0, |last| last + 1));
+            self.core.renew(self.journal.numbers());
+            let look = self.gate.as_ref().and_then(Gate::admin_look);
+            self.core.session.set_before_admin(look);
+            self.publish();
+            patiently(io, until_ns, || self.note_asked_reset())?;
+        }
+        patiently(io, until_ns, || self.resume(now))?;
+        if !has_panicked && had.1 > self.journal.put_numbers().1 {
+            had.0 = had.0.max(self.core.delivery.undo().map_or(0, |last| last + 1));
+        }
+        if self.journal.is_too_large() {
+            self.core.outgoing.return_too_large();
+        }
+        self.journal.is_open_again();
+        self.tell(now, &Event::ReadyAgain);
+        if has_panicked || (was_ahead && had != self.journal.put_numbers()) {
+            self.publish();
+            self.core.tell_undone(now, had);
+        }
+        self.core.tell_unsent(now, u64::MAX);
+        self.return_late(now, queue);
+        self.make_calls(io.now(), None);
+        Ok(())
+    }
+
+    /// Settles, for what was sent and not safe when the store failed, whether the store has it.
+    fn settle_uncommitted(&mut self) -> Result<(), StoreError> {
+        let next_out = self.journal.numbers().next_out;
+        let outgoing = &mut self.core.outgoing;
+        while let Some(seq) = outgoing.first_uncommitted().filter(|seq| *seq < next_out) {
+            // Another process may have gone on from where we were; a store need not keep messages.
+            let stored = self.journal.store().outbound(seq)?;
+            if !stored.is_none_or(|stored| outgoing.may_be_stored_as(stored.bytes)) {
+                break;
+            }
+            outgoing.forget_first_uncommitted();
+        }
+        Ok(())
+    }
+
+    /// A turn has panicked: the session begins anew from what its store has committed.
+    pub(crate) fn abandon(&mut self) {
+        self.core.abandon();
+        self.journal.abandon();
+    }
+
+    /// Lets others see where the session stands, and lets the application be told of a new state.
+    #[inline]
+    pub(crate) fn note_state(&mut self) {
+        self.publish();
+        self.core.note_state();
+    }
+
+    /// Lets others see where the session stands.
+    #[inline]
+    pub(super) fn publish(&self) {
+        self.sinks.published.note(&self.core.session, self.journal.has_failed());
+    }
+}

@@ -1,0 +1,75 @@
+//! Those that receive what happens to a session: counters, the log, the protocol log, and whoever
+//! waits for the end of a logon.
+
+use std::sync::Arc;
+
+use transfix_session::{Now, Remark, SessionId, Verdict};
+
+use crate::link::event::Event;
+use crate::link::event_log::EventLog;
+use crate::link::failed_logons::{LogonWatch, is_failed_logon};
+use crate::observe::protocol_log::Tap;
+use crate::observe::published::Published;
+use crate::observe::reasons::LiveReasons;
+
+/// The sinks of one session.
+pub(crate) struct Sinks {
+    pub(crate) published: Arc<Published>,
+    /// What all sessions count together.
+    pub(crate) reasons: Arc<LiveReasons>,
+    pub(crate) event_log: EventLog,
+    /// The protocol log, if there is one.
+    pub(crate) log: Option<Tap>,
+    /// Who wants to know what comes of the Logon(A) of this connection.
+    pub(crate) watch: Option<LogonWatch>,
+}
+
+impl Sinks {
+    pub(crate) fn of(id: SessionId, reasons: Arc<LiveReasons>, log: Option<Tap>) -> Self {
+        let event_log = EventLog::of(id);
+        Self { published: Arc::default(), reasons, event_log, log, watch: None }
+    }
+
+    /// Counts an event, and writes it into the log.
+    #[cold]
+    pub(crate) fn tell(&mut self, now: Now, event: &Event<'_>) {
+        self.count(now, event);
+        self.event_log.write(now, event);
+    }
+
+    /// Counts what has happened, and keeps of it what others may look at.
+    fn count(&mut self, now: Now, event: &Event<'_>) {
+        let counters = &self.published.counters;
+        match event {
+            Event::LoggedOn { heart_bt_int } => {
+                counters.logons.add(1);
+                self.published.note_heart_bt_int(*heart_bt_int);
+                if let Some(watch) = self.watch.take() {
+                    watch.succeeded();
+                }
+            }
+            Event::Disconnected(end) => {
+                // Before the connection counts as ended: both counts are looked at together.
+                self.reasons.ended(end.reason);
+                self.published.note_end(now.utc, end.reason, end.text);
+            }
+            Event::ConnectionRefused { .. } => counters.refused.add(1),
+            Event::Skipped { .. } => counters.garbled.add(1),
+            Event::Remark(Remark::PassedOver(count)) => counters.passed_over.add(*count),
+            Event::NotStored { missing } => counters.not_stored.add(*missing),
+            Event::SlowConsumer { .. } => self.published.note_slow(true),
+            Event::CaughtUp { .. } => self.published.note_slow(false),
+            _ => {}
+        }
+    }
+
+    /// Counts a Logon(A) that was refused because it is not known who sent it.
+    pub(crate) fn note_failed(&mut self, now: Now, verdict: &Verdict) {
+        if let Verdict::Disconnect(why) = verdict
+            && is_failed_logon(why)
+            && let Some(watch) = self.watch.take()
+        {
+            watch.failed(now.monotonic_ns);
+        }
+    }
+}
