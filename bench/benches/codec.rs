@@ -79,14 +79,12 @@ fn table(series: &[Series]) -> String {
     let mut engines = series.iter().map(|s| s.engine.as_str());
     let first = engines.find(|engine| engine.starts_with("quickfix-cpp"));
     let mut text = format!(
-        "{:<16} {:<22} {:>8} {:>8} {:>6} {:>9}\n",
+        "{:<19} {:<22} {:>8} {:>8} {:>6} {:>9}\n",
         "operation", "engine", "fixed", "varied", "v/f", "of peer"
     );
     for operation in Operation::ALL {
         let shown = |s: &&Series| {
-            // The peers' encoding stands beside the template; elsewhere they have rows already.
-            let compared = operation == Operation::Template && s.operation == Operation::Encode;
-            (s.operation == operation || compared) && s.set == Set::Fixed
+            (s.operation == operation || is_beside(operation, s)) && s.set == Set::Fixed
         };
         if operation == Operation::Encode {
             continue;
@@ -98,16 +96,16 @@ fn table(series: &[Series]) -> String {
             let varied = median(&s.engine, s.operation, Set::Varied);
             let ours = median(OURS, operation, Set::Fixed);
             let ratio = match (s.engine == OURS, ours) {
-                (false, Some(ours)) => Some(fixed / ours),
+                (false, Some(ours)) => Some(ours / fixed),
                 // Where the peers' rows stand at another operation, QuickFIX C++ is meant.
                 (true, _) if operation != operation.of_peer() => first
                     .and_then(|engine| median(engine, operation.of_peer(), Set::Fixed))
-                    .map(|peer| peer / fixed),
+                    .map(|peer| fixed / peer),
                 _ => None,
             };
-            let compared = ratio.map(|ratio| format!("1/{ratio:.1}"));
+            let compared = ratio.map(of_peer);
             text += &format!(
-                "{:<16} {:<22} {fixed:>8.1} {:>8} {:>6} {:>9}\n",
+                "{:<19} {:<22} {fixed:>8.1} {:>8} {:>6} {:>9}\n",
                 s.operation.name(),
                 s.engine,
                 varied.map_or_else(String::new, |v| format!("{v:.1}")),
@@ -117,6 +115,20 @@ fn table(series: &[Series]) -> String {
         }
     }
     text
+}
+
+/// Whether a peer's series stands beside ours of another operation: peers have no typed messages
+/// and no templates apart from the rest.
+fn is_beside(operation: Operation, series: &Series) -> bool {
+    use Operation::{DecodeTypedGroups, Template, TypedEncode, TypedRead};
+    matches!(operation, DecodeTypedGroups | Template | TypedEncode | TypedRead)
+        && series.engine != OURS
+        && series.operation == operation.of_peer()
+}
+
+/// Our time of the peer's: `1/2.5` if ours is less, `1.20` if it is more.
+fn of_peer(ratio: f64) -> String {
+    if ratio > 1.0 { format!("{ratio:.2}") } else { format!("1/{:.1}", 1.0 / ratio) }
 }
 
 /// The messages of S2b: each engine's time, and how many times less ours is.
@@ -131,7 +143,7 @@ fn hftest_table(series: &[Series]) -> String {
             ours = ns;
             String::new()
         } else {
-            format!("1/{:.1}", ns / ours)
+            of_peer(ours / ns)
         };
         text += &format!("{name:<23} {:<22} {ns:>8.1} {compared:>9}\n", s.engine);
     }

@@ -179,7 +179,7 @@ fn contests(ours: &Ours, peers: &Peers, plan: Plan<'_>) -> Vec<Contest> {
                 contests.push(contest(None, OURS));
             }
             for (i, peer) in peers.ready.iter().enumerate() {
-                if peer.knows(operation) {
+                if peer.knows(operation, set) {
                     contests.push(contest(Some(i), peer.name()));
                 }
             }

@@ -21,12 +21,16 @@ pub enum Operation {
     BuildEncode,
     /// The same with the typed builder of the version.
     TypedEncode,
+    /// The same as `BuildEncode`, with no header field ready.
+    ScratchEncode,
     /// Five values of a prepared message written anew, with length and checksum.
     Template,
     /// Frame and CheckSum(10) verified, no index: what a router or a logger needs.
     Whole,
     /// A Heartbeat(0): frame, index, CheckSum(10) verified.
     Heartbeat,
+    /// A Heartbeat(0) written with its header ready.
+    HeartbeatEncode,
     /// The same as `DecodeRead`, with the getters of the version.
     TypedRead,
     /// A MarketDataSnapshotFullRefresh(W) of twenty entries, already decoded: one walk over its
@@ -36,6 +40,10 @@ pub enum Operation {
     Groups,
     /// The same with the getters of the version.
     TypedGroups,
+    /// The same as `Groups`, decoded before: what a codec that reads while it decodes does at once.
+    DecodeGroups,
+    /// The same as `TypedGroups`, decoded before.
+    DecodeTypedGroups,
     /// The pass of `Floor` over the message of S4b.
     ValidateFloor,
     /// The message of S4b, already decoded, validated against FIX42.
@@ -46,23 +54,27 @@ pub enum Operation {
 
 impl Operation {
     /// All, in the order of the tables.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 23] = [
         Self::Floor,
         Self::Decode,
         Self::DecodeAvx2,
         Self::DecodeSse2,
         Self::DecodeRead,
         Self::DecodeValidate,
+        Self::ScratchEncode,
         Self::BuildEncode,
         Self::TypedEncode,
         Self::Encode,
         Self::Template,
         Self::Whole,
         Self::Heartbeat,
+        Self::HeartbeatEncode,
         Self::TypedRead,
         Self::Walk,
         Self::Groups,
         Self::TypedGroups,
+        Self::DecodeGroups,
+        Self::DecodeTypedGroups,
         Self::ValidateFloor,
         Self::Validate42,
         Self::Validate44,
@@ -80,14 +92,18 @@ impl Operation {
             Self::DecodeValidate => "decode-validate",
             Self::Encode => "encode",
             Self::BuildEncode => "build-encode",
+            Self::ScratchEncode => "scratch-encode",
             Self::TypedEncode => "typed-encode",
             Self::Template => "template",
             Self::Whole => "whole",
             Self::Heartbeat => "heartbeat",
+            Self::HeartbeatEncode => "heartbeat-encode",
             Self::TypedRead => "typed-read",
             Self::Walk => "walk",
             Self::Groups => "groups",
             Self::TypedGroups => "typed-groups",
+            Self::DecodeGroups => "decode-groups",
+            Self::DecodeTypedGroups => "decode-typed-groups",
             Self::ValidateFloor => "validate-floor",
             Self::Validate42 => "validate-fix42",
             Self::Validate44 => "validate-fix44",
@@ -108,6 +124,7 @@ impl Operation {
             Self::Template => Self::Encode,
             Self::TypedEncode => Self::BuildEncode,
             Self::TypedRead => Self::DecodeRead,
+            Self::DecodeTypedGroups => Self::DecodeGroups,
             Self::DecodeAvx2 | Self::DecodeSse2 => Self::Decode,
             other => other,
         }
@@ -124,9 +141,12 @@ impl Operation {
         matches!(
             self,
             Self::Heartbeat
+                | Self::HeartbeatEncode
                 | Self::Walk
                 | Self::Groups
                 | Self::TypedGroups
+                | Self::DecodeGroups
+                | Self::DecodeTypedGroups
                 | Self::ValidateFloor
                 | Self::Validate42
                 | Self::Validate44

@@ -6,8 +6,12 @@ use transfix::clock::monotonic_ns;
 use transfix::tag;
 use transfix::{Body, Decimal, Message, Misuse, Precision, Tag, Timestamp};
 use transfix_codec::scan::Simd;
-use transfix_codec::{CheckSumPolicy, Field, FieldIndex, Frame, Limits, Prepared, Rules, Scratch};
-use transfix_codec::{Members, MessageLayout, Switches, TimeOfDay, encode::Header, frame, value};
+use transfix_codec::{
+    CheckSumPolicy, Field, FieldIndex, Frame, FrameWriter, Limits, Prepared, Rules,
+};
+use transfix_codec::{
+    Members, MessageLayout, Scratch, Switches, TimeOfDay, encode::Header, frame, value,
+};
 use transfix_dictionary as dictionary;
 
 use crate::operation::{Operation, Set};
@@ -16,6 +20,8 @@ use crate::workload::{ENTRIES, EPOCH, Order, S4B, heartbeat, snapshot};
 
 /// What the session writes into each header beside MsgSeqNum(34) and SendingTime(52).
 const HEADER: &[u8] = b"49=A12345B\x0150=2DEFGH4\x0156=COMPARO\x0157=G\x01142=AU,SY\x01";
+/// The same of a Heartbeat(0).
+const HEARTBEAT_HEADER: &[u8] = b"49=A12345B\x0156=COMPARO\x01";
 /// Between the moments of two messages, so that digits change.
 const STEP_NS: i64 = 1_000_003;
 
@@ -25,6 +31,7 @@ pub struct Ours {
     varied: Messages,
     hftest: Samples,
     header: Header,
+    heartbeat_header: Header,
     prepared: Prepared,
     fix42: Rules,
     fix44: Rules,
@@ -82,6 +89,7 @@ impl Ours {
             varied: Messages::of(Order::varied()),
             hftest: Samples::new(moment)?,
             header: Header::new(b"FIX.4.4", HEADER),
+            heartbeat_header: Header::new(b"FIX.4.4", HEARTBEAT_HEADER),
             prepared: prepared().map_err(|misuse| misuse.to_string())?,
             fix42: rules("FIX42")?,
             fix44: rules("FIX44")?,
@@ -99,6 +107,18 @@ impl Ours {
         Ok(ours)
     }
 
+    /// The Heartbeat(0), as peers get it.
+    #[must_use]
+    pub fn heartbeat(&self) -> &[u8] {
+        &self.heartbeat
+    }
+
+    /// The snapshot, as peers get it.
+    #[must_use]
+    pub fn snapshot(&self) -> &[u8] {
+        &self.snapshot
+    }
+
     /// The frames of a set, as peers get them.
     #[must_use]
     pub fn frames(&self, set: Set) -> &[Vec<u8>] {
@@ -114,9 +134,10 @@ impl Ours {
     pub fn knows(&self, operation: Operation) -> bool {
         match operation {
             Operation::Encode => false,
-            Operation::TypedEncode | Operation::TypedRead | Operation::TypedGroups => {
-                self.typed.is_some()
-            }
+            Operation::TypedEncode
+            | Operation::TypedRead
+            | Operation::TypedGroups
+            | Operation::DecodeTypedGroups => self.typed.is_some(),
             Operation::DecodeAvx2 => Simd::Avx2.is_available(),
             Operation::DecodeSse2 => Simd::Sse2.is_available(),
             _ => true,
@@ -152,6 +173,7 @@ impl Ours {
             Operation::Encode | Operation::BuildEncode => {
                 time(n, |i| build(header, out, (order_of(i), i), Order::write))
             }
+            Operation::ScratchEncode => time(n, |i| build_all(out, order_of(i), i)),
             Operation::TypedEncode => {
                 time(n, |i| build(header, out, (order_of(i), i), typed.write))
             }
@@ -160,12 +182,19 @@ impl Ours {
                 time(n, |i| frame::verified(black_box(frame_of(i)), Limits::default()))
             }
             Operation::Heartbeat => time(n, |_| decode(heartbeat, index).is_some()),
+            Operation::HeartbeatEncode => time(n, |i| beat(&mut self.heartbeat_header, out, i)),
             Operation::TypedRead => {
                 time(n, |i| decode(frame_of(i), index).map(|m| (typed.read)(&m)))
             }
             Operation::Walk => read_decoded(snapshot, index, n, walk),
             Operation::Groups => read_decoded(snapshot, index, n, |m| read_entries(m, layout)),
             Operation::TypedGroups => read_decoded(snapshot, index, n, typed.read_entries),
+            Operation::DecodeGroups => {
+                time(n, |_| decode(snapshot, index).map(|m| read_entries(&m, layout)))
+            }
+            Operation::DecodeTypedGroups => {
+                time(n, |_| decode(snapshot, index).map(|m| (typed.read_entries)(&m)))
+            }
             Operation::ValidateFloor => time(n, |_| floor(black_box(S4B))),
             Operation::Validate42 => validate(fix42, (index, scratch), n),
             Operation::Validate44 => validate(fix44, (index, scratch), n),
@@ -202,6 +231,11 @@ impl Ours {
         }
         self.check_hftest()?;
         decode(&self.heartbeat, &mut self.index).ok_or("the Heartbeat(0) does not decode")?;
+        beat(&mut self.heartbeat_header, &mut self.out, 0);
+        decode(&self.out, &mut self.index).ok_or("what is encoded is no Heartbeat(0)")?;
+        if self.out.len() != self.heartbeat.len() {
+            return Err("the Heartbeat(0) is not as long as the peers'".to_owned());
+        }
         let message = decode(&self.snapshot, &mut self.index).ok_or("no snapshot")?;
         if [walk(&message), read_entries(&message, &self.layout)] != [6 * ENTRIES; 2] {
             return Err("the snapshot is not read whole".to_owned());
@@ -273,6 +307,10 @@ impl Ours {
         fix44
             .check(&message, &Switches::default(), scratch)
             .map_err(|reject| format!("{message}: {reject}"))?;
+        build_all(out, order, 0);
+        if out.len() != bytes.len() || decode(out, index).map(|m| read(&m)) != Some(body) {
+            return Err(format!("{set:?} {i}: what is written anew differs"));
+        }
         build(header, out, (order, 0), Order::write);
         let built = decode(out, index).map_or(0, |message| read(&message));
         let patched = decode(patch(prepared, order, 0), index).map_or(0, |message| read(&message));
@@ -387,6 +425,31 @@ fn build(
     let sending_time = (now, Precision::Millis);
     let mut frame = header.frame(out, b"D", order.msg_seq_num, sending_time);
     write(black_box(order), frame.body(Precision::Millis), now);
+    let written = frame.finish().map_or(0, |range| range.end);
+    black_box(&out);
+    written
+}
+
+/// As a program without a session sends: the header is written anew too.
+fn build_all(out: &mut Vec<u8>, order: &Order, i: u64) -> usize {
+    out.clear();
+    let (now, order) = (black_box(moment(i)), black_box(order));
+    let mut frame = FrameWriter::new(out, b"FIX.4.4", b"D");
+    frame.header_uint(tag::MSG_SEQ_NUM, order.msg_seq_num);
+    frame.raw(b"49=A12345B\x01");
+    frame.body(Precision::Millis).str(tag::SENDER_SUB_ID, &order.sender_sub_id);
+    frame.header_timestamp(tag::SENDING_TIME, now, Precision::Millis);
+    frame.raw(b"56=COMPARO\x0157=G\x01142=AU,SY\x01");
+    order.write(frame.body(Precision::Millis), now);
+    let written = frame.finish().map_or(0, |range| range.end);
+    black_box(&out);
+    written
+}
+
+fn beat(header: &mut Header, out: &mut Vec<u8>, i: u64) -> usize {
+    out.clear();
+    let sending_time = (black_box(moment(i)), Precision::Millis);
+    let frame = header.frame(out, b"0", black_box(1078), sending_time);
     let written = frame.finish().map_or(0, |range| range.end);
     black_box(&out);
     written

@@ -1,8 +1,9 @@
 //! A codec of another engine: a process that carries operations out when it is told to.
 //!
 //! Its one argument is a folder with the messages, one a line, and the dictionaries. It prints
-//! `ready NAME OPERATION…`, and answers each line `OPERATION SET N` by the nanoseconds that N of
-//! them took. It checks its own results before it is ready, and ends with its input.
+//! `ready NAME OPERATION…`, where `-SET` among the operations is a set that it does not know, and
+//! answers each line `OPERATION SET N` by the nanoseconds that N of them took. It checks its own
+//! results before it is ready, and ends with its input.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use crate::workload::S4B;
 pub struct Peer {
     name: String,
     operations: Vec<Operation>,
+    unknown_sets: Vec<Set>,
     child: Child,
     input: Option<ChildStdin>,
     lines: BufReader<ChildStdout>,
@@ -30,14 +32,26 @@ impl Peer {
             .map_err(|error| format!("{name}: {error}"))?;
         let input = child.stdin.take();
         let lines = BufReader::new(child.stdout.take().ok_or("no standard output")?);
-        let mut peer = Self { name: name.to_owned(), operations: Vec::new(), child, input, lines };
+        let mut peer = Self {
+            name: name.to_owned(),
+            operations: Vec::new(),
+            unknown_sets: Vec::new(),
+            child,
+            input,
+            lines,
+        };
         let line = peer.line()?;
         let mut words = line.split_whitespace();
         if words.next() != Some("ready") {
             return Err(format!("{name} said {line:?} instead of ready"));
         }
         peer.name = words.next().ok_or("gave no name")?.to_owned();
-        peer.operations = words.filter_map(Operation::named).collect();
+        for word in words {
+            match word.strip_prefix('-') {
+                Some(set) => peer.unknown_sets.extend(Set::named(set)),
+                None => peer.operations.extend(Operation::named(word)),
+            }
+        }
         Ok(peer)
     }
 
@@ -47,10 +61,10 @@ impl Peer {
         &self.name
     }
 
-    /// Whether it knows `operation`.
+    /// Whether it knows `operation` on messages of `set`.
     #[must_use]
-    pub fn knows(&self, operation: Operation) -> bool {
-        self.operations.contains(&operation)
+    pub fn knows(&self, operation: Operation, set: Set) -> bool {
+        self.operations.contains(&operation) && !self.unknown_sets.contains(&set)
     }
 
     /// Carries `operation` out `n` times; nanoseconds that they took together.
@@ -96,9 +110,11 @@ pub struct Peers {
 }
 
 /// What `cargo xtask peers build` puts into its folder; a jar is started with java.
-const PROGRAMS: [(&str, &[&str]); 4] = [
+const PROGRAMS: [(&str, &[&str]); 6] = [
     ("QuickFIX C++", &["qf_codec"]),
     ("QuickFIX/J", &["quickfixj.jar"]),
+    ("hffix", &["hffix_codec"]),
+    ("fixpp", &["fixpp_codec"]),
     ("rustyfix", &["rust_codecs", "rustyfix"]),
     ("ironfix", &["rust_codecs", "ironfix"]),
 ];
@@ -161,7 +177,11 @@ fn write_workload(folder: &Path, ours: &Ours) -> Result<(), Box<dyn std::error::
         }
         std::fs::write(folder.join(set.name()), text)?;
     }
-    std::fs::write(folder.join("s4b"), [S4B, b"\n"].concat())?;
+    for (name, frame) in
+        [("s4b", S4B), ("heartbeat", ours.heartbeat()), ("snapshot", ours.snapshot())]
+    {
+        std::fs::write(folder.join(name), [frame, b"\n"].concat())?;
+    }
     for name in ["FIX42", "FIX44"] {
         let (_, text) = transfix_dictionary::standard_text(name)?;
         std::fs::write(folder.join(format!("{name}.xml")), text)?;

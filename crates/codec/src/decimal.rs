@@ -5,6 +5,7 @@
 
 use core::cmp::Ordering;
 use core::fmt::{self, Write};
+use core::num::NonZeroU8;
 use core::str::FromStr;
 
 use crate::encode::text::Short;
@@ -29,14 +30,18 @@ mod tests;
 /// assert_eq!(format!("{price:6.1}"), "  10.6");
 /// # Ok::<(), transfix_codec::NotADecimal>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Decimal {
     /// The mantissa without its sign.
-    pub(crate) digits: u64,
-    pub(crate) scale: u8,
-    /// Never of zero: equal numbers of one scale have equal fields.
-    pub(crate) negative: bool,
+    digits: u64,
+    /// Scale and sign in one byte that is never 0: a decimal that may be absent is two words, which
+    /// functions return in registers. With a third field it would go through memory, and be read
+    /// again by a wider load than it was stored, for which a processor waits.
+    form: NonZeroU8,
 }
+
+/// The sign in [`Decimal::form`]; below it is the scale, and one more.
+const NEGATIVE: u8 = 0x20;
 
 const SCALE_MAX: usize = 18;
 /// Longest text whose digits fit into 64 bits whatever they are.
@@ -52,7 +57,7 @@ impl Decimal {
     #[must_use]
     pub const fn new(mantissa: i64, scale: u8) -> Self {
         assert!(scale as usize <= SCALE_MAX, "a Decimal has at most 18 digits after the point");
-        Self { digits: mantissa.unsigned_abs(), scale, negative: mantissa < 0 }
+        Self::of(mantissa.unsigned_abs(), scale, mantissa < 0)
     }
 
     /// `mantissa / 10^scale`; takes what [`Decimal::mantissa`] returns.
@@ -68,20 +73,35 @@ impl Decimal {
         if magnitude > u64::MAX as u128 || scale as usize > SCALE_MAX {
             return Err(OutOfRange);
         }
-        Ok(Self { digits: magnitude as u64, scale, negative: negative && magnitude != 0 })
+        Ok(Self::of(magnitude as u64, scale, negative && magnitude != 0))
     }
 
     /// All digits, with the sign.
     #[must_use]
     pub const fn mantissa(self) -> i128 {
         let digits = self.digits as i128;
-        if self.negative { -digits } else { digits }
+        if self.is_negative() { -digits } else { digits }
     }
 
     /// Digits after the point, 0 to 18.
     #[must_use]
+    #[inline]
     pub const fn scale(self) -> u8 {
-        self.scale
+        (self.form.get() & (NEGATIVE - 1)).wrapping_sub(1)
+    }
+
+    #[inline]
+    const fn is_negative(self) -> bool {
+        self.form.get() & NEGATIVE != 0
+    }
+
+    /// Its parts: `scale` is at most 18, and zero is not negative.
+    #[inline(always)]
+    const fn of(digits: u64, scale: u8, negative: bool) -> Self {
+        let sign = if negative { NEGATIVE } else { 0 };
+        // One more than that: nothing is saturated.
+        let form = NonZeroU8::MIN.saturating_add(scale | sign);
+        Self { digits, form }
     }
 
     /// Reads a float: optional minus sign, digits, optional point; no exponent, no plus sign.
@@ -97,7 +117,7 @@ impl Decimal {
         if text.len() > SHORT {
             return long(negative, text);
         }
-        // Most have less than eight characters: measured faster than a word at a time.
+        // Most have less than eight characters: a word at a time is not faster.
         let (mut digits, mut point) = (0_u64, None);
         for (at, &b) in text.iter().enumerate() {
             match b {
@@ -111,24 +131,24 @@ impl Decimal {
         if text.len() == usize::from(point.is_some()) {
             return None;
         }
-        Some(Self { digits, scale: scale as u8, negative: negative & (digits != 0) })
+        Some(Self::of(digits, scale as u8, negative & (digits != 0)))
     }
 
     /// The nearest `f64`, for display and statistics; never for what goes back on the wire.
     #[must_use]
     pub fn to_f64(self) -> f64 {
         let mut divisor = 1.0;
-        for _ in 0..self.scale {
+        for _ in 0..self.scale() {
             divisor *= 10.0;
         }
         let number = self.digits as f64 / divisor;
-        if self.negative { -number } else { number }
+        if self.is_negative() { -number } else { number }
     }
 
     /// Compares the numbers, whatever their scales: `1.0` and `1.00` are equal here.
     #[must_use]
     pub fn cmp_value(self, other: Self) -> Ordering {
-        let scale = self.scale.max(other.scale);
+        let scale = self.scale().max(other.scale());
         self.at_scale(scale).cmp(&other.at_scale(scale))
     }
 
@@ -136,14 +156,14 @@ impl Decimal {
     /// if no scale lets it fit.
     #[must_use]
     pub fn checked_add(self, other: Self) -> Option<Self> {
-        let scale = self.scale.max(other.scale);
+        let scale = self.scale().max(other.scale());
         exact_sum(self.at_scale(scale) + other.at_scale(scale), scale)
     }
 
     /// The exact difference; see [`Decimal::checked_add`].
     #[must_use]
     pub fn checked_sub(self, other: Self) -> Option<Self> {
-        let scale = self.scale.max(other.scale);
+        let scale = self.scale().max(other.scale());
         exact_sum(self.at_scale(scale) - other.at_scale(scale), scale)
     }
 
@@ -153,36 +173,35 @@ impl Decimal {
     pub fn checked_mul(self, other: Self) -> Option<Self> {
         // The product of two magnitudes has up to 128 bits: an i128 has no room for them.
         let magnitude = u128::from(self.digits) * u128::from(other.digits);
-        exact(self.negative != other.negative, magnitude, self.scale + other.scale)
+        exact(self.is_negative() != other.is_negative(), magnitude, self.scale() + other.scale())
     }
 
     /// The mantissa for a scale that is not smaller. 64 bits and 18 digits more are 124 bits, so
     /// that the sum of two fits as well.
     fn at_scale(self, scale: u8) -> i128 {
-        self.mantissa() * 10_i128.pow(u32::from(scale - self.scale))
+        self.mantissa() * 10_i128.pow(u32::from(scale - self.scale()))
     }
 
     /// With at most that many digits after the point, rounded half to even.
     fn rounded(self, scale: u8) -> Self {
-        if scale >= self.scale {
+        if scale >= self.scale() {
             return self;
         }
         // At most 10^18, so that twice the rest fits.
-        let unit = 10_u64.pow(u32::from(self.scale - scale));
+        let unit = 10_u64.pow(u32::from(self.scale() - scale));
         let (whole, rest) = (self.digits / unit, self.digits % unit);
         // Of a half, an odd number is rounded up.
         let up = rest * 2 + whole % 2 > unit;
         // A tenth of 64 bits at most.
         let digits = whole + u64::from(up);
-        Self { digits, scale, negative: self.negative && digits != 0 }
+        Self::of(digits, scale, self.is_negative() && digits != 0)
     }
 
     /// The text, if it is no longer than most are.
     #[inline(always)]
     pub(crate) fn short(self) -> Option<Short> {
         // One comparison for the scale and the sign: with the sign, no scale is short.
-        let scale = usize::from(self.scale) | usize::from(self.negative) << 8;
-        Short::decimal(self.digits, scale)
+        Short::decimal(self.digits, usize::from(self.form.get() - 1))
     }
 
     /// Writes the text into `buffer` and returns it.
@@ -190,8 +209,8 @@ impl Decimal {
         let mut rest = self.digits;
         let mut at = TEXT_MAX;
         let mut written = 0;
-        while written <= usize::from(self.scale) || rest > 0 {
-            if written == usize::from(self.scale) && written > 0 {
+        while written <= usize::from(self.scale()) || rest > 0 {
+            if written == usize::from(self.scale()) && written > 0 {
                 at -= 1;
                 buffer[at] = b'.';
             }
@@ -200,7 +219,7 @@ impl Decimal {
             rest /= 10;
             written += 1;
         }
-        if self.negative {
+        if self.is_negative() {
             at -= 1;
             buffer[at] = b'-';
         }
@@ -224,7 +243,7 @@ fn long(negative: bool, text: &[u8]) -> Option<Decimal> {
     let read = |digits: &[u8]| if digits.is_empty() { Some(0) } else { value::uint(digits) };
     let digits =
         read(whole)?.checked_mul(10_u64.pow(part.len() as u32))?.checked_add(read(part)?)?;
-    Some(Decimal { digits, scale: part.len() as u8, negative: negative && digits != 0 })
+    Some(Decimal::of(digits, part.len() as u8, negative && digits != 0))
 }
 
 /// `mantissa / 10^scale` with the greatest scale that fits.
@@ -255,7 +274,7 @@ impl From<i64> for Decimal {
 impl From<u64> for Decimal {
     #[inline]
     fn from(mantissa: u64) -> Self {
-        Self { digits: mantissa, scale: 0, negative: false }
+        Self::of(mantissa, 0, false)
     }
 }
 
@@ -289,6 +308,22 @@ impl TryFrom<u128> for Decimal {
 
     fn try_from(mantissa: u128) -> Result<Self, OutOfRange> {
         Self::signed(false, mantissa, 0)
+    }
+}
+
+impl Default for Decimal {
+    /// Zero, without digits after the point.
+    #[inline]
+    fn default() -> Self {
+        Self::of(0, 0, false)
+    }
+}
+
+impl fmt::Debug for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Decimal");
+        shown.field("digits", &self.digits).field("scale", &self.scale());
+        shown.field("negative", &self.is_negative()).finish()
     }
 }
 
@@ -392,7 +427,7 @@ impl core::error::Error for NotADecimal {}
 impl From<Decimal> for rust_decimal::Decimal {
     fn from(decimal: Decimal) -> Self {
         // It holds 96 bits and 28 digits after the point.
-        Self::from_i128_with_scale(decimal.mantissa(), u32::from(decimal.scale))
+        Self::from_i128_with_scale(decimal.mantissa(), u32::from(decimal.scale()))
     }
 }
 
@@ -411,19 +446,19 @@ impl TryFrom<rust_decimal::Decimal> for Decimal {
 /// precision rounds, half to even, or appends zeros; above 18 it counts as 18.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let places = f.precision().map_or(self.scale, |places| places.min(SCALE_MAX) as u8);
+        let places = f.precision().map_or(self.scale(), |places| places.min(SCALE_MAX) as u8);
         let number = self.rounded(places);
-        let zeros = usize::from(places - number.scale);
+        let zeros = usize::from(places - number.scale());
         let mut text = Text { bytes: [0; 64], length: 0 };
         let mut buffer = Self::text_buffer();
         let digits = number.text(&mut buffer);
         let digits = core::str::from_utf8(digits).unwrap_or_default();
         text.write_str(digits.trim_start_matches('-'))?;
-        if number.scale == 0 && zeros > 0 {
+        if number.scale() == 0 && zeros > 0 {
             text.write_char('.')?;
         }
         text.write_str(&"000000000000000000"[..zeros])?;
         let text = core::str::from_utf8(&text.bytes[..text.length]).unwrap_or_default();
-        f.pad_integral(!number.negative, "", text)
+        f.pad_integral(!number.is_negative(), "", text)
     }
 }

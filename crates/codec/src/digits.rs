@@ -54,6 +54,14 @@ pub(crate) const fn number(word: u64) -> u64 {
     fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff
 }
 
+/// The number of three digits behind a point; `None` if there is another byte.
+#[inline(always)]
+pub(crate) fn millis([point, a, b, c]: [u8; 4]) -> Option<u32> {
+    let [a, b, c] = [a, b, c].map(|digit| u32::from(digit.wrapping_sub(b'0')));
+    let is_sound = point == b'.' && a.max(b).max(c) <= 9;
+    is_sound.then(|| a.wrapping_mul(100).wrapping_add(b.wrapping_mul(10)).wrapping_add(c))
+}
+
 /// The number that 1 to 8 digits mean; `None` if there is another byte.
 #[inline(always)]
 pub(crate) fn short(text: &[u8]) -> Option<u64> {

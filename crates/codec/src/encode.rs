@@ -31,12 +31,21 @@ use text::Short;
 
 /// Digits reserved for BodyLength(9): most messages are 100 to 999 bytes long.
 const BODY_LENGTH_DIGITS: usize = 3;
-/// `10=ddd` and the delimiter.
-const TRAILER_LEN: usize = 7;
 /// The end of BeginString(8), BodyLength(9) to be patched, the head of MsgType(35).
 const BODY_LENGTH_ROOM: &[u8; 10] = b"\x019=000\x0135=";
+/// `10=ddd` and the delimiter.
+const TRAILER_LEN: usize = 7;
 /// `35=`.
 const MSG_TYPE_HEAD: usize = 3;
+
+/// BodyLength(9) to be patched, of 2 or 3 digits, and the head of MsgType(35).
+#[inline(always)]
+const fn length_room(digits: usize) -> Short {
+    match digits {
+        2 => Short { word: u64::from_le_bytes(*b"00\x0135=\0\0"), len: 6 },
+        _ => Short { word: u64::from_le_bytes(*b"000\x0135=\0"), len: 7 },
+    }
+}
 
 /// One message in the making.
 pub struct FrameWriter<'b> {
@@ -45,10 +54,22 @@ pub struct FrameWriter<'b> {
     begin: usize,
     /// First byte that BodyLength(9) counts.
     counted: usize,
+    /// Digits reserved for BodyLength(9): 2 or 3.
+    digits: usize,
+    summed: Summed,
+}
+
+/// The first bytes of a message, which are summed up already.
+struct Summed {
+    /// Where they end in the buffer.
+    end: usize,
+    sum: u8,
 }
 
 impl<'b> FrameWriter<'b> {
     /// Begins a message at the end of `out`: BeginString(8), room for BodyLength(9), MsgType(35).
+    // Inlined: what is constant, as most of a header is, is then copied without a loop.
+    #[inline]
     #[must_use]
     pub fn new(out: &'b mut Vec<u8>, begin_string: &[u8], msg_type: impl AsRef<[u8]>) -> Self {
         let begin = out.len();
@@ -58,15 +79,18 @@ impl<'b> FrameWriter<'b> {
         tail.store(BODY_LENGTH_ROOM, BODY_LENGTH_ROOM.len());
         let (counted, misuse) = write_msg_type(&mut tail, msg_type.as_ref());
         let body = Body { tail, precision: Precision::default(), misuse, minute: Minute::FIRST };
-        Self { body, begin, counted }
+        let summed = Summed { end: begin, sum: 0 };
+        Self { body, begin, counted, digits: BODY_LENGTH_DIGITS, summed }
     }
 
     /// Appends bytes that are known to be whole fields, such as the constant part of a header.
+    #[inline]
     pub fn raw(&mut self, fields: &[u8]) {
         self.body.tail.slice(fields);
     }
 
     /// Appends `tag=value` for the header fields that only the session layer writes.
+    #[inline]
     pub fn header_uint(&mut self, tag: Tag, value: u64) {
         let head = Head::of(tag, &mut self.body.tail);
         self.body.put_uint(head, value, 1);
@@ -80,6 +104,7 @@ impl<'b> FrameWriter<'b> {
     }
 
     /// The part that the application writes; its timestamps get `precision`.
+    #[inline]
     pub const fn body(&mut self, precision: Precision) -> &mut Body<'b> {
         self.body.precision = precision;
         &mut self.body
@@ -91,7 +116,7 @@ impl<'b> FrameWriter<'b> {
     /// The first [`Misuse`] of the body; the buffer is then as before.
     #[inline(always)]
     pub fn finish(self) -> Result<Range<usize>, Misuse> {
-        let Self { body: Body { mut tail, misuse, .. }, begin, counted } = self;
+        let Self { body: Body { mut tail, misuse, .. }, begin, counted, digits, summed } = self;
         if let Some(misuse) = misuse {
             cold_path();
             tail.cut(begin);
@@ -99,14 +124,8 @@ impl<'b> FrameWriter<'b> {
         }
         // Summed up before BodyLength(9) is patched: a processor waits for bytes that it reads at
         // once after it has written them in other pieces.
-        let zeros = sum(tail.written(begin));
-        let sum = match patch_body_length(&mut tail, counted) {
-            Some(digits) => zeros.wrapping_add(digits),
-            None => {
-                cold_path();
-                sum(tail.written(begin))
-            }
-        };
+        let zeros = summed.sum.wrapping_add(sum(tail.written(summed.end)));
+        let sum = zeros.wrapping_add(patch_body_length(&mut tail, counted, digits));
         let digits = text::three(u64::from(sum));
         let trailer = u64::from_le_bytes(*b"10=\0\0\0\x01\0") | digits << 24;
         tail.store(&trailer.to_le_bytes(), TRAILER_LEN);
@@ -127,22 +146,32 @@ fn write_msg_type(tail: &mut Tail<'_>, msg_type: &[u8]) -> (usize, Option<Misuse
     (counted, (!MsgType::of(msg_type).is_valid()).then_some(Misuse::MsgType))
 }
 
-/// Writes BodyLength(9) before `counted`. Returns by how much its digits make the sum of the bytes
-/// greater; `None` if they have another place than the zeros before.
+/// Writes BodyLength(9) before `counted`, in place of its `zeros`. Returns by how much its digits
+/// make the sum of the bytes greater.
 #[inline(always)]
-fn patch_body_length(tail: &mut Tail<'_>, counted: usize) -> Option<u8> {
+fn patch_body_length(tail: &mut Tail<'_>, counted: usize, zeros: usize) -> u8 {
     let length = tail.end().wrapping_sub(counted);
-    let room = counted.wrapping_sub(1 + BODY_LENGTH_DIGITS);
-    if (100..1000).contains(&length) {
-        let [hundreds, tens, ones, ..] = text::three(length as u64).to_le_bytes();
-        tail.patch(room, [hundreds, tens, ones]);
-        let sum = hundreds.wrapping_add(tens).wrapping_add(ones);
-        return Some(sum.wrapping_sub(b'0'.wrapping_mul(3)));
+    let room = counted.wrapping_sub(1).wrapping_sub(zeros);
+    match (zeros, length) {
+        (3, 100..1000) => {
+            let [hundreds, tens, ones, ..] = text::three(length as u64).to_le_bytes();
+            tail.patch(room, [hundreds, tens, ones]);
+            let sum = hundreds.wrapping_add(tens).wrapping_add(ones);
+            sum.wrapping_sub(b'0'.wrapping_mul(3))
+        }
+        (2, 10..100) => {
+            let [tens, ones, ..] = text::two(length as u64).to_le_bytes();
+            tail.patch(room, [tens, ones]);
+            tens.wrapping_add(ones).wrapping_sub(b'0'.wrapping_mul(2))
+        }
+        _ => {
+            // More or less room is needed.
+            let mut buffer = itoa::Buffer::new();
+            let digits = buffer.format(length).as_bytes();
+            tail.replace(room..room.wrapping_add(zeros), digits);
+            sum(digits).wrapping_sub(b'0'.wrapping_mul(zeros as u8))
+        }
     }
-    // More or less room is needed.
-    let mut buffer = itoa::Buffer::new();
-    tail.splice::<BODY_LENGTH_DIGITS>(room, buffer.format(length).as_bytes());
-    None
 }
 
 /// Fields of an application message, in the order of the calls.
@@ -336,18 +365,24 @@ impl<'b> Body<'b> {
         Head::of(tag, &mut self.tail)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put_bytes(&mut self, head: Head, tag: Tag, value: &[u8]) {
-        if let Some(text) = text::load_short(value) {
-            if !text::has_delimiter(text.word) {
-                return self.tail.short(head, text);
-            }
-        } else if let Some(ends) = text::load_more(value)
-            && !ends.into_iter().any(text::has_delimiter)
-        {
-            return self.tail.more(head, ends, value.len());
+        match text::load_short(value) {
+            Some(text) if !text::has_delimiter(text.word) => self.tail.short(head, text),
+            _ => self.put_more(head, tag, value),
         }
-        self.put_long(head, tag, value);
+    }
+
+    /// A value of more than eight bytes, or a wrong one.
+    // Not inlined: `put_bytes` then has no registers to save.
+    #[inline(never)]
+    fn put_more(&mut self, head: Head, tag: Tag, value: &[u8]) {
+        match text::load_more(value) {
+            Some(ends) if !ends.into_iter().any(text::has_delimiter) => {
+                self.tail.more(head, ends, value.len());
+            }
+            _ => self.put_long(head, tag, value),
+        }
     }
 
     /// A value that is long, or wrong.
@@ -366,7 +401,7 @@ impl<'b> Body<'b> {
         self.tail.uint(head, value, digits_min);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put_decimal(&mut self, head: Head, value: Decimal) {
         match value.short() {
             Some(text) => self.tail.short(head, text),

@@ -31,6 +31,15 @@ impl Precision {
 /// parties agree; nothing is finer than a picosecond.
 pub(crate) const DIGITS_MAX: usize = 12;
 
+/// Nanoseconds of nothing, or of a point and three digits: the usual fractions. `None` of another.
+#[inline(always)]
+pub(crate) fn usual_fraction(text: &[u8]) -> Option<u32> {
+    if text.is_empty() {
+        return Some(0);
+    }
+    digits::millis(*text.as_array()?).map(|millis| millis.wrapping_mul(1_000_000))
+}
+
 /// Nanoseconds of nothing, or of a point and up to [`DIGITS_MAX`] digits; picoseconds are cut off.
 #[inline]
 pub(crate) fn fraction(text: &[u8]) -> Option<u32> {

@@ -23,7 +23,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::mem::replace;
 
-use crate::encode::moment::{Minute, millis, seconds};
+use crate::encode::moment::{Minute, seconds};
 use crate::encode::text::{self, EIGHT_DIGITS, Short};
 use crate::raw::check_constant;
 use crate::{Decimal, Misuse, MsgType, Precision, SOH, Tag, Timestamp, tag};
@@ -56,8 +56,6 @@ pub struct Prepared {
     finished: bool,
     precision: Precision,
     minute: Minute,
-    /// Nanoseconds of a minute and their text: the times of one message are mostly the same.
-    millis: (u64, u64),
 }
 
 #[derive(Clone, Debug)]
@@ -175,7 +173,6 @@ impl Prepared {
             finished: false,
             precision,
             minute: Minute::FIRST,
-            millis: (0, millis(0)),
             image,
         })
     }
@@ -388,9 +385,8 @@ impl<'p> Patch<'p> {
     pub fn timestamp(mut self, value: Timestamp) -> Self {
         self.next();
         let nanos = self.prepared.minute.enter(value.0);
-        let minute = self.prepared.minute;
-        let [date, time] = minute.text();
-        self.put_summed(Short { word: date, len: 8 }, minute.sum());
+        let ([date, time], sum) = (self.prepared.minute.text(), self.prepared.minute.sum());
+        self.put_summed(Short { word: date, len: 8 }, sum);
         self.put_summed(Short { word: time, len: Minute::LEN - 8 }, 0);
         // Without the delimiter, which what follows begins with.
         if self.prepared.precision != Precision::Millis {
@@ -398,10 +394,8 @@ impl<'p> Patch<'p> {
             let text = &rest.to_le_bytes()[..len];
             (self.at, self.sum) = write_long(self.prepared, self.at, self.sum, text);
         } else {
-            if self.prepared.millis.0 != nanos {
-                self.prepared.millis = (nanos, millis(nanos));
-            }
-            self.put(Short { word: self.prepared.millis.1, len: 6 });
+            let word = self.prepared.minute.millis(nanos);
+            self.put(Short { word, len: 6 });
         }
         self
     }

@@ -4,9 +4,10 @@
 //! nanosecond is cut off.
 
 use core::fmt;
+use core::num::NonZeroU32;
 
 use crate::date::two;
-use crate::precision::{Precision, fraction};
+use crate::precision::{Precision, fraction, usual_fraction};
 use crate::{Date, Timestamp, digits};
 
 /// A time of day without a zone: a UTCTimeOnly or a LocalMktTime.
@@ -18,12 +19,19 @@ use crate::{Date, Timestamp, digits};
 /// assert_eq!((open.hour(), open.minute(), open.second()), (8, 0, 0));
 /// assert_eq!(open.nanos(), 250_000_000);
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimeOfDay {
-    hour: u8,
-    minute: u8,
-    second: u8,
+    /// Second, minute, hour, each a byte from the lowest on, and [`Self::SET`]: a time that may be
+    /// absent is two words, which functions return in registers.
+    clock: NonZeroU32,
     nanos: u32,
+}
+
+impl Default for TimeOfDay {
+    /// Midnight.
+    fn default() -> Self {
+        Self { clock: Self::SET, nanos: 0 }
+    }
 }
 
 /// `HH:MM:SS.sssssssss`.
@@ -32,58 +40,82 @@ const TIME_MAX: usize = 18;
 pub(crate) const TZ_TIME_MAX: usize = TIME_MAX + 6;
 
 impl TimeOfDay {
+    /// What makes the clock no zero.
+    const SET: NonZeroU32 = NonZeroU32::MIN.saturating_add((1 << 24) - 1);
+
     /// `None` if there is no such time; second 60 is that of 23:59 only.
     #[must_use]
+    #[inline]
     pub const fn new(hour: u8, minute: u8, second: u8, nanos: u32) -> Option<Self> {
         let exists = hour < 24
             && minute < 60
             && (second < 60 || second == 60 && hour == 23 && minute == 59)
             && nanos < 1_000_000_000;
-        if exists { Some(Self { hour, minute, second, nanos }) } else { None }
+        if exists { Some(Self::of([hour, minute, second], nanos)) } else { None }
+    }
+
+    /// A time that exists.
+    #[inline(always)]
+    const fn of([hour, minute, second]: [u8; 3], nanos: u32) -> Self {
+        let clock = (hour as u32) << 16 | (minute as u32) << 8 | second as u32;
+        Self { clock: Self::SET.saturating_add(clock), nanos }
     }
 
     /// Reads `HH:MM:SS` with an optional fraction, of which nine digits are kept.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (time, rest) = value.split_first_chunk::<8>()?;
+        let Some(nanos) = usual_fraction(rest) else { return Self::with_fraction(time, rest) };
+        let [hour, minute, second] = hms(time)?;
+        Self::new(hour, minute, second, nanos)
+    }
+
+    /// The same with a fraction that is not usual.
+    #[inline(never)]
+    fn with_fraction(time: &[u8; 8], rest: &[u8]) -> Option<Self> {
         let [hour, minute, second] = hms(time)?;
         Self::new(hour, minute, second, fraction(rest)?)
     }
 
     /// The hour, 0 to 23.
     #[must_use]
+    #[inline]
     pub const fn hour(self) -> u8 {
-        self.hour
+        (self.clock.get() >> 16) as u8
     }
 
     /// The minute, 0 to 59.
     #[must_use]
+    #[inline]
     pub const fn minute(self) -> u8 {
-        self.minute
+        (self.clock.get() >> 8) as u8
     }
 
     /// The second, 0 to 60.
     #[must_use]
+    #[inline]
     pub const fn second(self) -> u8 {
-        self.second
+        self.clock.get() as u8
     }
 
     /// Nanoseconds of the second.
     #[must_use]
+    #[inline]
     pub const fn nanos(self) -> u32 {
         self.nanos
     }
 
     /// Nanoseconds since the day began.
     #[must_use]
+    #[inline]
     pub const fn since_midnight_ns(self) -> i64 {
-        let seconds = self.hour as i64 * 3600 + self.minute as i64 * 60 + self.second as i64;
+        let seconds = self.hour() as i64 * 3600 + self.minute() as i64 * 60 + self.second() as i64;
         seconds * 1_000_000_000 + self.nanos as i64
     }
 
     /// Writes `HH:MM:SS[.fff]` to the start of `buffer` and returns its length.
     pub(crate) fn write(self, precision: Precision, buffer: &mut [u8; TZ_TIME_MAX]) -> usize {
-        for (at, number) in [(0, self.hour), (3, self.minute), (6, self.second)] {
+        for (at, number) in [(0, self.hour()), (3, self.minute()), (6, self.second())] {
             [buffer[at], buffer[at + 1]] = two(number);
         }
         (buffer[2], buffer[5]) = (b':', b':');
@@ -252,7 +284,7 @@ impl TzTimeOnly {
                 return None;
             }
         }
-        Some(Self { time: TimeOfDay { second, ..regular }, offset })
+        Some(Self { time: TimeOfDay::of([hour, minute, second], regular.nanos), offset })
     }
 
     /// The local time.
@@ -343,6 +375,7 @@ impl fmt::Display for TzTimestamp {
 mod tests {
     use super::*;
     use alloc::string::ToString;
+    use proptest::prelude::*;
 
     #[test]
     fn times_of_day() {
@@ -373,6 +406,27 @@ mod tests {
         }
         let time = TimeOfDay::parse(b"23:59:60.5").unwrap();
         assert_eq!(time.since_midnight_ns(), 86_400_500_000_000);
+    }
+
+    proptest! {
+        #[test]
+        fn a_time_keeps_its_parts(
+            a in (0_u8..24, 0_u8..60, 0_u8..60, 0_u32..1_000_000_000),
+            b in (0_u8..24, 0_u8..60, 0_u8..60, 0_u32..1_000_000_000),
+        ) {
+            let time = |(hour, minute, second, nanos)| TimeOfDay::new(hour, minute, second, nanos);
+            let [first, second] = [a, b].map(|parts| time(parts).unwrap());
+            prop_assert_eq!((first.hour(), first.minute(), first.second(), first.nanos()), a);
+            prop_assert_eq!(first.cmp(&second), a.cmp(&b));
+            prop_assert_eq!(TimeOfDay::parse(first.to_string().as_bytes()), Some(first));
+        }
+
+        #[test]
+        fn a_usual_fraction_is_as_any(text in "[.:]?[0-9./:]{0,4}") {
+            let text = text.as_bytes();
+            let (any, usual) = (fraction(text), usual_fraction(text));
+            prop_assert_eq!(usual, any.filter(|_| [0, 4].contains(&text.len())));
+        }
     }
 
     #[test]

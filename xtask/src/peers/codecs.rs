@@ -1,10 +1,12 @@
-//! Builds the codecs that only the codec benchmark knows: QuickFIX/J and some of the Rust registry.
+//! Builds the codecs that only the codec benchmark knows: QuickFIX/J, hffix, fixpp, and some of the
+//! Rust registry.
 //!
 //! They are not needed for anything else: one that cannot be built is said to be missing, and the
 //! benchmark says so too.
 
+use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Outcome, root, run, target};
@@ -19,7 +21,72 @@ pub(super) fn build(folder: &Path) -> Vec<String> {
     let rust = registry(folder)
         .err()
         .map(|error| missing("the codecs of the Rust registry", &error, "they need crates.io"));
-    java.into_iter().chain(rust).collect()
+    let sources = SOURCES.iter().filter_map(|source| {
+        let error = source.build(folder).err()?;
+        let needs = format!("it needs git and {}, or {}", source.url, source.variable);
+        Some(missing(source.name, &error, &needs))
+    });
+    java.into_iter().chain(sources).chain(rust).collect()
+}
+
+/// A codec in C++ that no package has: its sources are fetched at one commit.
+struct Source {
+    name: &'static str,
+    url: &'static str,
+    commit: &'static str,
+    version: &'static str,
+    /// Names sources that are there already.
+    variable: &'static str,
+}
+
+const SOURCES: [Source; 2] = [
+    Source {
+        name: "hffix",
+        url: "https://github.com/jamesdbrock/hffix",
+        commit: "e50b76466469617df8be834a180794357b8eda38",
+        version: "1.4.0",
+        variable: "HFFIX",
+    },
+    Source {
+        name: "fixpp",
+        url: "https://github.com/sashamakarenko/fixpp",
+        commit: "1c6afa693661f8d90739c71a467a56aba97a8e1b",
+        version: "1c6afa6",
+        variable: "FIXPP",
+    },
+];
+
+impl Source {
+    fn build(&self, folder: &Path) -> Outcome<()> {
+        let sources = match env::var_os(self.variable) {
+            Some(there) => PathBuf::from(there),
+            None => self.fetch()?,
+        };
+        let mut make = Command::new("make");
+        make.arg("-C").arg(root().join("bench/peers/cpp"));
+        make.arg(format!("OUT={}", folder.display()));
+        make.arg(format!("{}={}", self.variable, sources.display()));
+        make.arg(format!("{}_VERSION={}", self.variable, self.version));
+        run(make.arg(self.name))
+    }
+
+    /// Fetches the commit, unless that was done before.
+    fn fetch(&self) -> Outcome<PathBuf> {
+        let folder = target().join("sources").join(self.name).join(self.commit);
+        if !folder.exists() {
+            let part = folder.with_extension("part");
+            // What an attempt before left behind.
+            let _ = fs::remove_dir_all(&part);
+            let git =
+                |arguments: &[&str]| run(Command::new("git").arg("-C").arg(&part).args(arguments));
+            fs::create_dir_all(&part).map_err(|error| format!("{}: {error}", part.display()))?;
+            git(&["init", "--quiet"])?;
+            git(&["fetch", "--quiet", "--depth", "1", self.url, self.commit])?;
+            git(&["checkout", "--quiet", "FETCH_HEAD"])?;
+            fs::rename(&part, &folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        }
+        Ok(folder)
+    }
 }
 
 fn quickfixj(folder: &Path) -> Outcome<()> {

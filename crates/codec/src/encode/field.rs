@@ -2,7 +2,7 @@
 //! room that is made once a field.
 
 use super::head::Head;
-use super::moment::{Minute, millis, seconds};
+use super::moment::{Minute, seconds};
 use super::tail::Tail;
 use super::text::{EIGHT_DIGITS, Short};
 use crate::{Precision, SOH, Timestamp};
@@ -74,7 +74,7 @@ impl Tail<'_> {
         room[at + 8..at + 16].copy_from_slice(&time.to_le_bytes());
         let at = at + Minute::LEN;
         if precision == Precision::Millis {
-            let text = millis(nanos) | u64::from(SOH) << 48;
+            let text = minute.millis(nanos) | u64::from(SOH) << 48;
             room[at..at + 8].copy_from_slice(&text.to_le_bytes());
             return self.advance(at + 7);
         }

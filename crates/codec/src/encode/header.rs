@@ -2,12 +2,14 @@
 //! SendingTime(52) is constant.
 
 use alloc::vec::Vec;
+use core::hint::cold_path;
 
-use super::moment::Minute;
+use super::moment::{Minute, seconds};
 use super::piece::Piece;
-use super::tail::Tail;
-use super::{BODY_LENGTH_ROOM, Body, FrameWriter, Head, write_msg_type};
-use crate::{Precision, Timestamp, tag};
+use super::tail::{self, Tail};
+use super::text::{self, EIGHT_DIGITS, Short};
+use super::{BODY_LENGTH_DIGITS, Body, FrameWriter, Head, MSG_TYPE_HEAD, Summed, length_room};
+use crate::{Misuse, MsgType, Precision, SOH, Timestamp, tag};
 
 /// What a session writes at the start of each message.
 ///
@@ -27,10 +29,12 @@ use crate::{Precision, Timestamp, tag};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// From BeginString(8) to `35=`.
-    start: Piece,
-    /// Whole fields behind MsgType(35).
-    constant: Piece,
+    /// From BeginString(8) to `9=`.
+    start: Piece<32>,
+    /// What stands between MsgType(35) and the value of MsgSeqNum(34).
+    constant: Piece<64>,
+    /// Digits of BodyLength(9) of a message with a header and hardly a body: 2 or 3.
+    digits_min: usize,
     seq_digits_min: usize,
     /// Of the last SendingTime(52).
     minute: Minute,
@@ -40,13 +44,12 @@ impl Header {
     /// A header with `constant`: whole fields, each ended by its delimiter, such as the CompIDs.
     #[must_use]
     pub fn new(begin_string: &[u8], constant: &[u8]) -> Self {
-        let mut start = Vec::new();
-        start.extend_from_slice(b"8=");
-        start.extend_from_slice(begin_string);
-        start.extend_from_slice(BODY_LENGTH_ROOM);
+        // With a number of four digits and milliseconds.
+        let least = constant.len() + b"35=0|34=0000|52=YYYYMMDD-HH:MM:SS.sss|".len();
         Self {
-            start: Piece::new(&start),
-            constant: Piece::new(constant),
+            start: Piece::new(&[b"8=", begin_string, b"\x019="].concat()),
+            constant: Piece::new(&[constant, b"34="].concat()),
+            digits_min: if least < 100 { 2 } else { BODY_LENGTH_DIGITS },
             seq_digits_min: 1,
             minute: Minute::FIRST,
         }
@@ -69,17 +72,243 @@ impl Header {
         msg_seq_num: u64,
         (sending_time, precision): (Timestamp, Precision),
     ) -> FrameWriter<'b> {
+        // In registers: written in parts and then copied whole from its place, it cost 8 ns more.
         let (begin, mut minute) = (out.len(), self.minute);
-        let mut tail = Tail::open(out);
-        self.start.write(&mut tail);
-        let (counted, misuse) = write_msg_type(&mut tail, msg_type.as_ref());
-        self.constant.write(&mut tail);
-        let head = Head::of(tag::MSG_SEQ_NUM, &mut tail);
-        tail.uint(head, msg_seq_num, self.seq_digits_min);
-        let head = Head::of(tag::SENDING_TIME, &mut tail);
-        tail.moment(head, (sending_time, precision), &mut minute);
+        let msg_type = MsgType::of(msg_type.as_ref());
+        // Administrative messages have a short body, or none.
+        let is_short = msg_type.is_administrative();
+        let digits = if is_short { self.digits_min } else { BODY_LENGTH_DIGITS };
+        let mut tail = Tail::with_room(out, if is_short { HEADER_ROOM } else { tail::ROOM });
+        let values = (msg_seq_num, sending_time, precision);
+        let (counted, summed) =
+            match self.write_usual(&mut tail, (msg_type, digits), values, &mut minute) {
+                // Vectors sum up the body of an application message: its header goes with it.
+                Some((counted, _)) if !is_short => (counted, Summed { end: begin, sum: 0 }),
+                Some(written) => written,
+                None => {
+                    cold_path();
+                    let counted;
+                    // By value: what has an address lies in memory, and not in registers.
+                    (tail, minute, counted) =
+                        self.write_any((tail, minute), (msg_type, digits), values);
+                    (counted, Summed { end: begin, sum: 0 })
+                }
+            };
         self.minute = minute;
+        let misuse = (!msg_type.is_valid()).then_some(Misuse::MsgType);
         let body = Body { tail, precision: Precision::default(), misuse, minute };
-        FrameWriter { body, begin, counted }
+        FrameWriter { body, begin, counted, digits, summed }
+    }
+
+    /// Writes a usual header into one room: where what BodyLength(9) counts begins, and the sum.
+    #[inline(always)]
+    fn write_usual(
+        &self,
+        tail: &mut Tail<'_>,
+        (msg_type, digits): (MsgType<'_>, usize),
+        (seq, time, precision): (u64, Timestamp, Precision),
+        minute: &mut Minute,
+    ) -> Option<(usize, Summed)> {
+        let msg_type = text::load_short(msg_type.as_bytes())?;
+        let (start, constant) = (self.start.short()?, self.constant.short()?);
+        if seq >= EIGHT_DIGITS {
+            return None;
+        }
+        let begin = tail.end();
+        let mut room = Room { bytes: tail.fresh(), at: 0, sum: 0 };
+        room.piece(start);
+        room.short(length_room(digits));
+        let counted = begin.wrapping_add(room.at).wrapping_sub(MSG_TYPE_HEAD);
+        room.short(msg_type);
+        room.short(DELIMITER);
+        room.piece(constant);
+        room.short(Short::digits(seq, self.seq_digits_min.clamp(1, 8)));
+        room.short(SENDING_TIME);
+        room.moment(minute, time, precision);
+        let (len, sum) = (room.at, room.sum as u8);
+        tail.advance(len);
+        Some((counted, Summed { end: tail.end(), sum }))
+    }
+
+    /// Writes any header. Returns with the others where what BodyLength(9) counts begins.
+    #[inline(never)]
+    fn write_any<'b>(
+        &self,
+        (mut tail, mut minute): (Tail<'b>, Minute),
+        (msg_type, digits): (MsgType<'_>, usize),
+        (seq, time, precision): (u64, Timestamp, Precision),
+    ) -> (Tail<'b>, Minute, usize) {
+        self.start.write(&mut tail);
+        let zeros = length_room(digits);
+        tail.store(&zeros.word.to_le_bytes(), zeros.len);
+        let counted = tail.end().wrapping_sub(MSG_TYPE_HEAD);
+        tail.slice(msg_type.as_bytes());
+        tail.store(&[SOH], 1);
+        self.constant.write(&mut tail);
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(seq).as_bytes();
+        let zeros = self.seq_digits_min.min(8).saturating_sub(digits.len());
+        tail.store(b"00000000", zeros);
+        tail.slice(digits);
+        tail.store(&[SOH], 1);
+        let head = Head::of(tag::SENDING_TIME, &mut tail);
+        tail.moment(head, (time, precision), &mut minute);
+        (tail, minute, counted)
+    }
+}
+
+/// Room for a usual header, and for what follows in most administrative messages.
+const HEADER_ROOM: usize = 192;
+const DELIMITER: Short = Short { word: SOH as u64, len: 1 };
+/// The end of MsgSeqNum(34), and the head of SendingTime(52).
+const SENDING_TIME: Short = Short { word: u64::from_le_bytes(*b"\x0152=\0\0\0\0"), len: 4 };
+
+/// A header in the making, written by stores of constant size and summed up at once: read back in
+/// other pieces, a processor would have to wait for it.
+struct Room<'r> {
+    bytes: &'r mut [u8; HEADER_ROOM],
+    at: usize,
+    sum: u64,
+}
+
+impl Room<'_> {
+    #[inline(always)]
+    fn short(&mut self, text: Short) {
+        self.put(text, text::byte_sum(text.word));
+    }
+
+    /// A text whose bytes have this sum.
+    #[inline(always)]
+    fn put(&mut self, text: Short, sum: u64) {
+        self.bytes[self.at..self.at + 8].copy_from_slice(&text.word.to_le_bytes());
+        self.at += text.len & 15;
+        self.sum = self.sum.wrapping_add(sum);
+    }
+
+    #[inline(always)]
+    fn piece<const N: usize>(&mut self, (block, len, sum): (&[u8; N], usize, u8)) {
+        self.bytes[self.at..self.at + N].copy_from_slice(block);
+        self.at += len % N;
+        self.sum = self.sum.wrapping_add(u64::from(sum));
+    }
+
+    /// A moment and its delimiter.
+    #[inline(always)]
+    fn moment(&mut self, minute: &mut Minute, time: Timestamp, precision: Precision) {
+        let nanos = minute.enter(time.0);
+        let [date, time] = minute.text();
+        self.put(Short { word: date, len: 8 }, minute.sum());
+        self.put(Short { word: time, len: Minute::LEN - 8 }, 0);
+        if precision == Precision::Millis {
+            let word = minute.millis(nanos) | u64::from(SOH) << 48;
+            return self.short(Short { word, len: 7 });
+        }
+        let (text, len) = seconds(nanos, precision);
+        self.short(Short { word: text as u64, len: (len + 1).min(8) });
+        self.short(Short { word: (text >> 64) as u64, len: (len + 1).saturating_sub(8) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::String;
+
+    /// The message as the standard has it.
+    fn expected(begin_string: &str, body: &str) -> String {
+        let frame = format!("8={begin_string}\x019={}\x01{body}", body.len());
+        let sum = frame.bytes().fold(0_u8, u8::wrapping_add);
+        format!("{frame}10={sum:03}\x01")
+    }
+
+    const TIME: &str = "20261121-12:00:00.123";
+
+    /// Writes a message with `header`, and with one field at a time, both behind other bytes.
+    fn check(
+        header: &mut Header,
+        [begin_string, msg_type, constant]: [&str; 3],
+        seq: u64,
+        text: &str,
+    ) {
+        let time = Timestamp::parse(TIME.as_bytes()).expect("a time");
+        let mut fields = format!("35={msg_type}\x01{constant}34={seq}\x0152={TIME}\x01");
+        if !text.is_empty() {
+            fields += &format!("58={text}\x01");
+        }
+        let expected = expected(begin_string, &fields);
+        let (mut out, mut plain) = (b"before".to_vec(), b"before".to_vec());
+        let mut frame = header.frame(&mut out, msg_type, seq, (time, Precision::Millis));
+        let mut anew = FrameWriter::new(&mut plain, begin_string.as_bytes(), msg_type);
+        anew.raw(constant.as_bytes());
+        anew.header_uint(tag::MSG_SEQ_NUM, seq);
+        anew.header_timestamp(tag::SENDING_TIME, time, Precision::Millis);
+        if !text.is_empty() {
+            frame.body(Precision::Millis).str(tag::TEXT, text);
+            anew.body(Precision::Millis).str(tag::TEXT, text);
+        }
+        for (range, out) in [(frame.finish(), out), (anew.finish(), plain)] {
+            assert_eq!(range, Ok(6..out.len()));
+            assert_eq!(String::from_utf8_lossy(&out[6..]), expected);
+        }
+    }
+
+    #[test]
+    fn each_length_of_constant_and_number() {
+        for begin_string in ["F", "FIX.4.4", &"F".repeat(28), &"F".repeat(40)] {
+            for sender in (1..130).chain([1000]) {
+                let constant = format!("49={}\x01", "S".repeat(sender));
+                let mut header = Header::new(begin_string.as_bytes(), constant.as_bytes());
+                for msg_type in ["0", "D", "AE", "LONGTYPE", "U-LONG-TYPE"] {
+                    for seq in [1, 99_999_999, 100_000_000, u64::MAX] {
+                        check(&mut header, [begin_string, msg_type, &constant], seq, "");
+                    }
+                }
+            }
+        }
+        for begin_string in (0..=34).map(|len| "F".repeat(len)) {
+            let mut header = Header::new(begin_string.as_bytes(), b"");
+            check(&mut header, [&begin_string, "D", ""], 1, "text");
+        }
+    }
+
+    /// BodyLength(9) from two to five digits, and each step from one to the next.
+    #[test]
+    fn each_length_of_body() {
+        let (constant, text) = ("49=US\x01", "t".repeat(10_010));
+        let mut header = Header::new(b"FIX.4.4", constant.as_bytes());
+        for len in (0..1100).chain(9_900..10_010) {
+            for msg_type in ["0", "D"] {
+                check(&mut header, ["FIX.4.4", msg_type, constant], 7, &text[..len]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_type_leaves_the_buffer() {
+        let mut header = Header::new(b"FIX.4.4", b"49=US\x01");
+        for msg_type in ["", "\x01", "A\x01B", "LONGER\x01TYPE"] {
+            let mut out = b"before".to_vec();
+            let frame = header.frame(&mut out, msg_type, 1, (Timestamp(0), Precision::Millis));
+            assert_eq!(frame.finish(), Err(Misuse::MsgType), "{msg_type:?}");
+            assert_eq!(out, b"before");
+        }
+    }
+
+    #[test]
+    fn numbers_with_leading_zeros() {
+        for begin_string in ["FIX.4.4", &"F".repeat(40)] {
+            for (digits, seq, text) in
+                [(0, 7, "7"), (6, 7, "000007"), (3, 1234, "1234"), (20, 7, "00000007")]
+            {
+                let header = Header::new(begin_string.as_bytes(), b"49=US\x01");
+                let mut out = Vec::new();
+                let at = (Timestamp(0), Precision::Seconds);
+                let frame = header.seq_digits_min(digits).frame(&mut out, "0", seq, at);
+                frame.finish().expect("it is sound");
+                let body = format!("35=0\x0149=US\x0134={text}\x0152=19700101-00:00:00\x01");
+                assert_eq!(out, expected(begin_string, &body).as_bytes());
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Moments as UTCTimestamp: the text up to the minute is kept, as the next moment is mostly in the
 //! same one; of the rest, eight digits are made at once.
 
-use super::text::{byte_sum, eight, pairs};
+use super::text::{byte_sum, eight, pairs, three, two};
 use crate::SOH;
 use crate::date::civil;
 use crate::precision::Precision;
@@ -10,16 +10,22 @@ const MINUTE_NS: i64 = 60_000_000_000;
 const DAY_MINUTES: i64 = 24 * 60;
 
 /// A minute and its text.
+///
+/// The words of the text lie apart. Side by side, they would be loaded at once after they were
+/// stored one by one, for which a processor waits.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Minute {
-    /// Nanoseconds since 1970, modulo 2^64: the first minute of the range began before it.
-    start: i64,
     /// `YYYYMMDD`, first byte lowest.
     date: u64,
+    /// Nanoseconds since 1970, modulo 2^64: the first minute of the range began before it.
+    start: i64,
     /// `-HH:MM:`
     time: u64,
     /// Of the bytes of the text.
     sum: u64,
+    /// Nanoseconds within the minute and their text: the times of one message are mostly the same.
+    millis: (u64, u64),
 }
 
 impl Minute {
@@ -30,7 +36,8 @@ impl Minute {
     pub(crate) const LEN: usize = 15;
 
     const fn new(start: i64, date: u64, time: u64) -> Self {
-        Self { start, date, time, sum: byte_sum(date) + byte_sum(time) }
+        let millis = (0, millis(0));
+        Self { start, date, time, sum: byte_sum(date) + byte_sum(time), millis }
     }
 
     /// The sum of the bytes of the text.
@@ -63,6 +70,15 @@ impl Minute {
         Self::new(minute.wrapping_mul(MINUTE_NS), date, time)
     }
 
+    /// What follows the text at so many `nanos` of the minute: `SS.sss`.
+    #[inline(always)]
+    pub(crate) const fn millis(&mut self, nanos: u64) -> u64 {
+        if self.millis.0 != nanos {
+            self.millis = (nanos, millis(nanos));
+        }
+        self.millis.1
+    }
+
     /// The text: the first eight bytes, the others and a byte to be written over.
     #[inline]
     pub(crate) const fn text(&self) -> [u64; 2] {
@@ -88,10 +104,12 @@ pub(crate) fn seconds(nanos: u64, precision: Precision) -> (u128, usize) {
 
 /// `SS.sss`, the usual text: one word is enough.
 #[inline]
-pub(crate) const fn millis(nanos: u64) -> u64 {
-    // A minute has 60,000 milliseconds: the last five of eight digits.
-    let digits = eight(nanos / 1_000_000) >> 24;
-    (digits & 0xFFFF) | (b'.' as u64) << 16 | (digits >> 16) << 24
+const fn millis(nanos: u64) -> u64 {
+    // A minute has 60,000 milliseconds.
+    let millis = nanos / 1_000_000;
+    let second = millis / 1_000;
+    let fraction = three(millis.wrapping_sub(second.wrapping_mul(1_000)));
+    two(second) | (b'.' as u64) << 16 | fraction << 24
 }
 
 /// A point behind the second.

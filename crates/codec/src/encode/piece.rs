@@ -3,25 +3,33 @@
 use alloc::vec::Vec;
 
 use super::tail::Tail;
+use crate::scan;
 
-const BLOCK: usize = 32;
-
-/// Bytes whose beginning is kept in a block: a copy of constant size is a store, one of variable
-/// size a call. Most pieces are no longer.
+/// Bytes whose beginning is kept in a block of `N`: a copy of constant size is a few stores, one of
+/// variable size a call. Most pieces are no longer.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
-    block: [u8; BLOCK],
+pub(crate) struct Piece<const N: usize = 32> {
+    block: [u8; N],
     /// Bytes of the block that count.
     len: usize,
     rest: Vec<u8>,
+    /// Of all bytes.
+    sum: u8,
 }
 
-impl Piece {
+impl<const N: usize> Piece<N> {
     pub(crate) fn new(bytes: &[u8]) -> Self {
-        let (begin, rest) = bytes.split_at(bytes.len().min(BLOCK));
-        let mut block = [0; BLOCK];
+        let (begin, rest) = bytes.split_at(bytes.len().min(N));
+        let mut block = [0; N];
         block[..begin.len()].copy_from_slice(begin);
-        Self { block, len: begin.len(), rest: rest.to_vec() }
+        Self { block, len: begin.len(), rest: rest.to_vec(), sum: scan::sum(bytes) }
+    }
+
+    /// The bytes, if all of them are in the block with room to spare: how many they are, and their
+    /// sum.
+    #[inline(always)]
+    pub(super) fn short(&self) -> Option<(&[u8; N], usize, u8)> {
+        (self.len < N).then_some((&self.block, self.len % N, self.sum))
     }
 
     #[inline(always)]
@@ -43,7 +51,7 @@ mod tests {
         for n in 0..100 {
             let mut out = b"before".to_vec();
             let mut tail = Tail::open(&mut out);
-            Piece::new(&bytes[..n]).write(&mut tail);
+            Piece::<32>::new(&bytes[..n]).write(&mut tail);
             drop(tail);
             assert_eq!(out, [b"before", &bytes[..n]].concat());
         }

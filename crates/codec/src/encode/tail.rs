@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 /// Room that is made at once: most messages need no more.
-const ROOM: usize = 512;
+pub(super) const ROOM: usize = 512;
 /// Room that there always is. It is seen to behind each write, where the compiler has nothing left
 /// to keep in registers that it must save.
 pub(super) const MARGIN: usize = 64;
@@ -19,11 +19,17 @@ pub(crate) struct Tail<'b> {
 }
 
 impl<'b> Tail<'b> {
-    /// Begins behind all that is in `out`.
+    /// Begins behind all that is in `buffer`.
     #[inline(always)]
     pub(crate) fn open(buffer: &'b mut Vec<u8>) -> Self {
+        Self::with_room(buffer, ROOM)
+    }
+
+    /// The same with room for `room` bytes, the margin included.
+    #[inline(always)]
+    pub(super) fn with_room(buffer: &'b mut Vec<u8>, room: usize) -> Self {
         let end = buffer.len();
-        buffer.resize(end.saturating_add(ROOM), 0);
+        buffer.resize(end.saturating_add(room), 0);
         Self { buffer, end }
     }
 
@@ -56,12 +62,18 @@ impl<'b> Tail<'b> {
         self.buffer[at..][..N].copy_from_slice(&bytes);
     }
 
-    /// Puts `bytes` in place of `N` bytes that are written already.
+    /// Puts `bytes` in the place of others that are written already. At most the margin is added.
     // Nothing takes the address of a tail: where one is moved, no memory is copied.
     #[inline(always)]
-    pub(crate) fn splice<const N: usize>(&mut self, at: usize, bytes: &[u8]) {
-        self.end = splice(self.buffer, self.end, (at..at + N, bytes));
+    pub(crate) fn replace(&mut self, place: Range<usize>, bytes: &[u8]) {
+        self.end = replace(self.buffer, self.end, (place, bytes));
         self.advance(0);
+    }
+
+    /// The next `N` bytes of what [`Tail::with_room`] has made room for; nothing is written yet.
+    #[inline(always)]
+    pub(super) fn fresh<const N: usize>(&mut self) -> &mut [u8; N] {
+        self.buffer[self.end..].first_chunk_mut().expect("nothing is written")
     }
 
     /// The next `N` bytes, to be written by stores of constant size. How many of them count is
@@ -106,11 +118,13 @@ impl Drop for Tail<'_> {
     }
 }
 
-/// Puts `bytes` in place of others before `end`; returns where the end is then.
-fn splice(buffer: &mut Vec<u8>, end: usize, (place, bytes): (Range<usize>, &[u8])) -> usize {
-    buffer.truncate(end);
-    buffer.splice(place, bytes.iter().copied());
-    buffer.len()
+/// Puts `bytes` in the place of others before `end`; returns where the end is then.
+#[inline(never)]
+fn replace(buffer: &mut [u8], end: usize, (place, bytes): (Range<usize>, &[u8])) -> usize {
+    let behind = place.start + bytes.len();
+    buffer.copy_within(place.end..end, behind);
+    buffer[place.start..behind].copy_from_slice(bytes);
+    end - place.end + behind
 }
 
 /// Makes room behind `end`.
@@ -136,7 +150,7 @@ mod tests {
             expected.extend(core::iter::repeat_n(n, len + usize::from(n) % 100));
         }
         tail.patch(1, *b"EF");
-        tail.splice::<2>(1, b"e");
+        tail.replace(1..3, b"e");
         drop(tail);
         expected.splice(1..3, *b"e");
         assert_eq!(out, expected);

@@ -40,7 +40,7 @@ impl Short {
         if scale == 0 {
             return Some(text);
         }
-        let whole = 8 * text.len.wrapping_sub(scale) as u32 % 64;
+        let whole = text.len.wrapping_sub(scale).wrapping_mul(8) as u32 % 64;
         let below = (1_u64 << whole).wrapping_sub(1);
         let point = u64::from(b'.') << whole;
         let word = (text.word & below) | point | ((text.word & !below) << 8);
@@ -122,6 +122,14 @@ pub(crate) const fn pairs(numbers: [u32; 4]) -> u64 {
     single(a as u64 | (b as u64) << 16 | (c as u64) << 32 | (d as u64) << 48) | ASCII_ZEROS
 }
 
+/// A number below 100 as text with both digits.
+#[inline]
+pub(crate) const fn two(value: u64) -> u64 {
+    let tens = value.wrapping_mul(103) >> 10;
+    let ones = value.wrapping_sub(tens.wrapping_mul(10));
+    (tens | ones << 8) | 0x3030
+}
+
 /// A number below 1000 as text with all three digits.
 #[inline]
 pub(crate) const fn three(value: u64) -> u64 {
@@ -170,6 +178,7 @@ mod tests {
     #[test]
     fn every_pair() {
         for n in 0..100 {
+            assert_eq!(two(n.into()).to_le_bytes()[..2], *format!("{n:02}").as_bytes());
             let expected = format!("{n:02}00{:02}{n:02}", 99 - n);
             assert_eq!(pairs([n, 0, 99 - n, n]).to_le_bytes()[..], *expected.as_bytes());
         }

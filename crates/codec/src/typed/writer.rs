@@ -102,7 +102,7 @@ impl<'w, 'b> Writer<'w, 'b> {
             1..10 => self.body.tail.patch(digit, [b'0' + entries as u8]),
             _ => {
                 let mut digits = itoa::Buffer::new();
-                self.body.tail.splice::<1>(digit, digits.format(entries).as_bytes());
+                self.body.tail.replace(digit..digit + 1, digits.format(entries).as_bytes());
             }
         }
         self.settle(count, begin);
