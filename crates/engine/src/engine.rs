@@ -399,7 +399,7 @@ impl Engine {
 
     /// Drives the sessions of mode `polled` by one round, in this thread, without waiting: looks at
     /// the socket of each, or, with [`EngineBuilder::with_poll_fd`], at those that are ready.
-    /// Returns whether a socket was ready or another thread had called.
+    /// Returns whether anything happened; after `false`, nothing was ready and nothing is left.
     ///
     /// [`EngineBuilder::with_poll_fd`]: crate::EngineBuilder::with_poll_fd
     pub fn poll(&mut self) -> bool {
@@ -423,7 +423,7 @@ impl Engine {
     /// How long the program may wait at [`Engine::poll_fd`] before it calls [`Engine::poll`] again:
     /// until the next Heartbeat(0) or the end of a wait, for instance. Zero where [`Engine::poll`]
     /// has left something, or there is no such descriptor; `None` for no limit. Call it after each
-    /// [`Engine::poll`].
+    /// [`Engine::poll`], and round up to the unit of your wait.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
         let worker = self.polled.as_ref()?;

@@ -131,8 +131,8 @@ impl Link {
         &self.executor.core
     }
 
-    /// The same, to change it. Calls of the application that this queues are made by
-    /// [`Link::make_calls`], which turns, ticks and flushes do too.
+    /// The same, to change it. [`Link::make_calls`] carries out the calls of the application and
+    /// the events that this queues; turns, ticks and flushes do so too.
     pub(crate) const fn core_mut(&mut self) -> &mut Core {
         &mut self.executor.core
     }
@@ -146,7 +146,7 @@ impl Link {
         &self.executor.journal
     }
 
-    /// Those that receive what happens.
+    /// The counters and logs of the session.
     pub(crate) const fn sinks(&self) -> &Sinks {
         &self.executor.sinks
     }
@@ -179,11 +179,11 @@ impl Link {
 
     /// Lets others see where the session stands, and tells the application if that is a new state.
     pub(crate) fn note_state(&mut self, now: Now) {
-        self.executor.note_state();
+        self.executor.note_state(now);
         self.make_calls(now);
     }
 
-    /// Makes the queued calls of the application.
+    /// Gives queued events to the sinks, and makes the queued calls of the application.
     pub(crate) fn make_calls(&mut self, now: Now) {
         self.executor.make_calls(now, None);
     }

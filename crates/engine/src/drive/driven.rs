@@ -169,7 +169,6 @@ impl DrivenSession {
             link.executor().hear(now)?;
             link.flush(now)?;
         }
-        self.untold_at = link.deadline_at_rest();
         if link.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
         }
@@ -190,6 +189,7 @@ impl DrivenSession {
             }
         };
         link.make_calls(now);
+        self.untold_at = link.deadline_at_rest();
         // Last: it may have been told what is not sent.
         let is_done = link.core().delivery.stands_still() && link.executor().may_change_store();
         self.is_behind = self.connector.is_some() && !is_done;

@@ -231,6 +231,7 @@ impl Shared {
         self.with_core(|core| core.options.check_sum)
     }
 
+    /// Uses the core for something that queues no call of the application and no event.
     pub(crate) fn with_core<T>(&self, call: impl FnOnce(&mut Core) -> T) -> T {
         call(self.lock().core_mut())
     }

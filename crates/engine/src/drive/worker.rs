@@ -189,7 +189,8 @@ impl Worker {
     /// When the next round is due though nothing is ready, on the monotonic clock; 0 for at once,
     /// `u64::MAX` for never.
     pub(crate) fn due_ns(&self) -> u64 {
-        // A command that came while the round looked at the sockets has woken that round.
+        // A command that came while the round looked at the sockets has woken that round: the
+        // descriptor is not readable any more.
         if !self.again.is_empty() || !self.orders.is_empty() || self.mailbox.has_commands() {
             return 0;
         }

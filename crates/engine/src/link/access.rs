@@ -103,8 +103,10 @@ impl<'a> Access<'a> {
     ) -> Result<u64, SendError> {
         match &mut self.place {
             Place::Here(core, points) => {
+                let begin = core.out.end();
                 let sent = core.send_in_callback(self.now, msg_type.as_ref(), change, fill);
-                if sent.is_ok() {
+                // One that is only stored is not measured.
+                if core.out.end() > begin {
                     points.encoded(self.now);
                 }
                 sent

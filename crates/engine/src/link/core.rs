@@ -1,8 +1,8 @@
 //! The part of a link that decides: session layer, and what is to be sent. It knows no socket and
 //! no store, and calls no application.
 //!
-//! Invariant: calls of the application are queued in the order in which they came about, and made
-//! outside of the core.
+//! Invariant: calls of the application, and events, are queued in the order in which they came
+//! about, and carried out outside of the core.
 
 mod act;
 mod answering;
@@ -154,8 +154,9 @@ pub(crate) struct Core {
     panicked: bool,
     /// Calls of the application that are not made yet.
     calls: VecDeque<Call>,
-    /// What has happened, and is not told yet.
-    events: Vec<(Now, Event<'static>)>,
+    /// Events that the sinks do not have yet, and how many of them are counted.
+    events: VecDeque<(Now, Event<'static>)>,
+    counted_events: usize,
 }
 
 impl Core {
@@ -199,7 +200,8 @@ impl Core {
             trim_at_ns: None,
             panicked: false,
             calls: VecDeque::new(),
-            events: Vec::new(),
+            events: VecDeque::new(),
+            counted_events: 0,
         }
     }
 
@@ -284,11 +286,11 @@ impl Core {
             match (is_full, std::mem::replace(&mut self.is_told_full, is_full)) {
                 (true, false) => {
                     let (messages, bytes) = self.delivery.waiting();
-                    self.tell(now, Event::ApplicationFull { messages, bytes });
+                    self.queue_event(now, Event::ApplicationFull { messages, bytes });
                 }
                 (false, true) => {
                     let (messages, bytes) = self.delivery.waiting();
-                    self.tell(now, Event::ApplicationHasRoom { messages, bytes });
+                    self.queue_event(now, Event::ApplicationHasRoom { messages, bytes });
                 }
                 _ => {}
             }
@@ -327,7 +329,7 @@ impl Core {
     pub(crate) fn open_window(&mut self, now: Now, since_ns: u64) {
         let hours = self.options.hours.as_mut();
         if hours.is_some_and(|hours| hours.restarts(now.utc, since_ns)) {
-            self.tell(now, Event::WindowOpened);
+            self.queue_event(now, Event::WindowOpened);
             self.session.restart_numbers(&mut self.out);
         }
     }
@@ -405,7 +407,7 @@ impl Core {
     /// Gives up an application that has not judged the Logon(A) in time.
     pub(crate) fn look_for_judgement(&mut self, now: Now) {
         if self.judging.give_up(now.monotonic_ns) {
-            self.tell(now, Event::LogonUnanswered);
+            self.queue_event(now, Event::LogonUnanswered);
         }
     }
 
@@ -456,19 +458,13 @@ impl Core {
         }
     }
 
-    /// Says what has happened.
-    #[cold]
-    pub(crate) fn tell(&mut self, now: Now, event: Event<'static>) {
-        self.events.push((now, event));
-    }
-
     fn tell_slow(&mut self, now: Now, is_slow: bool) -> Result<(), Down> {
         let bytes = self.out.len();
         let (event, told) = match is_slow {
             true => (SessionEvent::SlowConsumer, Event::SlowConsumer { bytes }),
             false => (SessionEvent::CaughtUp, Event::CaughtUp { bytes }),
         };
-        self.tell(now, told);
+        self.queue_event(now, told);
         if is_slow && self.slow.disconnects() {
             return Err(Down::Session(Disconnect::Stalled));
         }

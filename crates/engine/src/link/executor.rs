@@ -45,9 +45,10 @@ pub(crate) struct Executor {
     pub(crate) sinks: Sinks,
     pub(crate) points: Points,
     application: AppExecutor,
-    /// What is sent passes here, before it comes to this session.
+    /// Judges messages before they are sent.
     gate: Option<Arc<Gate>>,
-    /// The way of the application's answer to the Logon(A), if that comes later.
+    /// Receives the application's answer to the Logon(A) that it judges later; as long as that is
+    /// awaited.
     judgement: Option<Receiver<Answer>>,
     /// When to look again whether the store is refreshed, on the monotonic clock.
     refresh_look_ns: u64,
@@ -75,7 +76,7 @@ impl Executor {
         }
     }
 
-    /// What is sent passes here, before it comes to this session.
+    /// Messages pass this gate before they are sent.
     pub(crate) fn set_gate(&mut self, now: Now, gate: Arc<Gate>) {
         self.core.session.set_before_admin(gate.admin_look());
         self.gate = Some(gate);
@@ -94,9 +95,7 @@ impl Executor {
     #[inline]
     pub(crate) fn make_calls(&mut self, now: Now, message: Option<&Message<'_>>) {
         if self.core.has_effects() {
-            // Whoever hears of it finds the session where it is.
-            self.publish();
-            self.tell_events();
+            self.tell_events(now);
             self.make_all_calls(now, message);
         }
     }
@@ -109,39 +108,43 @@ impl Executor {
         goes_on
     }
 
-    /// Tells what has happened, behind what the core has said before.
+    /// Gives an event to the sinks, behind those that the core has queued.
     #[cold]
     pub(crate) fn tell(&mut self, now: Now, event: &Event<'_>) {
-        self.tell_events();
-        self.sinks.tell(now, event);
+        self.tell_events(now);
+        self.sinks.count(now, event);
+        self.sinks.event_log.write(now, event);
     }
 
+    /// Gives the queued events to the sinks. Counters come first, then the state, then the lines: a
+    /// thread that finds one of them finds those before it too.
     #[cold]
-    pub(crate) fn tell_events(&mut self) {
-        for (now, event) in self.core.take_events() {
-            self.sinks.tell(now, &event);
+    pub(crate) fn tell_events(&mut self, now: Now) {
+        for (now, event) in self.core.count_events() {
+            self.sinks.count(*now, event);
+        }
+        self.publish(now);
+        while let Some((now, event)) = self.core.next_event() {
+            self.sinks.event_log.write(now, &event);
         }
     }
 
     #[cold]
     fn make_all_calls(&mut self, now: Now, message: Option<&Message<'_>>) {
         while let Some(call) = self.core.next_call() {
-            self.publish();
-            if let Call::StateChanged(..) = call {
-                self.sinks.published.note_change(now.utc);
-            }
+            self.publish(now);
             let is_undone = matches!(call, Call::Undone(_));
             let Self { core, points, application, .. } = self;
             let called =
                 AssertUnwindSafe(|| application.call(now, (call, message), (core, points)));
             if let Err(panic) = catch_unwind(called) {
                 // The session begins anew, and what is an event now would be none then.
-                self.core.forget_events();
+                self.core.forget_event_calls();
                 resume_unwind(panic);
             }
             // A store that fails is found by the next put.
             let _ = self.put_if_late(now);
-            self.tell_events();
+            self.tell_events(now);
             if is_undone {
                 self.core.is_whole();
             }
@@ -359,7 +362,7 @@ impl Executor {
         let put = self.put_entries(now);
         self.core.disconnected();
         self.journal.take_fresh();
-        self.note_state();
+        self.note_state(now);
         let noted = put.and_then(|()| self.journal.note_end(now, reason));
         // A reset that this end brings; a store that has failed keeps the session down anyway.
         self.send_queued(now, queue);

@@ -82,7 +82,7 @@ impl Judging {
     pub(crate) const fn refreshes_until_ns(&self) -> Option<u64> {
         match self {
             Self::Refreshing(until_ns) => Some(*until_ns),
-            Self::Open | Self::Asked(..) | Self::Answered(..) => None,
+            Self::Open | Self::Asked(_) | Self::Answered(..) => None,
         }
     }
 

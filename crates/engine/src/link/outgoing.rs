@@ -487,12 +487,12 @@ mod tests {
     use crate::link::points::Source;
     use transfix_codec::Precision;
 
-    /// Three messages, of which the store has the first two, are given back: which of them the
-    /// application is told of with this ticket.
+    /// The bodies of messages that the application is told of once this ticket is safe.
     fn told(outgoing: &mut Outgoing, ticket: u64) -> Vec<Vec<u8>> {
         std::iter::from_fn(|| outgoing.take_untold(ticket)).map(|(left, _)| left.body).collect()
     }
 
+    /// Three messages, of which the store has the first two, are given back.
     fn given_back() -> (Outgoing, SendQueue) {
         let options = QueueSettings { offline: Offline::Queue, ..QueueSettings::default() };
         let options = QueueSettings { unsent: Unsent::Return, ..options };

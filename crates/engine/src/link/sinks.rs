@@ -1,5 +1,7 @@
-//! Those that receive what happens to a session: counters, the log, the protocol log, and whoever
-//! waits for the end of a logon.
+//! The receivers of what happens to a session: counters, the log, the protocol log, and a record of
+//! logons.
+//!
+//! The line of a store that has failed may stand before those of earlier events of the same turn.
 
 use std::sync::Arc;
 
@@ -20,7 +22,7 @@ pub(crate) struct Sinks {
     pub(crate) event_log: EventLog,
     /// The protocol log, if there is one.
     pub(crate) log: Option<Tap>,
-    /// Who wants to know what comes of the Logon(A) of this connection.
+    /// Records what comes of the Logon(A) of this connection.
     pub(crate) watch: Option<LogonWatch>,
 }
 
@@ -30,15 +32,8 @@ impl Sinks {
         Self { published: Arc::default(), reasons, event_log, log, watch: None }
     }
 
-    /// Counts an event, and writes it into the log.
-    #[cold]
-    pub(crate) fn tell(&mut self, now: Now, event: &Event<'_>) {
-        self.count(now, event);
-        self.event_log.write(now, event);
-    }
-
-    /// Counts what has happened, and keeps of it what others may look at.
-    fn count(&mut self, now: Now, event: &Event<'_>) {
+    /// Counts an event, and keeps of it what others may look at.
+    pub(crate) fn count(&mut self, now: Now, event: &Event<'_>) {
         let counters = &self.published.counters;
         match event {
             Event::LoggedOn { heart_bt_int } => {

@@ -4,6 +4,7 @@
 //! end of a turn, but for what the thread `tfx-watch` finds out; readers never wait. Each value is
 //! right by itself; two that are read one after the other may be of two turns.
 
+use std::hint::cold_path;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -62,21 +63,21 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    /// Where the session stands now.
-    pub(crate) fn note(&self, session: &Session, has_failed: bool) {
+    /// Where the session stands at this moment.
+    pub(crate) fn note(&self, at: Timestamp, session: &Session, has_failed: bool) {
         self.has_failed.store(has_failed, Ordering::Relaxed);
-        self.state.store(session.state() as u8, Ordering::Release);
+        let state = session.state() as u8;
+        if state != self.state.load(Ordering::Relaxed) {
+            cold_path();
+            self.since_ns.store(at.0, Ordering::Relaxed);
+            self.state.store(state, Ordering::Release);
+        }
         self.next_num_in.store(session.next_num_in(), Ordering::Relaxed);
         self.next_num_out.store(session.next_num_out(), Ordering::Relaxed);
     }
 
     pub(crate) fn state(&self) -> State {
         State::ALL[usize::from(self.state.load(Ordering::Acquire))]
-    }
-
-    /// The session has come into another state.
-    pub(crate) fn note_change(&self, at: Timestamp) {
-        self.since_ns.store(at.0, Ordering::Relaxed);
     }
 
     /// When it has come into its state; `None` before the first change.

@@ -262,9 +262,11 @@ fn slow_consumer(session: &SessionSettings) -> Result<(), String> {
 fn threads(session: &SessionSettings) -> Result<(), String> {
     let never_sleeps = matches!(session.threads.mode, Mode::Spin | Mode::Polled);
     if never_sleeps && !session.threads.spin.is_zero() {
-        return Err("spin_us needs mode = \"pool\" or \"dedicated\": the others do not look at a \
-                    socket before they sleep"
-            .to_owned());
+        return Err(
+            "spin_us needs mode = \"pool\" or \"dedicated\": the others do not sleep while \
+                    they are connected, or sleep in your program"
+                .to_owned(),
+        );
     }
     // Only a thread that belongs to the session alone can be pinned for it.
     let mode = match session.threads.mode {
@@ -483,7 +485,7 @@ mod tests {
         let spins = |s: &mut SessionSettings| {
             (s.threads.mode, s.threads.spin) = (Mode::Spin, Duration::from_micros(50));
         };
-        refused(spins, "the others do not look at a socket before they sleep");
+        refused(spins, "or sleep in your program");
         refused(|s| (s.role, s.socket.reuse_port) = (Role::Initiator, true), "about listening");
         refused(
             |s| s.socket.reconnect_interval = Duration::ZERO,

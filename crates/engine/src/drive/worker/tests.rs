@@ -165,7 +165,7 @@ impl Poll for Interrupted {
     }
 }
 
-/// Its call is over with the round, and a program that waits at the descriptor hears of none.
+/// The round has taken the wake-up, and the descriptor is not readable any more.
 #[test]
 fn a_connection_in_the_middle_of_a_round_is_due_at_once() {
     let mut worker = worker(|_| ());
@@ -180,6 +180,29 @@ fn a_connection_in_the_middle_of_a_round_is_due_at_once() {
     assert_eq!(worker.due_ns(), 0);
     worker.run_once(false);
     assert!(worker.slots[0].up);
+}
+
+/// Else the log would say how many were left out when something else is due.
+#[test]
+fn lines_that_are_left_out_are_due_while_the_session_is_connected() {
+    let mut worker = worker(|_| ());
+    let mut far = log_on(&mut worker);
+    let deadlines = |worker: &Worker| {
+        let link = worker.slots[0].shared.lock();
+        (link.sinks().event_log.deadline(), link.next_deadline().unwrap())
+    };
+    assert_eq!(deadlines(&worker).0, None);
+    for _ in 0..1_000 {
+        far.write_all(b"garbled").unwrap();
+        worker.run_once(false);
+    }
+    let (left_out, next) = loop {
+        worker.run_once(false);
+        if let (Some(left_out), next) = deadlines(&worker) {
+            break (left_out, next);
+        }
+    };
+    assert!(next <= left_out && left_out < u64::MAX, "{next} and {left_out}");
 }
 
 /// Counts how often a worker looks at its sockets, and how often it would sleep.

@@ -1,4 +1,4 @@
-//! Calls of the application: queued here, made by the executor.
+//! Calls of the application, and events: queued here, and carried out by the executor.
 //!
 //! Invariant: an event that an application hears of comes behind the state in which it came about.
 
@@ -11,7 +11,7 @@ use crate::link::call::Call;
 use crate::link::event::Event;
 use crate::link::queue::SendQueue;
 
-/// Room for calls that is kept when a burst is over.
+/// Room for calls, and for events, that is kept when a burst is over.
 const CALLS_KEPT: usize = 16;
 
 impl Core {
@@ -28,12 +28,29 @@ impl Core {
         !self.calls.is_empty()
     }
 
-    /// What has happened, and is not told yet.
-    pub(crate) fn take_events(&mut self) -> Vec<(Now, Event<'static>)> {
-        std::mem::take(&mut self.events)
+    /// Queues an event for the sinks.
+    #[cold]
+    pub(crate) fn queue_event(&mut self, now: Now, event: Event<'static>) {
+        self.events.push_back((now, event));
     }
 
-    /// Whether calls are queued, or something is to be told.
+    /// The queued events that are not counted yet: they are from now on.
+    pub(crate) fn count_events(&mut self) -> impl Iterator<Item = &(Now, Event<'static>)> {
+        let counted = std::mem::replace(&mut self.counted_events, self.events.len());
+        self.events.range(counted..)
+    }
+
+    /// The next queued event, once it is counted.
+    pub(crate) fn next_event(&mut self) -> Option<(Now, Event<'static>)> {
+        let next = self.events.pop_front();
+        match next {
+            Some(_) => self.counted_events -= 1,
+            None => self.events.shrink_to(CALLS_KEPT),
+        }
+        next
+    }
+
+    /// Whether calls or events are queued.
     #[inline]
     pub(crate) fn has_effects(&self) -> bool {
         self.has_calls() || !self.events.is_empty()
@@ -56,7 +73,7 @@ impl Core {
     /// The application has panicked: what has happened in its session before that is undone, and it
     /// hears of no event of it. Notices stay.
     #[cold]
-    pub(crate) fn forget_events(&mut self) {
+    pub(crate) fn forget_event_calls(&mut self) {
         self.calls.retain(|call| !call.is_event());
     }
 

@@ -111,7 +111,7 @@ impl Core {
     /// The application has had a message in a thread of its own. Returns whether that counts: of a
     /// message that it rejects the counterparty must learn, else it comes again after the next
     /// logon.
-    pub(crate) fn counts_as_had(&mut self, had: &Had) -> bool {
+    pub(crate) fn note_answered(&mut self, had: &Had) -> bool {
         self.delivery.was_taken();
         self.answering.close();
         let is_connected = matches!(self.session.state(), State::Active | State::LogoutSent);
@@ -151,7 +151,7 @@ impl Core {
             self.session.refuse_throttled(now, message, &mut self.out);
             let seq = message.msg_seq_num().unwrap_or(0);
             let text = "too many messages of this type".into();
-            self.tell(now, Event::NotTaken { seq, reason: 0, text });
+            self.queue_event(now, Event::NotTaken { seq, reason: 0, text });
             return Ok(Step::Over(Delivered::Done));
         }
         let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
@@ -207,7 +207,7 @@ impl Core {
     ) {
         if let Some(error) = reject.cause {
             let seq = message.msg_seq_num().unwrap_or(0);
-            self.tell(now, Event::NotAnswered { seq, why: error });
+            self.queue_event(now, Event::NotAnswered { seq, why: error });
         }
         if reject.is_silent() {
             return;
@@ -236,7 +236,7 @@ impl Core {
         self.session.business_reject(now, (message, seq), why, &mut self.out);
         if self.out.entries().len() > before {
             let (seq, (reason, text)) = (message.msg_seq_num().unwrap_or(0), why);
-            self.tell(now, Event::NotTaken { seq, reason, text: text.to_owned().into() });
+            self.queue_event(now, Event::NotTaken { seq, reason, text: text.to_owned().into() });
         }
     }
 
@@ -294,7 +294,7 @@ impl Core {
 
     /// A message could not be passed on to the session with another counterparty.
     pub(crate) fn not_routed(&mut self, now: Now, message: &Message<'_>, why: &str) {
-        self.tell(now, Event::NotRouted { why: why.to_owned() });
+        self.queue_event(now, Event::NotRouted { why: why.to_owned() });
         // BusinessRejectReason(380): 7 is "DeliverTo firm not available", from FIX 4.3 on; 4 is
         // "application not available".
         let reason = if self.id().begin_string >= BeginString::Fix43 { 7 } else { 4 };

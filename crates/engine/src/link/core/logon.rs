@@ -6,7 +6,7 @@ use transfix_session::{ApplVerId, Now, Verdict};
 use super::Core;
 use crate::link::call::Call;
 use crate::link::event::Event;
-use crate::link::judging::{self, Asked, Judgement, Judging};
+use crate::link::judging::{self, Answer, Asked, Judging};
 use crate::link::told::SessionEvent;
 
 impl Core {
@@ -47,19 +47,20 @@ impl Core {
             None => Err(Verdict::LogonOffered),
             Some(Ok(())) => Ok(refreshes_until_ns),
             Some(Err(refusal)) => {
-                self.tell(now, Event::LogonRefused { why: refusal.text.clone() });
+                self.queue_event(now, Event::LogonRefused { why: refusal.text.clone() });
                 Err(self.session.deny_logon(now, &refusal.text, &mut self.out))
             }
         }
     }
 
-    /// The application was asked about the Logon(A). `None`: it has panicked.
-    pub(crate) fn note_judgement(&mut self, now: Now, judged: Option<&Judgement>) {
+    /// The application was asked about the Logon(A), and has answered or will answer later. `None`:
+    /// it has panicked.
+    pub(crate) fn note_judgement(&mut self, now: Now, judged: Option<Option<Answer>>) {
         self.judging = match judged {
-            Some(Judgement::Now(answer)) => Judging::Answered(answer.clone(), Asked::Now),
-            Some(Judgement::Later(_)) => Judging::Asked(now.monotonic_ns + self.answer_ns()),
+            Some(Some(answer)) => Judging::Answered(answer, Asked::Now),
+            Some(None) => Judging::Asked(now.monotonic_ns + self.answer_ns()),
             None => {
-                self.tell(now, Event::JudgingPanicked);
+                self.queue_event(now, Event::JudgingPanicked);
                 Judging::Answered(Err(judging::not_available()), Asked::Now)
             }
         };
@@ -90,7 +91,7 @@ impl Core {
             self.session.set_logon_fields(|body| _ = body.fields_unchecked(&fields))
         });
         if let Err(error) = set {
-            self.tell(now, Event::LogonFieldsLeftOut(error));
+            self.queue_event(now, Event::LogonFieldsLeftOut(error));
         }
     }
 
@@ -103,7 +104,7 @@ impl Core {
         // Once more: DefaultCstmApplVerID(1408) is agreed now.
         self.choose_rules(now, self.session.appl_ver_id());
         let heart_bt_int = self.session.agreed_heart_bt_int();
-        self.tell(now, Event::LoggedOn { heart_bt_int });
+        self.queue_event(now, Event::LoggedOn { heart_bt_int });
         if std::mem::take(&mut self.stored_at_logon) {
             // It shows the counterparty the gap behind our Logon(A), which it asks for at once.
             let _ = self.session.heartbeat(now, &mut self.out);
@@ -115,7 +116,7 @@ impl Core {
     /// The numbers have begun again while the session is logged on, which the journal knows.
     pub(crate) fn reset(&mut self, now: Now) {
         self.choose_rules(now, self.session.appl_ver_id());
-        self.tell(now, Event::NumbersBeginAgain);
+        self.queue_event(now, Event::NumbersBeginAgain);
         self.call_later(Call::AdminMessage);
         self.call_later(Call::Event(SessionEvent::NumbersReset));
     }
@@ -124,7 +125,7 @@ impl Core {
     pub(crate) fn choose_rules(&mut self, now: Now, version: Option<ApplVerId>) {
         // The files were there at the start.
         if let Err(error) = self.rules.apply(&mut self.session, version) {
-            self.tell(now, Event::NoValidation { error });
+            self.queue_event(now, Event::NoValidation { error });
         }
     }
 }

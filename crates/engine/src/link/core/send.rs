@@ -18,9 +18,9 @@ use crate::settings::QueueWhenFull;
 /// one must not take all memory, and the batch of a store has an end.
 const CALLBACK_BYTES_MAX: usize = 64 << 20;
 
-/// What becomes of messages that wait.
+/// Whether messages that wait are sent, or are stored as if they had been lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum SendOrStore {
     Send,
     Store,
 }
@@ -136,13 +136,13 @@ impl Core {
         self.outgoing.sends_more(self.session.state(), self.out.len())
     }
 
-    /// Begins to send what waits. Returns whether it may be sent, or is stored instead.
+    /// Begins with the messages that wait. `None`: they go on waiting.
     pub(crate) fn begin_sending(
         &mut self,
         now: Now,
         queue: &SendQueue,
         left: &mut u32,
-    ) -> Option<Way> {
+    ) -> Option<SendOrStore> {
         let state = self.session.state();
         if !self.outgoing.begin(now, state, queue) {
             return None;
@@ -152,35 +152,36 @@ impl Core {
             return None;
         }
         self.expire_queued(now, left);
-        Some(if self.outgoing.stores(state) { Way::Store } else { Way::Send })
+        Some(if self.outgoing.stores(state) { SendOrStore::Store } else { SendOrStore::Send })
     }
 
-    /// Sends the first message that waits, if one more may be, or gives it a number to be stored
-    /// under. It waits on until it [has left](Core::first_has_left). Returns the number, and when
-    /// the message was handed over.
+    /// Encodes the first message that waits, within `left` and the room of the outbox. It stays
+    /// first until [`Core::settle_first`]. Returns its number, and when it was handed over.
     pub(crate) fn send_first(
         &mut self,
         now: Now,
         queue: &SendQueue,
         left: &mut u32,
-        way: Way,
+        way: SendOrStore,
     ) -> Option<(Result<u64, SendError>, u64)> {
         let message = self.outgoing.next(queue, self.out.len(), left)?;
         let fill = |b: &mut Body<'_>| _ = b.fields_unchecked(message.body);
         let sent = match way {
-            Way::Send => self.session.send(now, message.msg_type, &mut self.out, fill),
-            Way::Store => self.session.send_offline(now, message.msg_type, &mut self.late, fill),
+            SendOrStore::Send => self.session.send(now, message.msg_type, &mut self.out, fill),
+            SendOrStore::Store => {
+                self.session.send_offline(now, message.msg_type, &mut self.late, fill)
+            }
         };
         let put = message.put;
-        if way == Way::Store {
+        if way == SendOrStore::Store {
             self.note_late();
         }
         Some((sent, put))
     }
 
-    /// The first message that waits has this number, or cannot be sent: it may be longer than the
-    /// counterparty takes, which nobody knew when it was accepted.
-    pub(crate) fn first_has_left(&mut self, sent: Result<u64, SendError>) {
+    /// The first message leaves under this number, or goes back to the application: it may be
+    /// longer than the counterparty takes, which was not known when it was accepted.
+    pub(crate) fn settle_first(&mut self, sent: Result<u64, SendError>) {
         match sent {
             Ok(seq) => self.outgoing.sent(seq),
             Err(why) => {
@@ -212,7 +213,7 @@ impl Core {
     pub(crate) fn not_committed(&mut self, now: Now) {
         let Some(count) = self.outgoing.keep_waiting() else { return };
         if count > 0 {
-            self.tell(now, Event::NotGivenBack { count });
+            self.queue_event(now, Event::NotGivenBack { count });
         }
         self.put_back_untold(now);
         self.tell_unsent(now, u64::MAX);
@@ -224,7 +225,7 @@ impl Core {
     pub(crate) fn tell_unsent(&mut self, now: Now, ticket: u64) {
         while let Some((left, why)) = self.outgoing.take_untold(ticket) {
             self.calls.push_back(Call::Unsent(left.msg_type, left.body, why));
-            self.tell(now, Event::GivenBack { why });
+            self.queue_event(now, Event::GivenBack { why });
         }
     }
 
@@ -233,7 +234,7 @@ impl Core {
     pub(crate) fn put_back_untold(&mut self, now: Now) {
         let count = self.outgoing.put_back_untold();
         if count > 0 {
-            self.tell(now, Event::NotGivenBack { count });
+            self.queue_event(now, Event::NotGivenBack { count });
         }
     }
 }

@@ -35,7 +35,7 @@ impl Core {
             self.judging = Judging::default();
             self.session.take_offer();
         }
-        self.tell(now, Event::Skipped { reason, bytes });
+        self.queue_event(now, Event::Skipped { reason, bytes });
     }
 
     /// A frame that is no sound message: skipped, unless the session rejects such ones.

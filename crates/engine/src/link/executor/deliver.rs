@@ -81,7 +81,7 @@ impl Executor {
     /// The application has had a message in a thread of its own.
     fn note_had(&mut self, now: Now, desk: &Desk, had: Had) -> Result<(), Down> {
         let mut put = Ok(());
-        if !self.core.counts_as_had(&had) {
+        if !self.core.note_answered(&had) {
             desk.give_back(had.bytes);
             return Ok(());
         }
@@ -137,7 +137,7 @@ impl Executor {
         }
         // Whoever hears of a message from the application finds its number taken, and the
         // application hears of a new state before.
-        self.note_state();
+        self.note_state(now);
         self.make_calls(now, None);
         let answer = self.application.offer(now, message, (&mut self.core, &mut self.points));
         // A store that fails is found by the next put.

@@ -37,11 +37,16 @@ impl Executor {
             self.make_calls(now, None);
             let from = (self.core.id(), self.sinks.event_log.peer());
             let judged = self.application.ask(|application| judge(application, logon, from));
-            self.core.note_judgement(now, judged.as_ref());
-            self.judgement = match judged {
-                Some(Judgement::Later(answer)) => Some(answer),
-                _ => None,
+            self.judgement = None;
+            let judged = match judged {
+                Some(Judgement::Now(answer)) => Some(Some(answer)),
+                Some(Judgement::Later(answer)) => {
+                    self.judgement = Some(answer);
+                    Some(None)
+                }
+                None => None,
             };
+            self.core.note_judgement(now, judged);
         }
         let refreshes_until_ns = match self.core.judged_logon(now) {
             Ok(until_ns) => until_ns,
@@ -56,7 +61,7 @@ impl Executor {
         self.core.accept_logon(now)
     }
 
-    /// What is sent is judged by the same rules.
+    /// Gives the gate the rules of the session.
     pub(super) fn set_rules(&self) {
         if let Some(gate) = &self.gate {
             gate.set_rules(&self.core.session);
@@ -83,6 +88,9 @@ impl Executor {
                 Err(TryRecvError::Disconnected) => self.core.judging.answer(Err(not_available())),
                 Err(TryRecvError::Empty) => {}
             }
+        }
+        if !self.core.judging.awaits_answer() {
+            self.judgement = None;
         }
         self.core.judging.has_answer()
     }

@@ -82,8 +82,9 @@ impl Executor {
 
     /// When [`Executor::tick`] must be called at the latest.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
-        let refresh = self.refresh_deadline().filter(|_| self.core.ending().is_none());
-        self.core.next_deadline().into_iter().chain(refresh).min()
+        let others = [self.refresh_deadline(), self.sinks.event_log.deadline()];
+        let others = others.into_iter().flatten().filter(|_| self.core.ending().is_none());
+        self.core.next_deadline().into_iter().chain(others).min()
     }
 
     /// Goes on from what another process has left in the store.
@@ -139,13 +140,15 @@ impl Executor {
 
     /// The same, unless it is over by now.
     pub(crate) fn holds(&mut self, now: Now) -> bool {
-        match self.settle_refresh(now) {
+        let holds = match self.settle_refresh(now) {
             Ok(()) => self.core.holds_answer(now),
             Err(StoreError::NotYet) => true,
             Err(error) => {
                 self.journal.fail(&error);
                 false
             }
-        }
+        };
+        self.tell_events(now);
+        holds
     }
 }

@@ -8,7 +8,7 @@ use transfix_session::{HeaderChange, Now, SendError};
 use transfix_store::StoreError;
 
 use super::Executor;
-use crate::link::core::send::Way;
+use crate::link::core::send::SendOrStore;
 use crate::link::event::Event;
 use crate::link::outgoing::IfLost;
 use crate::link::queue::SendQueue;
@@ -101,12 +101,12 @@ impl Executor {
         while let Some((sent, put)) = self.core.send_first(now, queue, left, way) {
             let end = self.core.out.end();
             match way {
-                Way::Send => taken = self.points.put(now, (put, taken), begin..end),
-                // It waits on.
-                Way::Store if self.put_if_late(now).is_err() => break,
-                Way::Store => {}
+                SendOrStore::Send => taken = self.points.put(now, (put, taken), begin..end),
+                // The store has not taken the message, which stays first.
+                SendOrStore::Store if self.put_if_late(now).is_err() => break,
+                SendOrStore::Store => {}
             }
-            self.core.first_has_left(sent);
+            self.core.settle_first(sent);
             begin = end;
         }
         self.core.outgoing.note_taken(queue);
@@ -173,7 +173,7 @@ impl Executor {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<usize, SendError> {
-        // A commit that fails would put it back in front of this one.
+        // A later commit that fails would put returned messages in front: `before` would be wrong.
         self.commit_given_back(now);
         let before = self.core.outgoing.taken_bytes();
         let pushed = queue.push_offline(msg_type, fill)?;

@@ -62,7 +62,7 @@ impl Executor {
     fn put_and_commit(&mut self, now: Now) -> Result<(), StoreError> {
         self.put_entries(now)?;
         if self.journal.is_refreshing() || self.core.holds_answer(now) {
-            self.note_state();
+            self.note_state(now);
             return Ok(());
         }
         let numbers = self.core.kept_numbers();
@@ -71,7 +71,7 @@ impl Executor {
         if let Some(ticket) = self.core.outgoing.take_gone() {
             self.journal.put(now, Record::Unqueued(ticket))?;
         }
-        self.note_state();
+        self.note_state(now);
         match self.journal.commit()? {
             Committed::Now => self.core.committed(now),
             Committed::Pending(ticket) => self.core.will_be_committed(ticket),
@@ -110,14 +110,17 @@ impl Executor {
         let Self { core, journal, sinks, points, .. } = self;
         points.note_requests(&core.out);
         let Core { out, replay, delivery, stored, .. } = core;
-        let Sinks { published, reasons, event_log, .. } = sinks;
-        journal.put_entries(now, out, (published, reasons), || {
+        let Sinks { published, reasons, .. } = sinks;
+        let mut gone = None;
+        let put = journal.put_entries(now, out, (published, reasons), || {
             replay.stop();
             delivery.forget_numbers();
-            if let Some((first, last)) = stored.take() {
-                event_log.write(now, &Event::StoredGone { first, last });
-            }
-        })?;
+            gone = gone.or(stored.take());
+        });
+        if let Some((first, last)) = gone {
+            core.queue_event(now, Event::StoredGone { first, last });
+        }
+        put?;
         if core.has_late() { self.put_late(now) } else { Ok(()) }
     }
 
@@ -148,8 +151,8 @@ impl Executor {
         let until_ns = io.monotonic_ns() + OPENING_NS_MAX;
         patiently(io, until_ns, || self.note_asked_reset())?;
         patiently(io, until_ns, || self.restore_queued(io.now()))?;
-        self.tell_events();
-        self.note_state();
+        self.tell_events(io.now());
+        self.note_state(io.now());
         Ok(())
     }
 
@@ -211,7 +214,7 @@ impl Executor {
             self.core.renew(self.journal.numbers());
             let look = self.gate.as_ref().and_then(Gate::admin_look);
             self.core.session.set_before_admin(look);
-            self.publish();
+            self.publish(now);
             patiently(io, until_ns, || self.note_asked_reset())?;
         }
         patiently(io, until_ns, || self.resume(now))?;
@@ -224,7 +227,7 @@ impl Executor {
         self.journal.is_open_again();
         self.tell(now, &Event::ReadyAgain);
         if has_panicked || (was_ahead && had != self.journal.put_numbers()) {
-            self.publish();
+            self.publish(now);
             self.core.tell_undone(now, had);
         }
         self.core.tell_unsent(now, u64::MAX);
@@ -256,14 +259,15 @@ impl Executor {
 
     /// Lets others see where the session stands, and lets the application be told of a new state.
     #[inline]
-    pub(crate) fn note_state(&mut self) {
-        self.publish();
+    pub(crate) fn note_state(&mut self, now: Now) {
+        self.publish(now);
         self.core.note_state();
     }
 
     /// Lets others see where the session stands.
     #[inline]
-    pub(super) fn publish(&self) {
-        self.sinks.published.note(&self.core.session, self.journal.has_failed());
+    pub(super) fn publish(&self, now: Now) {
+        let has_failed = self.journal.has_failed();
+        self.sinks.published.note(now.utc, &self.core.session, has_failed);
     }
 }

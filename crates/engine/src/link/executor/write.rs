@@ -113,7 +113,7 @@ impl Executor {
     /// whether it is free, and the store has the messages. The worker is called when an application
     /// that is called in threads of its own is free, or the store has fetched them.
     fn fill_replay(&mut self, now: Now) -> Result<bool, Down> {
-        let Self { core, journal, sinks, application, wants_wire, .. } = self;
+        let Self { core, journal, sinks, application, .. } = self;
         let asks = core.replay.has_more();
         if asks && !core.delivery.desk().is_none_or(|desk| desk.want()) {
             return Ok(false);
@@ -124,6 +124,9 @@ impl Executor {
         }
         sinks.published.counters.resent.add(std::mem::take(&mut core.replay.resent));
         core.note_missing(now);
+        // The counters are right before the counterparty has it.
+        self.tell_events(now);
+        let Self { core, sinks, application, wants_wire, .. } = self;
         match filled {
             Ok(()) => {}
             // It calls the worker when it has the message.

@@ -128,7 +128,7 @@ impl Recorder {
         if more == 0 {
             return false;
         }
-        count.store(more, Ordering::Relaxed);
+        count.store(more, Ordering::Release);
         true
     }
 
