@@ -26,11 +26,10 @@ use crate::error::{EngineError, io_error};
 use crate::io::Io;
 use crate::link::app_executor::{self, AppExecutor};
 use crate::link::callbacks::Callbacks;
-use crate::link::core::{BatchLimits, Core, LinkOptions};
+use crate::link::core::{BatchLimits, Core, Keeps, LinkOptions};
 use crate::link::failed_logons::is_failed_logon;
 use crate::link::gate::Gate;
 use crate::link::journal::Journal;
-use crate::link::journal::Keeps;
 use crate::link::judging::{self, Answer, Judgement};
 use crate::link::points::Source;
 use crate::link::queue::SendQueue;
@@ -268,13 +267,13 @@ pub(crate) fn assemble(
         }
         None => AppExecutor::Inline(application),
     };
-    let desk = application.desk().cloned();
+    let (desk, points) = (application.desk().cloned(), points_of(settings, registry));
     let journal = Journal::new(store, id.clone(), options.keeps);
-    let core = Core::new(config, journal.numbers(), desk.clone(), rules, options);
+    let core = Core::new(config, journal.put_numbers(), desk.clone(), rules, options);
     let sinks = Sinks::of(id.clone(), Arc::clone(&registry.reasons), log);
     let published = Arc::clone(&sinks.published);
-    let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, core.options.points);
-    let mut link = Link::new(core, (journal, sinks), application);
+    let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, points);
+    let mut link = Link::new(core, (journal, sinks, points), application);
     if let Some(gate) = &gate {
         link.executor().set_gate(registry.io.now(), Arc::clone(gate));
     }
@@ -350,7 +349,6 @@ fn link_options(
         routes: settings.route_third_party,
         logon_answer: settings.logon_answer,
         data_fields,
-        points: points(settings, registry),
         rest_after_ns: rest_after_ns(settings.threads.mode),
     }
 }
@@ -372,7 +370,7 @@ const fn rest_after_ns(mode: Mode) -> u64 {
 }
 
 /// Where the session's latency points take their time from.
-fn points(settings: &SessionSettings, registry: &Registry) -> Source {
+fn points_of(settings: &SessionSettings, registry: &Registry) -> Source {
     match settings.latency_points {
         false => Source::Off,
         true if registry.io.has_counter() => Source::Machine(Ticks::of_machine()),

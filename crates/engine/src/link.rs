@@ -56,6 +56,7 @@ use crate::link::executor::Executor;
 use crate::link::failed_logons::LogonWatch;
 use crate::link::inbox::Inbox;
 use crate::link::journal::Journal;
+use crate::link::points::Source;
 use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
 use crate::link::sinks::Sinks;
@@ -117,12 +118,12 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(
         core: Core,
-        (journal, sinks): (Journal, Sinks),
+        (journal, sinks, points): (Journal, Sinks, Source),
         application: AppExecutor,
     ) -> Self {
         let (inbox, index) = (Inbox::default(), core.index());
         let received = Received::of(sinks.log.as_ref());
-        let executor = Executor::new(core, (journal, sinks), application);
+        let executor = Executor::new(core, (journal, sinks, points), application);
         Self { executor, stream: None, inbox, unseen: false, received, index, last_turn_ns: 0 }
     }
 

@@ -37,6 +37,31 @@ const LAYERS: &[(&str, &[&str])] = &[(
     ],
 )];
 
+/// The modules of a crate that only decide, by their path, and what these may not name: what waits,
+/// or carries out.
+const DECIDES: (&str, &str, &[&str]) = (
+    "engine",
+    "link::core",
+    &[
+        "std::net",
+        "std::thread",
+        "tracing::",
+        "transfix_store",
+        "transfix_transport",
+        "crate::clock",
+        "crate::io",
+        "crate::link::app_executor",
+        "crate::link::callbacks",
+        "crate::link::event_log",
+        "crate::link::executor",
+        "crate::link::gate",
+        "crate::link::journal",
+        "crate::link::points",
+        "crate::link::sinks",
+        "crate::observe",
+    ],
+);
+
 /// The sources of one crate: module path, such as `file::tail`, to text.
 type Modules = BTreeMap<String, String>;
 /// What each module needs.
@@ -55,6 +80,7 @@ pub(super) fn check(
     }
     let mut largest = Vec::new();
     for (name, modules) in crates {
+        violations.extend(beside_decisions(name, &modules));
         let needs = needs(&modules);
         if let Some((_, layers)) = LAYERS.iter().find(|(layered, _)| *layered == name) {
             violations.extend(arrows_up(name, &needs, layers));
@@ -79,6 +105,24 @@ pub(super) fn check(
         }
     }
     largest
+}
+
+/// Names of what waits, or carries out, where only decisions are.
+fn beside_decisions(name: &str, modules: &Modules) -> Vec<Violation> {
+    let (of, above, others) = DECIDES;
+    let decides = |module: &str| {
+        let below = module.strip_prefix(above);
+        name == of && below.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    };
+    let mut violations = Vec::new();
+    for (module, text) in modules.iter().filter(|(module, _)| decides(module)) {
+        for other in others.iter().filter(|other| text.contains(**other)) {
+            let file = format!("crates/{name}/src/{}.rs", module.replace("::", "/"));
+            let remedy = format!("names {other}, and {above} only decides");
+            violations.push(Violation { file, line: 1, rule: "decision", remedy });
+        }
+    }
+    violations
 }
 
 /// What needs something of a layer above its own, or lies in none.
@@ -313,6 +357,21 @@ mod tests {
                  xtask/src/tidy/circles.rs",
             ]
         );
+    }
+
+    #[test]
+    fn what_decides_names_nothing_that_waits() {
+        let file = |path: &str, text: &str| (format!("crates/engine/src/{path}"), text.to_owned());
+        let files = [
+            file("link/core.rs", "// transfix_store\nuse crate::link::call::Call;"),
+            file("link/core/a.rs", "use transfix_store::Store;"),
+            file("link/journal.rs", "use transfix_store::Store;"),
+        ];
+        let mut violations = Vec::new();
+        check(&files.into_iter().collect(), &mut violations);
+        let told: Vec<String> = violations.iter().map(Violation::to_string).collect();
+        let expected = "names transfix_store, and link::core only decides";
+        assert_eq!(told, [format!("crates/engine/src/link/core/a.rs:1: decision: {expected}")]);
     }
 
     #[test]

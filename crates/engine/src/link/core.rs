@@ -24,7 +24,6 @@ use transfix_session::{
     Config, Disconnect, Now, Offer, Outbox, Replay, Role, Session, SessionId, State, Verdict,
     Watermarks, nanos,
 };
-use transfix_store::Numbers;
 
 use self::answering::Answering;
 use crate::link::call::Call;
@@ -32,10 +31,8 @@ use crate::link::delivery::Delivery;
 use crate::link::desk::Desk;
 use crate::link::down::Down;
 use crate::link::event::Event;
-use crate::link::journal::Keeps;
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
-use crate::link::points::Source;
 use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
@@ -52,6 +49,13 @@ const OUTBOX_BYTES_FIRST: usize = 1 << 10;
 /// How long a connection that is to end may wait for the store, which has still to make safe what
 /// is the last word on it.
 pub(crate) const ENDING_NS_MAX: u64 = 10_000_000_000;
+
+/// Which messages a store keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keeps {
+    pub(crate) outbound: bool,
+    pub(crate) inbound: bool,
+}
 
 /// How much is stored and written at once.
 #[derive(Clone, Copy, Debug)]
@@ -84,8 +88,6 @@ pub(crate) struct LinkOptions {
     pub(crate) logon_answer: Duration,
     /// Data fields that the dictionaries define, each after its Length field.
     pub(crate) data_fields: Vec<(Tag, Tag)>,
-    /// Where the time of the latency points comes from.
-    pub(crate) points: Source,
     /// After so long without a turn the next one leaves no memory.
     pub(crate) rest_after_ns: u64,
 }
@@ -160,11 +162,11 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// A session that goes on from these numbers of its store. An application that is called in
-    /// threads of its own has a desk.
+    /// A session that goes on from these next numbers, inbound and outbound. An application that is
+    /// called in threads of its own has a desk.
     pub(crate) fn new(
         config: Config,
-        numbers: Numbers,
+        numbers: (u64, u64),
         desk: Option<Arc<Desk>>,
         rules: SessionRules,
         options: LinkOptions,

@@ -30,7 +30,7 @@ use crate::link::event::Event;
 use crate::link::gate::Gate;
 use crate::link::journal::Journal;
 use crate::link::judging::Answer;
-use crate::link::points::Points;
+use crate::link::points::{Points, Source};
 use crate::link::queue::SendQueue;
 use crate::link::sinks::Sinks;
 use crate::link::told::Disconnection;
@@ -59,12 +59,12 @@ pub(crate) struct Executor {
 impl Executor {
     pub(crate) fn new(
         core: Core,
-        (journal, sinks): (Journal, Sinks),
+        (journal, sinks, points): (Journal, Sinks, Source),
         mut application: AppExecutor,
     ) -> Self {
         let wants_wire = application.ask(|application| application.wants_wire());
         Self {
-            points: Points::of(core.options.points),
+            points: Points::of(points),
             core,
             journal,
             sinks,

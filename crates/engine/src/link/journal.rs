@@ -14,18 +14,12 @@ use transfix_store::{
     Committed, Kind as StoredKind, LOGGED_ON, Numbers, Record, Store, StoreError, Wake,
 };
 
+use crate::link::core::Keeps;
 use crate::link::queue::Queued;
 use crate::observe::mask::masked;
 use crate::observe::published::Published;
 use crate::observe::reasons::LiveReasons;
 use watched::WatchedStore;
-
-/// Which messages a store keeps.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Keeps {
-    pub(crate) outbound: bool,
-    pub(crate) inbound: bool,
-}
 
 /// Progress of [`Store::refresh`].
 enum Refresh {
@@ -75,8 +69,8 @@ impl Journal {
         self.store.numbers()
     }
 
-    /// The next numbers as they were put last.
-    pub(super) const fn put_numbers(&self) -> (u64, u64) {
+    /// The next numbers as they were put last, or found in the store.
+    pub(crate) const fn put_numbers(&self) -> (u64, u64) {
         self.put
     }
 

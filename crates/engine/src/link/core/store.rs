@@ -2,16 +2,15 @@
 //! journal is read or opened again.
 
 use transfix_session::{Awaited, Config, Entry, Now, Replay, Session};
-use transfix_store::Numbers;
 
 use super::Core;
 use crate::link::call::Call;
 use crate::link::event::Event;
 use crate::link::told::Undone;
 
-/// The session layer that goes on from these numbers.
-pub(super) fn session_of(config: Config, numbers: Numbers) -> Session {
-    Session::new(config, numbers.next_in, numbers.next_out)
+/// The session layer that goes on from these next numbers, inbound and outbound.
+pub(super) fn session_of(config: Config, (next_in, next_out): (u64, u64)) -> Session {
+    Session::new(config, next_in, next_out)
 }
 
 impl Core {
@@ -122,7 +121,7 @@ impl Core {
 
     /// Puts fresh parts in place of those in which a panic may have left half a change. The numbers
     /// are those of the store.
-    pub(crate) fn renew(&mut self, numbers: Numbers) {
+    pub(crate) fn renew(&mut self, numbers: (u64, u64)) {
         self.session = session_of(self.session.config().clone(), numbers);
         self.held_index = self.options.index();
         self.replay = Replay::default();

@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use transfix_session::Now;
-use transfix_store::{Committed, Record, StoreError};
+use transfix_store::{Committed, Numbers, Record, StoreError};
 
 use super::Executor;
 use crate::io::Io;
@@ -211,7 +211,8 @@ impl Executor {
         if has_panicked {
             let last = self.core.delivery.last_seq();
             had.0 = had.0.max(last.map_or(0, |last| last + 1));
-            self.core.renew(self.journal.numbers());
+            let Numbers { next_in, next_out, .. } = self.journal.numbers();
+            self.core.renew((next_in, next_out));
             let look = self.gate.as_ref().and_then(Gate::admin_look);
             self.core.session.set_before_admin(look);
             self.publish(now);
