@@ -47,20 +47,13 @@ impl LastTime {
         match fraction {
             [] => true,
             // Most times have milliseconds.
-            &[point, first, second, third] => are_millis([point, first, second, third]),
+            &[point, first, second, third] => {
+                digits::millis([point, first, second, third]).is_some()
+            }
             [b'.', digits @ ..] => digits.len() <= DIGITS_MAX && digits::are_all(digits),
             _ => false,
         }
     }
-}
-
-/// Whether these are a point and three digits.
-#[inline]
-const fn are_millis(fraction: [u8; 4]) -> bool {
-    // What is left of a digit is below 10, so that 6 more stay below 16; of the point it is 0.
-    let rest = u32::from_le_bytes(fraction) ^ u32::from_le_bytes(*b".000");
-    let above_nine = rest.wrapping_add(u32::from_le_bytes([0, 6, 6, 6]));
-    (rest | above_nine) & u32::from_le_bytes([0xff, 0xf0, 0xf0, 0xf0]) == 0
 }
 
 /// Whether a value that is not empty has the form of `data_type`.
@@ -115,10 +108,12 @@ mod tests {
                 let mut fraction = *b".059";
                 fraction[at] = byte;
                 let expected = if at == 0 { byte == b'.' } else { byte.is_ascii_digit() };
-                assert_eq!(are_millis(fraction), expected, "{fraction:?}");
+                assert_eq!(digits::millis(fraction).is_some(), expected, "{fraction:?}");
             }
         }
-        assert!(!are_millis(*b".:/~") && !are_millis(*b"/000") && !are_millis([0xff; 4]));
+        for fraction in [*b".:/~", *b"/000", [0xff; 4]] {
+            assert_eq!(digits::millis(fraction), None);
+        }
     }
 
     #[test]
