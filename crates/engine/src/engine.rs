@@ -397,18 +397,19 @@ impl Engine {
         all.any(|(at, group)| *at == address && self.ways.has_tls(*group))
     }
 
-    /// Drives the sessions of mode `polled` by one round, in this thread, without waiting: looks at
-    /// the socket of each, or, with [`EngineBuilder::with_poll_fd`], at those that are ready.
-    /// Returns whether anything happened; after `false`, nothing was ready and nothing is left.
+    /// Drives the sessions of mode `polled` by one round, in this thread, without waiting. The round
+    /// looks at the socket of each session; with [`EngineBuilder::with_poll_fd`] only at those that
+    /// are ready. Returns whether anything happened. One round for each wake-up is enough if the
+    /// program also heeds [`Engine::poll_timeout`].
     ///
     /// [`EngineBuilder::with_poll_fd`]: crate::EngineBuilder::with_poll_fd
     pub fn poll(&mut self) -> bool {
         self.polled.as_mut().is_some_and(|worker| worker.run_once(false))
     }
 
-    /// The file descriptor for an event loop of your own: readable when a socket is ready, or
-    /// another thread has called. Timers do not make it readable: [`Engine::poll_timeout`] says
-    /// when they are due. It is the same one as long as the engine lives. `None` without
+    /// The file descriptor for an event loop of your own. It is readable when a socket is ready, a
+    /// new connection has come, or a handle of a session has left something to do. Timers do not
+    /// make it readable: [`Engine::poll_timeout`] says when they are due. It is the same one as long as the engine lives. `None` without
     /// [`EngineBuilder::with_poll_fd`], or without sessions of mode `polled`.
     ///
     /// It stays readable until [`Engine::poll`] is called. A loop that hears of each change once
@@ -421,9 +422,10 @@ impl Engine {
     }
 
     /// How long the program may wait at [`Engine::poll_fd`] before it calls [`Engine::poll`] again:
-    /// until the next Heartbeat(0) or the end of a wait, for instance. Zero where [`Engine::poll`]
-    /// has left something, or there is no such descriptor; `None` for no limit. Call it after each
-    /// [`Engine::poll`], and round up to the unit of your wait.
+    /// until the next Heartbeat(0) or the end of a wait, for instance. Zero if the last round has
+    /// left something to do, or without [`EngineBuilder::with_poll_fd`]. `None` if there is no
+    /// limit, or no session of mode `polled`. Call it after each [`Engine::poll`], and round up to
+    /// the unit of your wait.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
         let worker = self.polled.as_ref()?;
@@ -434,6 +436,10 @@ impl Engine {
 
     /// Stops accepting, sends Logout(5) to all counterparties at once, and ends when all have
     /// answered, at the latest after `deadline`. Everything sent is in the stores.
+    ///
+    /// Sessions of mode `polled` are driven in this thread until then. Nothing else that this
+    /// thread drives goes on meanwhile: a counterparty that another engine drives in this thread
+    /// cannot answer.
     ///
     /// What waits in memory alone goes back by
     /// [`SessionNotice::Unsent`](crate::SessionNotice::Unsent). A store that has failed is opened
@@ -460,7 +466,7 @@ impl Engine {
             worker.mailbox().stop(until_ns, String::new());
             worker.run_once(false);
             while !worker.is_done() {
-                worker.run_once(false);
+                worker.wait_once();
             }
             outcomes.extend(worker.finish());
         }

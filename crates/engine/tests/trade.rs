@@ -361,6 +361,27 @@ fn an_acceptor_waits_at_a_file_descriptor() {
     }
 }
 
+/// The stop drives both, and waits for what they say to each other.
+#[test]
+fn two_sessions_of_one_thread_log_out_from_each_other() {
+    for with_fd in [false, true] {
+        let session = acceptor(BeginString::Fix44, Mode::Polled);
+        let (id, settings) = (session.id(), Settings::of(session));
+        let builder = Engine::builder(&settings);
+        let builder = if with_fd { builder.with_poll_fd() } else { builder };
+        let mut both = Side::start_with(builder, id, false);
+        let initiator = initiator(BeginString::Fix44, Mode::Polled, &both);
+        let handle = both.engine.add(&initiator, Box::new(Nothing)).unwrap().unwrap();
+        while !handle.is_logged_on() || both.seen.try_recv() != Ok(Seen::Logon) {
+            both.engine.poll();
+        }
+        let outcomes = both.engine.stop(LONG);
+        let ended = Outcome::Ended(Disconnect::LoggedOut);
+        assert!(outcomes.iter().all(|one| one.outcome == ended), "{outcomes:?}");
+        assert_eq!(outcomes.len(), 2);
+    }
+}
+
 #[test]
 fn a_file_descriptor_has_to_be_asked_for() {
     let venue = Side::start(acceptor(BeginString::Fix44, Mode::Dedicated), true);

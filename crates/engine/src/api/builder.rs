@@ -166,8 +166,8 @@ impl<'a> EngineBuilder<'a> {
     }
 
     /// Lets a program with an event loop of its own wait for its sessions of mode `polled` at
-    /// [`Engine::poll_fd`]. Without this, such a program calls [`Engine::poll`] again and again,
-    /// which answers sooner and uses a whole CPU.
+    /// [`Engine::poll_fd`]. Without this, such a program calls [`Engine::poll`] again and again: it
+    /// uses a whole CPU, and saves the wake-up of the thread for each message.
     pub fn with_poll_fd(mut self) -> Self {
         self.has_fd = true;
         self

@@ -208,6 +208,12 @@ impl Worker {
         drives::during(|| self.round(false))
     }
 
+    /// The same in the application's own thread. A worker that does not spin waits until something
+    /// is ready.
+    pub(crate) fn wait_once(&mut self) {
+        drives::during(|| self.round(!self.spins));
+    }
+
     fn round(&mut self, may_wait: bool) -> bool {
         self.commands();
         if self.is_done() {
