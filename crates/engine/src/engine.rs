@@ -397,10 +397,10 @@ impl Engine {
         all.any(|(at, group)| *at == address && self.ways.has_tls(*group))
     }
 
-    /// Drives the sessions of mode `polled` by one round, in this thread, without waiting. The round
-    /// looks at the socket of each session; with [`EngineBuilder::with_poll_fd`] only at those that
-    /// are ready. Returns whether anything happened. One round for each wake-up is enough if the
-    /// program also heeds [`Engine::poll_timeout`].
+    /// Drives the sessions of mode `polled` by one round, in this thread, without waiting. The
+    /// round looks at the socket of each session; with [`EngineBuilder::with_poll_fd`] only at
+    /// those that are ready. Returns whether anything happened. One round for each wake-up is
+    /// enough if the program also heeds [`Engine::poll_timeout`].
     ///
     /// [`EngineBuilder::with_poll_fd`]: crate::EngineBuilder::with_poll_fd
     pub fn poll(&mut self) -> bool {
@@ -409,8 +409,9 @@ impl Engine {
 
     /// The file descriptor for an event loop of your own. It is readable when a socket is ready, a
     /// new connection has come, or a handle of a session has left something to do. Timers do not
-    /// make it readable: [`Engine::poll_timeout`] says when they are due. It is the same one as long as the engine lives. `None` without
-    /// [`EngineBuilder::with_poll_fd`], or without sessions of mode `polled`.
+    /// make it readable: [`Engine::poll_timeout`] says when they are due. It is the same one as
+    /// long as the engine lives. `None` without [`EngineBuilder::with_poll_fd`], or without
+    /// sessions of mode `polled`.
     ///
     /// It stays readable until [`Engine::poll`] is called. A loop that hears of each change once
     /// (edge-triggered) calls [`Engine::poll`] until that returns `false`.
