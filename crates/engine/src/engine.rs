@@ -427,6 +427,8 @@ impl Engine {
     /// left something to do, or without [`EngineBuilder::with_poll_fd`]. `None` if there is no
     /// limit, or no session of mode `polled`. Call it after each [`Engine::poll`], and round up to
     /// the unit of your wait.
+    ///
+    /// [`EngineBuilder::with_poll_fd`]: crate::EngineBuilder::with_poll_fd
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
         let worker = self.polled.as_ref()?;
