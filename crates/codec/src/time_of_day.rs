@@ -40,7 +40,7 @@ const TIME_MAX: usize = 18;
 pub(crate) const TZ_TIME_MAX: usize = TIME_MAX + 6;
 
 impl TimeOfDay {
-    /// What makes the clock no zero.
+    /// This bit keeps the clock from being zero.
     const SET: NonZeroU32 = NonZeroU32::MIN.saturating_add((1 << 24) - 1);
 
     /// `None` if there is no such time; second 60 is that of 23:59 only.

@@ -152,18 +152,19 @@ impl Link {
         &self.executor.sinks
     }
 
-    /// Whether the store has failed: the connection ends, and the store is opened again.
+    /// Returns true if the store has failed: the connection ends, and the store is opened again.
     pub(crate) const fn has_failed(&self) -> bool {
         self.executor.journal.has_failed()
     }
 
-    /// Whether this batch is safe. `None` if nobody knows, since the store has failed before.
+    /// Returns true if this batch is safe; `None` if nobody knows, since the store has failed
+    /// before.
     pub(crate) fn is_safe(&self, batch: Awaited) -> Option<bool> {
         let is_safe = self.executor.core.watermarks.has(batch);
         is_safe.filter(|is_safe| *is_safe || !self.has_failed())
     }
 
-    /// Whether nothing is committed now: see [`Executor::is_held`].
+    /// Returns true if nothing may be committed now: see [`Executor::is_held`].
     pub(crate) fn is_held(&self) -> bool {
         self.executor.is_held()
     }

@@ -54,7 +54,7 @@ pub struct Replay {
     numbers: usize,
     /// The encoded part of it.
     pub out: Outbox,
-    /// Whether something is still to be encoded, or written.
+    /// Something is still to be encoded, or written.
     pub active: bool,
     /// Numbers that the store does not have, although they were used.
     pub missing: u64,

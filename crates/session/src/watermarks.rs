@@ -114,8 +114,8 @@ impl Watermarks {
         Awaited { ticket: self.last_ticket(), times: self.times }
     }
 
-    /// Whether this batch is safe. `None` if nobody knows: the store was opened again before it
-    /// was.
+    /// Returns true if this batch is safe; `None` if nobody knows, since the store was opened again
+    /// before.
     #[must_use]
     pub fn has(&self, batch: Awaited) -> Option<bool> {
         (batch.times == self.times).then(|| self.is_safe(batch.ticket))

@@ -125,7 +125,7 @@ impl Mailbox {
         (self.waker)();
     }
 
-    /// Whether commands wait for the next round.
+    /// Returns true if commands wait for the next round.
     pub(crate) fn has_commands(&self) -> bool {
         self.pending.load(Ordering::Acquire)
     }

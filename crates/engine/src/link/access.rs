@@ -105,7 +105,7 @@ impl<'a> Access<'a> {
             Place::Here(core, points) => {
                 let begin = core.out.end();
                 let sent = core.send_in_callback(self.now, msg_type.as_ref(), change, fill);
-                // One that is only stored is not measured.
+                // Encoding is measured for messages that are written, not for stored ones.
                 if core.out.end() > begin {
                     points.encoded(self.now);
                 }

@@ -27,17 +27,17 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    /// Whether it counts toward `messages_max` while it waits.
+    /// Returns true if the call counts toward `messages_max` while it waits.
     pub(crate) const fn counts(&self) -> bool {
         matches!(self, Self::Message | Self::AdminMessage | Self::Rejected(_) | Self::Wire(_))
     }
 
-    /// Whether it is about the message in hand.
+    /// Returns true if the call is about the message in hand.
     pub(crate) const fn has_message(&self) -> bool {
         matches!(self, Self::Message | Self::AdminMessage | Self::Rejected(_))
     }
 
-    /// Whether it is one of [`SessionEvent`](crate::SessionEvent): the application may send in it.
+    /// Returns true for a [`SessionEvent`](crate::SessionEvent), in which the application may send.
     pub(crate) const fn is_event(&self) -> bool {
         matches!(self, Self::AdminMessage | Self::Rejected(_) | Self::Event(_))
     }

@@ -271,8 +271,8 @@ impl Core {
         self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.stands_still())
     }
 
-    /// Whether another turn follows at once: there is more to send, or this one has left something
-    /// unread that can be read.
+    /// Returns true if another turn follows at once: there is more to send, or this turn has left
+    /// something unread that can be read.
     #[inline(always)]
     pub(crate) fn goes_on(&mut self, now: Now, has_left: bool) -> bool {
         self.sends_more() || self.goes_on_reading(now, has_left)
@@ -359,7 +359,7 @@ impl Core {
         self.refreshes_until_ns.is_some()
     }
 
-    /// Whether a connection waits for the store, before or behind its Logon(A).
+    /// Returns true if a connection waits for the store, before or behind its Logon(A).
     pub(crate) fn awaits_refresh(&self) -> bool {
         self.is_refreshing() || self.judging.refreshes_until_ns().is_some()
     }

@@ -100,7 +100,7 @@ impl Executor {
         }
     }
 
-    /// Whether another turn follows at once: see [`Core::goes_on`].
+    /// Returns true if another turn follows at once: see [`Core::goes_on`].
     #[inline(always)]
     pub(crate) fn goes_on(&mut self, now: Now, has_left: bool) -> bool {
         let goes_on = self.core.goes_on(now, has_left);

@@ -55,12 +55,12 @@ impl Judging {
         matches!(self, Self::Asked(_) | Self::Answered(_, Asked::Earlier) | Self::Refreshing(_))
     }
 
-    /// Whether the application is to answer.
+    /// Returns true if the application is to answer.
     pub(crate) const fn awaits_answer(&self) -> bool {
         matches!(self, Self::Asked(_))
     }
 
-    /// Whether its answer is there.
+    /// Returns true if the application has answered.
     pub(crate) const fn has_answer(&self) -> bool {
         matches!(self, Self::Answered(..))
     }

@@ -184,8 +184,8 @@ impl Outgoing {
         self.pause_until_ns
     }
 
-    /// Whether what waits is to be put into the store: it waits for a logon. Takes over what other
-    /// threads have handed over.
+    /// Takes over what other threads have handed over. Returns true if messages are to be put into
+    /// the store, since they wait for a logon.
     pub(super) fn begin_keeping(&mut self, state: State, queue: &SendQueue) -> bool {
         if !self.keeps_in_store() || state == State::Active {
             return false;
@@ -305,7 +305,7 @@ impl Outgoing {
         Some(count)
     }
 
-    /// Whether messages were given back since the last commit.
+    /// Returns true if messages were given back since the last commit.
     pub(super) fn gives_back(&self) -> bool {
         self.untold.back().is_some_and(|last| last.ticket == UNCOMMITTED)
     }
@@ -357,7 +357,7 @@ impl Outgoing {
         self.backlog.first_uncommitted().map(|(_, seq)| seq)
     }
 
-    /// Whether that message can be this frame, which the store has under its number.
+    /// Returns true if that message can be this frame, which the store has under its number.
     pub(super) fn may_be_stored_as(&self, frame: &[u8]) -> bool {
         self.backlog.first_uncommitted().is_some_and(|(message, _)| {
             let mut found = frame.windows(message.body.len().max(1));

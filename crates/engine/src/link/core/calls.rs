@@ -17,12 +17,12 @@ const CALLS_KEPT: usize = 16;
 impl Core {
     /// Queues a call.
     pub(crate) fn call_later(&mut self, call: Call) {
-        // Whoever hears of a message finds its number taken, and the new state told.
+        // The application hears of a new state before the call that follows from it.
         self.note_state();
         self.calls.push_back(call);
     }
 
-    /// Whether calls are queued.
+    /// Returns true if calls are queued.
     #[inline]
     pub(crate) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
@@ -50,7 +50,7 @@ impl Core {
         next
     }
 
-    /// Whether calls or events are queued.
+    /// Returns true if calls or events are queued.
     #[inline]
     pub(crate) fn has_effects(&self) -> bool {
         self.has_calls() || !self.events.is_empty()

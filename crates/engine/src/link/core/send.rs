@@ -18,7 +18,7 @@ use crate::settings::QueueWhenFull;
 /// one must not take all memory, and the batch of a store has an end.
 const CALLBACK_BYTES_MAX: usize = 64 << 20;
 
-/// Whether messages that wait are sent, or are stored as if they had been lost.
+/// Messages that wait are sent, or are stored as if they had been lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendOrStore {
     Send,

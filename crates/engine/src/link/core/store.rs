@@ -1,5 +1,5 @@
-//! What a session has put into its journal, as far as that is safe, and how it goes on when the
-//! journal is read or opened again.
+//! The journal as the core sees it: how much of it is safe, and how the session goes on when it is
+//! read or opened again.
 
 use transfix_session::{Awaited, Config, Entry, Now, Replay, Session};
 
@@ -48,7 +48,7 @@ impl Core {
         self.watermarks.waits(&self.out)
     }
 
-    /// Whether messages have got their numbers that are not written, and are to be put.
+    /// Returns true if messages are to be put that have numbers and are not written.
     #[inline]
     pub(crate) fn has_late(&self) -> bool {
         !self.late.entries().is_empty()
@@ -114,7 +114,7 @@ impl Core {
         self.panicked = true;
     }
 
-    /// Whether a turn has panicked: what it has left in memory is not to be trusted.
+    /// Returns true if a turn has panicked: its memory is not to be trusted.
     pub(crate) const fn has_panicked(&self) -> bool {
         self.panicked
     }

@@ -132,8 +132,8 @@ impl Executor {
         }
     }
 
-    /// Whether nothing is committed now: a call that has sent something has not returned, or the
-    /// store is being refreshed.
+    /// Returns true if nothing may be committed now: a call that has sent something has not
+    /// returned, or the store is being refreshed.
     pub(crate) fn is_held(&self) -> bool {
         self.core.has_open_answer() || self.journal.is_refreshing()
     }

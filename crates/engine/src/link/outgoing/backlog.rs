@@ -372,7 +372,7 @@ impl Backlog {
         (self.kept, self.gone) = (kept, None);
     }
 
-    /// Whether the sender of this message has heard of a failure.
+    /// Returns true if the sender of this message has heard of a failure.
     pub(super) fn is_refused(&self, ticket: u64) -> bool {
         self.refused.contains(&ticket)
     }
