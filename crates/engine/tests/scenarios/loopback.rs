@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use socket2::{Domain, SockRef, Socket, Type};
 use transfix::{
     Action, Application, Durability, Engine, Role, SessionHandle, SessionId, Settings, Timestamp,
     clock,
@@ -30,7 +31,8 @@ pub(crate) struct Loopback {
     engine: Option<Engine>,
     events: Receiver<Event>,
     _store: Option<TempDir>,
-    /// Where an initiator connects to.
+    /// Where an initiator connects to. It listens from the first connection of the scenario on: an
+    /// attempt before that is refused and uses no number.
     listener: Option<TcpListener>,
     wire: Wire,
     /// Messages, sound or not, that the session must have seen once all has arrived.
@@ -49,12 +51,14 @@ impl Loopback {
         let id = SessionId { target_comp_id: "THEM".into(), ..session.id() };
         let mut listener = None;
         if session.role == Role::Initiator {
-            let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-            session.address = socket.local_addr().unwrap().to_string();
-            listener = Some(socket);
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+            let address = socket.local_addr().unwrap().as_socket().unwrap();
+            session.address = address.to_string();
+            listener = Some(socket.into());
         }
-        // Long enough to look at the numbers before the next attempt uses one.
-        session.socket.reconnect_interval = Duration::from_millis(200);
+        // Long enough for a few steps of the scenario before the next attempt uses a number.
+        session.socket.reconnect_interval = Duration::from_secs(2);
         let store = scenario.restarts().then(TempDir::new);
         match &store {
             Some(folder) => session.store.store_dir = folder.path().to_owned(),
@@ -93,14 +97,16 @@ impl Loopback {
         })
     }
 
-    /// Waits until the session has seen what was sent; not for long, since it may be no message.
+    /// Waits until the session has seen what was sent, to the end of that turn; not for long, since
+    /// it may be no message.
     fn settle(&self) {
         let until = clock::monotonic_ns() + SETTLED_NS_MAX;
-        loop {
-            if self.seen() >= self.sent || clock::monotonic_ns() >= until {
-                return;
-            }
+        while self.seen() < self.sent && clock::monotonic_ns() < until {
             std::thread::yield_now();
+        }
+        if let Some(session) = self.try_session() {
+            // A message is counted in the middle of its turn. This call waits for the turn's lock.
+            drop(session.store_failure());
         }
     }
 
@@ -139,6 +145,7 @@ impl World for Loopback {
         self.ended = None;
         let stream = match &self.listener {
             Some(listener) => {
+                SockRef::from(listener).listen(1).map_err(|error| error.to_string())?;
                 self.session().operate(&Action::LogOn {}).unwrap();
                 listener.accept().map(|(stream, _)| stream)
             }
@@ -191,6 +198,10 @@ impl World for Loopback {
         let session = self.session();
         let Some(action) = action(operation) else {
             drop(session);
+            if self.wire.stream.is_some() {
+                // An engine that stops logs out whatever is connected.
+                self.close();
+            }
             self.wire = Wire::default();
             self.engine = None;
             let (engine, events) = start(&self.settings);
@@ -223,11 +234,7 @@ impl World for Loopback {
 
     fn numbers(&mut self) -> Option<(u64, u64)> {
         self.settle();
-        self.try_session().map(|session| {
-            // Waits for the end of the turn, of which the numbers are to be.
-            drop(session.store_failure());
-            session.next_numbers()
-        })
+        self.try_session().map(|session| session.next_numbers())
     }
 }
 
