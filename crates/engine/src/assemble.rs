@@ -259,9 +259,9 @@ pub(crate) fn assemble(
     let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
     let application = match line {
         Some(line) => {
-            let limits = (settings.application, options.turn_messages_max);
             let session = (id.clone(), Arc::clone(registry));
-            let bench = Bench::of((application, options.index()), limits, session, line);
+            let visit_max = options.turn_messages_max;
+            let bench = Bench::of((application, options.index()), visit_max, session, line);
             let (caller, desk) = (Arc::clone(bench.caller()), Arc::clone(bench.desk()));
             AppExecutor::Threads { caller, desk, _bench: bench }
         }
@@ -269,7 +269,8 @@ pub(crate) fn assemble(
     };
     let (desk, points) = (application.desk().cloned(), points_of(settings, registry));
     let journal = Journal::new(store, id.clone(), options.keeps);
-    let core = Core::new(config, journal.put_numbers(), desk.clone(), rules, options);
+    let limits = line.map(|_| settings.application);
+    let core = Core::new(config, journal.put_numbers(), limits, rules, options);
     let sinks = Sinks::of(id.clone(), Arc::clone(&registry.reasons), log);
     let published = Arc::clone(&sinks.published);
     let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, points);

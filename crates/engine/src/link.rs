@@ -244,9 +244,9 @@ impl Link {
         executor.journal.check().map_err(Down::Store)?;
         // While the application judges a Logon(A), this and what follows wait in inbox and kernel.
         let judges = executor.core.is_judging() && !executor.hears_answer();
-        let core = &executor.core;
         // So they wait for an application that has as much before it as may be.
-        let (is_behind, has_news) = (core.is_behind(), core.has_news());
+        let (is_behind, has_news) = (executor.core.is_behind(), executor.has_news());
+        let core = &executor.core;
         let waits = judges || is_behind;
         let had = !is_behind && (std::mem::take(unseen) || (core.is_judging() && !judges));
         let (mut left, check_sum) = (core.options.turn_messages_max, core.options.check_sum);
@@ -399,9 +399,10 @@ impl Link {
             return self.executor.core.end(now, why).map(|()| false);
         }
         let has_answer = self.executor.core.is_judging() && self.executor.hears_answer();
+        let owes_turn = self.executor.core.delivery.owes_turn();
         // There may be room before the application again.
         let goes_on = self.unseen && !self.executor.core.is_behind();
-        Ok(has_answer || goes_on || self.executor.core.sends_more())
+        Ok(has_answer || owes_turn || goes_on || self.executor.core.sends_more())
     }
 
     /// Sends in the thread of the caller, who holds the lock.

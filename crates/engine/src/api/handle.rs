@@ -279,7 +279,7 @@ impl SessionHandle {
     fn note_sent(&self, link: &mut Link) {
         let shared = &*self.shared;
         let is_over = link.is_up() && shared.waiting.note(link.core().waiting_bytes(&shared.queue));
-        if is_over || link.core_mut().slow.calls_worker() || link.has_failed() {
+        if is_over || link.core_mut().calls_worker() || link.has_failed() {
             shared.call_worker();
         }
     }

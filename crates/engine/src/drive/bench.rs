@@ -19,9 +19,10 @@ use crate::link::app_executor::{Caller, lock, make};
 use crate::link::call::Call;
 use crate::link::callbacks::Callbacks;
 use crate::link::core::Core;
-use crate::link::desk::{Desk, Item, Made};
+use crate::link::delivery::Made;
+use crate::link::desk::{Desk, Item};
 use crate::link::later::{Answer, Later, Parts};
-use crate::settings::{ApplicationSettings, QueueWhenFull};
+use crate::settings::QueueWhenFull;
 
 /// Time after which what the application has sent goes out though there is more for it to do, and
 /// after which others that wait in line have their turn.
@@ -43,13 +44,13 @@ impl Bench {
     /// Gives this application a bench. `index`: memory for the index of messages of its session.
     pub(crate) fn of(
         (application, index): (Box<dyn Callbacks>, FieldIndex),
-        (limits, visit_max): (ApplicationSettings, u32),
+        visit_max: u32,
         (id, registry): (SessionId, Arc<Registry>),
         line: &Arc<Line>,
     ) -> Arc<Self> {
         let caller = Caller { application, index, body: Vec::new() };
         let caller = Arc::new(Mutex::new(caller));
-        let (desk, session) = (Arc::new(Desk::new(limits)), OnceLock::new());
+        let (desk, session) = (Arc::new(Desk::default()), OnceLock::new());
         let bench = Arc::new(Self { caller, desk, visit_max, id, registry, session });
         let (line, of_desk) = (Arc::clone(line), Arc::downgrade(&bench));
         bench.desk.run_by(Box::new(move || {
@@ -81,8 +82,7 @@ impl Bench {
         &self.caller
     }
 
-    /// Returns whether the session's worker is to be called.
-    fn serve(&self, session: &Shared, item: Item) -> bool {
+    fn serve(&self, session: &Shared, item: Item) {
         let (call, parts) = item.into_parts();
         let is_message = matches!(call, Call::Message);
         let later = Cell::new(None);
@@ -92,7 +92,7 @@ impl Bench {
             let later = is_message.then_some(&later);
             let (body, begin) = (RefCell::new(body), Cell::new(None));
             let remote = Elsewhere { session, bench: self, body, later, begin };
-            let (bytes, now, _) = &parts;
+            let (bytes, now) = &parts;
             // It was whole and sound when it came.
             let message = match call.has_message() {
                 true => Message::parse(bytes, index, CheckSumPolicy::Ignore).ok(),
@@ -104,8 +104,9 @@ impl Bench {
         match (called.unwrap_or(Made::Panicked), later.into_inner()) {
             (made, None) => self.desk.end(is_message, parts, made),
             (Made::Had, Some(later)) => {
-                let answered = later.returned(parts);
-                answered.is_some_and(|(parts, answer)| self.desk.end(true, parts, Made::of(answer)))
+                if let Some((parts, answer)) = later.returned(parts) {
+                    self.desk.end(true, parts, Made::of(answer));
+                }
             }
             (made, Some(later)) => {
                 later.forget();
@@ -117,42 +118,42 @@ impl Bench {
     /// Calls the application for what there is, and for as long as no other waits in line. Returns
     /// whether there is more.
     fn serve_some(&self, session: &Shared, line: &Line) -> bool {
-        let (mut served, mut calls) = (0, false);
+        let mut served = 0;
         let mut reported_ns = session.io.monotonic_ns();
         while served < self.visit_max {
             let Some(item) = self.desk.begin() else {
-                report(&self.desk, session, calls);
+                report(&self.desk, session);
                 return false;
             };
-            calls |= self.serve(session, item);
+            self.serve(session, item);
             served += 1;
             let now_ns = session.io.monotonic_ns();
             if now_ns.saturating_sub(reported_ns) > REPORT_NS {
                 if line.is_waited_in() {
                     break;
                 }
-                report(&self.desk, session, std::mem::take(&mut calls));
+                report(&self.desk, session);
                 reported_ns = now_ns;
             }
         }
-        report(&self.desk, session, calls);
+        report(&self.desk, session);
         self.desk.pause()
     }
 }
 
 /// Lets the session take note of what the application has had, and send what it has sent, with one
 /// commit and one write: here, if it is free.
-fn report(desk: &Desk, session: &Shared, calls: bool) {
+fn report(desk: &Desk, session: &Shared) {
     let heard = match session.link.try_lock() {
-        _ if calls || !desk.has_news() => !calls,
-        Ok(mut link) => {
+        Ok(mut link) if desk.has_news() => {
             let kept = link.flush(session.io.now());
             let waiting = link.core().waiting_bytes(&session.queue);
             let is_over = link.is_up() && session.waiting.note(waiting);
-            let is_slow = link.core_mut().slow.calls_worker();
-            let goes_on = !is_slow && !is_over && link.core().cut.is_none();
-            kept.is_ok() && goes_on && !desk.has_news() && !desk.owes_call()
+            let goes_on = !link.core_mut().calls_worker() && !is_over && link.core().cut.is_none();
+            kept.is_ok() && goes_on && !desk.has_news()
         }
+        // Another thread has heard of it.
+        Ok(mut link) => !link.core_mut().calls_worker(),
         Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => false,
     };
     if !heard {
@@ -162,10 +163,10 @@ fn report(desk: &Desk, session: &Shared, calls: bool) {
 
 /// The application has answered, in whatever thread, for the message that it was called for.
 fn answered(desk: &Desk, session: &Weak<Shared>, (parts, answer): (Parts, Answer)) {
-    let calls = desk.end(true, parts, Made::of(answer));
+    desk.end(true, parts, Made::of(answer));
     // Without its session nobody hears of it.
     let Some(session) = session.upgrade() else { return };
-    let reports = AssertUnwindSafe(|| report(desk, &session, calls));
+    let reports = AssertUnwindSafe(|| report(desk, &session));
     if catch_unwind(reports).is_err() {
         // As in a visit: the worker finds what is broken, and this thread goes on.
         desk.is_broken();

@@ -165,7 +165,7 @@ impl DrivenSession {
         link.executor().look_what_is_safe(now).map_err(Down::Store)?;
         link.make_calls(now);
         link.executor().look_at_refresh(now)?;
-        if link.core().has_news() {
+        if link.executor().has_news() {
             link.executor().hear(now)?;
             link.flush(now)?;
         }
@@ -191,7 +191,7 @@ impl DrivenSession {
         link.make_calls(now);
         self.untold_at = link.deadline_at_rest();
         // Last: it may have been told what is not sent.
-        let is_done = link.core().delivery.stands_still() && link.executor().may_change_store();
+        let is_done = link.core_mut().delivery.stands_still() && link.executor().may_change_store();
         self.is_behind = self.connector.is_some() && !is_done;
         looked
     }
@@ -323,7 +323,7 @@ impl DrivenSession {
             return Ok(());
         }
         // Another thread's send may have told the application something since the look at it.
-        if self.connector.is_some() && !link.core().delivery.stands_still() {
+        if self.connector.is_some() && !link.core_mut().delivery.stands_still() {
             drop(link);
             self.is_behind = true;
             return Ok(());

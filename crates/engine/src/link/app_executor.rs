@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transfix_codec::{FieldIndex, Message};
-use transfix_session::{Now, SessionId};
+use transfix_session::{Now, Session, SessionId};
 use transfix_transport::prefetch;
 
 use crate::link::access::Access;
@@ -15,6 +15,7 @@ use crate::link::answers::{BusinessReject, Direction};
 use crate::link::call::Call;
 use crate::link::callbacks::Callbacks;
 use crate::link::core::Core;
+use crate::link::delivery::{Delivery, HandedCall};
 use crate::link::desk::Desk;
 use crate::link::judging::Judgement;
 use crate::link::points::Points;
@@ -91,7 +92,12 @@ impl AppExecutor {
             }
             Self::Threads { desk, .. } => {
                 let bytes = if call.has_message() { bytes } else { b"" };
-                desk.put(now, (call, 0), bytes);
+                core.delivery.hand_over(HandedCall {
+                    bytes: bytes.len(),
+                    counts: call.counts(),
+                    ..HandedCall::default()
+                });
+                desk.put(now, call, bytes);
             }
         }
     }
@@ -113,20 +119,83 @@ impl AppExecutor {
                 Some(answer)
             }
             Self::Threads { desk, .. } => {
-                desk.put(now, (Call::Message, core.number_of(message)), message.bytes());
+                core.delivery.hand_over(HandedCall {
+                    seq: core.number_of(message),
+                    bytes: message.bytes().len(),
+                    is_message: true,
+                    counts: true,
+                    ..HandedCall::default()
+                });
+                desk.put(now, Call::Message, message.bytes());
                 None
             }
         }
     }
 
     /// Shows a frame to the application, without its passwords.
-    pub(crate) fn show(&mut self, now: Now, direction: Direction, frame: &[u8], core: &Core) {
+    pub(crate) fn show(
+        &mut self,
+        now: Now,
+        (direction, frame): (Direction, &[u8]),
+        (session, delivery): (&Session, &mut Delivery),
+    ) {
         let frame = masked(frame);
         match self {
             Self::Inline(application) => {
-                application.on_wire(direction, &frame, Access::to_see(&core.session, now));
+                application.on_wire(direction, &frame, Access::to_see(session, now));
             }
-            Self::Threads { desk, .. } => desk.put(now, (Call::Wire(direction), 0), &frame),
+            Self::Threads { desk, .. } => {
+                let bytes = frame.len();
+                delivery.hand_over(HandedCall { bytes, counts: true, ..HandedCall::default() });
+                desk.put(now, Call::Wire(direction), &frame);
+            }
+        }
+    }
+
+    /// Whether the application has had something that the core has not heard of.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.desk().is_some_and(|desk| desk.has_news())
+    }
+
+    /// Drops calls that wait and that are for messages which are asked for again. Returns how many
+    /// have begun before.
+    pub(crate) fn forget_asked_again(&self, delivery: &Delivery) -> usize {
+        self.desk().map_or(0, |desk| desk.forget(|place| delivery.is_asked_again(place)))
+    }
+
+    /// What the application has had, or is called for, does not count, if there is a message with a
+    /// number among that. Returns the highest number.
+    pub(crate) fn undo(&self, delivery: &mut Delivery) -> Option<u64> {
+        let mut last = None;
+        self.desk()?.undo(|begun, runs| {
+            last = delivery.last_seq(begun);
+            if last.is_some() {
+                delivery.undo(begun, runs);
+            }
+            last.is_some()
+        });
+        last
+    }
+
+    /// All messages are asked for again: see [`Desk::clear`].
+    pub(crate) fn clear(&self) -> (usize, bool) {
+        self.desk().map_or((0, false), |desk| desk.clear())
+    }
+
+    /// Whether the application can be asked something now. If not, it can be soon.
+    pub(crate) fn is_free(&self, delivery: &mut Delivery) -> bool {
+        let is_free = self.desk().is_none_or(|desk| desk.want());
+        if !is_free {
+            delivery.await_return();
+        }
+        is_free
+    }
+
+    /// What was to be asked is asked: the application gets its calls again.
+    pub(crate) fn release(&self) {
+        if let Some(desk) = self.desk() {
+            desk.release();
         }
     }
 
@@ -140,9 +209,9 @@ impl AppExecutor {
     /// Gives back the memory of a burst that is over.
     pub(crate) fn trim(&self) {
         // While the application is called, its memory stays: it is given back another time.
-        if let Self::Threads { caller, .. } = self
-            && let Ok(mut caller) = caller.try_lock()
-        {
+        let Self::Threads { caller, desk, .. } = self else { return };
+        desk.trim();
+        if let Ok(mut caller) = caller.try_lock() {
             let Caller { index, body, .. } = &mut *caller;
             index.trim();
             body.clear();

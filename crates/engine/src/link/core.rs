@@ -15,7 +15,6 @@ mod unread;
 
 use std::collections::VecDeque;
 use std::hint::cold_path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use transfix_codec::frame::SearchBudget;
@@ -28,7 +27,6 @@ use transfix_session::{
 use self::answering::Answering;
 use crate::link::call::Call;
 use crate::link::delivery::Delivery;
-use crate::link::desk::Desk;
 use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::judging::{Asked, Judging};
@@ -38,7 +36,7 @@ use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
 use crate::link::told::SessionEvent;
 use crate::schedule::Hours;
-use crate::settings::{QueueSettings, Unavailable};
+use crate::settings::{ApplicationSettings, QueueSettings, Unavailable};
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
@@ -162,12 +160,12 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// A session that goes on from these next numbers, inbound and outbound. An application that is
-    /// called in threads of its own has a desk.
+    /// A session that goes on from these next numbers, inbound and outbound. `application`: of one
+    /// that is called in threads of its own.
     pub(crate) fn new(
         config: Config,
         numbers: (u64, u64),
-        desk: Option<Arc<Desk>>,
+        application: Option<ApplicationSettings>,
         rules: SessionRules,
         options: LinkOptions,
     ) -> Self {
@@ -184,7 +182,7 @@ impl Core {
             held_index: options.index(),
             search_budget: SearchBudget::new(options.limits),
             outgoing: Outgoing::new(options.queue),
-            delivery: Delivery::new(desk, options.unavailable),
+            delivery: Delivery::new(application, options.unavailable),
             slow: Slow::of(&options.queue),
             is_told_full: false,
             options,
@@ -267,15 +265,15 @@ impl Core {
     /// as much before it as may be, or a new connection begins and it is not done with the last
     /// one.
     #[inline]
-    pub(crate) fn is_behind(&self) -> bool {
+    pub(crate) fn is_behind(&mut self) -> bool {
         self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.stands_still())
     }
 
-    /// Returns true if another turn follows at once: there is more to send, or this turn has left
-    /// something unread that can be read.
+    /// Returns true if another turn follows at once: there is more to send, this turn has left
+    /// something unread that can be read, or the application has had what was waited for.
     #[inline(always)]
     pub(crate) fn goes_on(&mut self, now: Now, has_left: bool) -> bool {
-        self.sends_more() || self.goes_on_reading(now, has_left)
+        self.delivery.owes_turn() | (self.sends_more() || self.goes_on_reading(now, has_left))
     }
 
     /// Whether a turn that has left something unread goes on with it at once. Tells when it does
@@ -374,6 +372,11 @@ impl Core {
     /// How long the application may take to judge a Logon(A), and the store to be refreshed for it.
     pub(crate) fn answer_ns(&self) -> u64 {
         nanos(self.options.logon_answer)
+    }
+
+    /// Whether the session is to have a turn of its worker, after something that was not one.
+    pub(crate) fn calls_worker(&mut self) -> bool {
+        self.slow.calls_worker() | self.delivery.owes_turn()
     }
 
     /// When a tick is due at the latest, apart from looks at a refresh of the store.
@@ -488,8 +491,9 @@ impl Core {
     }
 
     /// The connection has ended: what the application has not taken is asked for again.
-    pub(crate) fn forget_untaken(&mut self) {
-        if let Some(seq) = self.delivery.forget_numbered() {
+    /// `begun`: calls of an application in threads of its own which have begun.
+    pub(crate) fn forget_untaken(&mut self, begun: usize) {
+        if let Some(seq) = self.delivery.forget_numbered(begun) {
             self.session.set_next_num_in(seq);
         }
     }
@@ -508,9 +512,6 @@ impl Core {
         self.outgoing.end_pause();
         self.slow.reset();
         self.replay.clear();
-        if let Some(desk) = self.delivery.desk() {
-            desk.release();
-        }
         self.ending = None;
         self.judging = Judging::default();
         self.logout_text.take()

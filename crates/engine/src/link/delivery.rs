@@ -3,15 +3,17 @@
 //! Invariant: messages are delivered in order; while one waits for its application, those behind it
 //! wait too.
 
+mod handed;
+
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use transfix_codec::Message;
 use transfix_session::{Now, nanos};
 
 use crate::link::answers::BusinessReject;
-use crate::link::desk::Desk;
-use crate::settings::{Unavailable, UnavailableAction};
+use crate::settings::{ApplicationSettings, Unavailable, UnavailableAction};
+use handed::Handed;
+pub(crate) use handed::HandedCall;
 
 const MS: u64 = 1_000_000;
 /// Time before a message is offered again to a session that was busy.
@@ -47,10 +49,26 @@ pub(super) enum Offered {
     GivenUp,
 }
 
+/// What the application has made of something.
+pub(crate) enum Made {
+    /// It has had it.
+    Had,
+    Rejected(BusinessReject),
+    /// It has panicked.
+    Panicked,
+}
+
+impl Made {
+    /// What follows from its answer.
+    pub(crate) fn of(answer: Result<(), BusinessReject>) -> Self {
+        answer.map_or_else(Self::Rejected, |()| Self::Had)
+    }
+}
+
 /// What the application has not taken yet.
 pub(crate) struct Delivery {
-    /// Where messages are put for an application that is called in threads of its own.
-    desk: Option<Arc<Desk>>,
+    /// What was handed over to an application that is called in threads of its own.
+    handed: Option<Handed>,
     policy: Unavailable,
     postponed: VecDeque<Postponed>,
     /// Bytes of the messages that wait.
@@ -62,9 +80,10 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    /// `desk`: of an application that is called in threads of its own.
-    pub(super) const fn new(desk: Option<Arc<Desk>>, policy: Unavailable) -> Self {
-        Self { desk, policy, postponed: VecDeque::new(), bytes: 0, offers: 0, at_ns: 0 }
+    /// `limits`: of an application that is called in threads of its own.
+    pub(super) fn new(limits: Option<ApplicationSettings>, policy: Unavailable) -> Self {
+        let handed = limits.map(Handed::new);
+        Self { handed, policy, postponed: VecDeque::new(), bytes: 0, offers: 0, at_ns: 0 }
     }
 
     /// What follows from the application's answer.
@@ -81,43 +100,85 @@ impl Delivery {
         }
     }
 
-    /// Where messages are put for an application that is called in threads of its own.
-    pub(crate) const fn desk(&self) -> Option<&Arc<Desk>> {
-        self.desk.as_ref()
+    /// A call was handed over.
+    pub(crate) fn hand_over(&mut self, call: HandedCall) {
+        if let Some(handed) = &mut self.handed {
+            handed.put(call);
+        }
+    }
+
+    /// The first call that was handed over has ended.
+    pub(super) fn take_had(&mut self, made: &Made) -> Option<HandedCall> {
+        let handed = self.handed.as_mut()?;
+        let had = handed.take_first()?;
+        if matches!(made, Made::Panicked) && !had.is_void {
+            handed.panicked(had.seq);
+        }
+        Some(had)
+    }
+
+    /// The application has panicked in a thread of its own: it is called for no more messages.
+    /// Returns the number of the message that it was called for; 0 if it was at none.
+    pub(super) fn has_panicked(&mut self) -> u64 {
+        self.handed.as_mut().map_or(0, |handed| handed.panicked(0))
     }
 
     /// Whether the application has had everything that it was handed, or is called in the thread
-    /// that drives the session. If not, the worker is called when it has.
-    pub(crate) fn rests(&self) -> bool {
-        self.desk.as_ref().is_none_or(|desk| desk.is_idle())
+    /// that drives the session. If not, [`Delivery::owes_turn`] says when it has.
+    pub(super) fn rests(&mut self) -> bool {
+        self.handed.as_mut().is_none_or(Handed::rests)
     }
 
     /// Whether an application that is called in threads of its own does nothing, and will not by
-    /// itself. If not, the worker is called when it is so.
-    pub(crate) fn stands_still(&self) -> bool {
-        self.desk.as_ref().is_none_or(|desk| desk.stands_still())
+    /// itself. If not, [`Delivery::owes_turn`] says when it is so.
+    pub(crate) fn stands_still(&mut self) -> bool {
+        self.handed.as_mut().is_none_or(Handed::stands_still)
+    }
+
+    /// The application is called, and is to be asked something when it has returned.
+    pub(crate) fn await_return(&mut self) {
+        if let Some(handed) = &mut self.handed {
+            handed.await_return();
+        }
+    }
+
+    /// Whether something that was waited for has come about: the session is to have a turn.
+    #[inline]
+    pub(crate) fn owes_turn(&mut self) -> bool {
+        self.handed.as_mut().is_some_and(Handed::owes_turn)
     }
 
     /// Whether nothing more is to be read before the application has had more.
     pub(crate) fn is_behind(&self) -> bool {
-        self.desk.as_ref().is_some_and(|desk| desk.waits_when_full() && desk.is_full())
+        self.handed.as_ref().is_some_and(|handed| handed.waits_when_full() && handed.is_full())
     }
 
     /// Whether more waits for the application than may, and the connection is to end.
     pub(crate) fn is_over(&self) -> bool {
-        self.desk.as_ref().is_some_and(|desk| !desk.waits_when_full() && desk.is_over())
+        self.handed.as_ref().is_some_and(|handed| !handed.waits_when_full() && handed.is_over())
+    }
+
+    /// Whether a message may be handed over now; `None` for an application that is called in the
+    /// thread that drives the session.
+    pub(super) fn has_room(&self) -> Option<bool> {
+        self.handed.as_ref().map(|handed| !handed.is_full())
+    }
+
+    /// Whether no more is to be read while as much waits as may.
+    pub(super) fn waits_when_full(&self) -> bool {
+        self.handed.as_ref().is_some_and(Handed::waits_when_full)
     }
 
     /// Whether a burst has left memory behind.
     #[inline]
     pub(super) fn is_bulky(&self) -> bool {
-        self.desk.as_ref().is_some_and(|desk| desk.is_bulky())
+        self.handed.as_ref().is_some_and(Handed::is_bulky)
     }
 
     /// Gives back the memory of a burst that is over.
     pub(super) fn trim(&mut self) {
-        if let Some(desk) = &self.desk {
-            desk.trim();
+        if let Some(handed) = &mut self.handed {
+            handed.trim();
         }
     }
 
@@ -129,12 +190,12 @@ impl Delivery {
     /// How many messages and frames wait for an application in threads of its own, and their
     /// bytes.
     pub(super) fn waiting(&self) -> (usize, usize) {
-        self.desk.as_ref().map_or((0, 0), |desk| desk.waiting())
+        self.handed.as_ref().map_or((0, 0), Handed::waiting)
     }
 
     /// Bytes of the messages that wait.
     pub(super) fn bytes(&self) -> usize {
-        self.bytes + self.desk.as_ref().map_or(0, |desk| desk.bytes())
+        self.bytes + self.handed.as_ref().map_or(0, Handed::bytes)
     }
 
     /// Lets a message wait behind the others. Returns whether there is room for it: so many
@@ -171,18 +232,32 @@ impl Delivery {
 
     /// When the first message that waits is offered again, on the monotonic clock.
     pub(super) fn deadline(&self) -> Option<u64> {
-        let Some(desk) = &self.desk else { return self.has_postponed().then_some(self.at_ns) };
-        let waits_for_time = desk.is_halted() || (self.has_postponed() && desk.is_idle());
+        let (is_halted, is_idle) =
+            self.handed.as_ref().map_or((false, true), |all| (all.is_halted(), all.is_idle()));
+        let waits_for_time = is_halted || (self.has_postponed() && is_idle);
         waits_for_time.then_some(self.at_ns)
     }
 
-    /// Lets the application have the message once more that it was not available for, if it is time
-    /// to.
-    pub(super) fn go_on(&self, now: Now) {
-        if let Some(desk) = self.desk.as_ref().filter(|desk| desk.is_halted())
-            && now.monotonic_ns >= self.at_ns
-        {
-            desk.go_on();
+    /// The application in threads of its own was not available for the first message that waits.
+    pub(super) fn halt(&mut self, now: Now) {
+        self.offer_later(now);
+        if let Some(handed) = &mut self.handed {
+            handed.halt();
+        }
+    }
+
+    /// Whether the application is to have the message once more now that it was not available for.
+    pub(crate) fn goes_on(&mut self, now: Now) -> bool {
+        let Some(handed) = self.handed.as_mut().filter(|_| now.monotonic_ns >= self.at_ns) else {
+            return false;
+        };
+        handed.end_halt()
+    }
+
+    /// The message that the application was not available for is passed over.
+    pub(super) fn pass_over(&mut self) {
+        if let Some(handed) = &mut self.handed {
+            handed.end_halt();
         }
     }
 
@@ -213,28 +288,34 @@ impl Delivery {
     /// The lowest number of a message that has not been taken yet; those of before a reset have
     /// none.
     pub(super) fn first_seq(&self) -> Option<u64> {
-        let handed_over = self.desk.as_ref().and_then(|desk| desk.first_seq());
+        let handed_over = self.handed.as_ref().and_then(Handed::first_seq);
         handed_over.or_else(|| if self.has_postponed() { self.first_postponed() } else { None })
     }
 
-    /// The highest sequence number that an application in a thread of its own has had, or is called
-    /// for, and that the link has not been told of.
-    pub(super) fn last_seq(&self) -> Option<u64> {
-        self.desk.as_ref().and_then(|desk| desk.last_seq())
-    }
-
     /// The number of the message that an application in a thread of its own is called for, if it
-    /// has not been taken yet.
+    /// has not been taken yet, and all that it has had before is known.
     pub(super) fn running_seq(&self) -> Option<u64> {
-        self.desk.as_ref().and_then(|desk| desk.running_seq())
+        self.handed.as_ref().and_then(Handed::running_seq)
     }
 
-    /// What an application in a thread of its own has answered may be lost: the message that it has
-    /// now does not count. Returns its number.
-    pub(super) fn undo(&self) -> Option<u64> {
-        let last = self.last_seq()?;
-        self.desk.as_ref()?.undo();
-        Some(last)
+    /// The message with this number counts as taken, also while the application is called for it.
+    /// Returns whether the number still names one.
+    pub(super) fn count(&mut self, seq: u64) -> bool {
+        self.handed.as_mut().is_some_and(|handed| handed.count(seq))
+    }
+
+    /// What an application in a thread of its own has answered may be lost. Returns the highest
+    /// number of a message that it has had among the first `begun` calls.
+    pub(crate) fn last_seq(&self, begun: usize) -> Option<u64> {
+        self.handed.as_ref()?.last_seq(begun)
+    }
+
+    /// The first `begun` calls do not count: those that the application has had are forgotten, and
+    /// the one that it may be called for now (`runs`) means nothing.
+    pub(crate) fn undo(&mut self, begun: usize, runs: bool) {
+        if let Some(handed) = &mut self.handed {
+            handed.undo(begun, runs);
+        }
     }
 
     #[cold]
@@ -245,17 +326,24 @@ impl Delivery {
     /// The numbers have been reset: those of the messages mean nothing any more.
     pub(super) fn forget_numbers(&mut self) {
         self.postponed.iter_mut().for_each(|waiting| waiting.seq = 0);
-        if let Some(desk) = &self.desk {
-            desk.forget_numbers();
+        if let Some(handed) = &mut self.handed {
+            handed.forget_numbers();
         }
     }
 
-    /// Drops what is asked for again after the next logon. Returns the number that it begins with.
-    /// Messages of before a reset are nowhere else any more: they go on waiting.
-    pub(super) fn forget_numbered(&mut self) -> Option<u64> {
+    /// Whether the call at this place, counted from the first that was handed over, is for a
+    /// message that is asked for again after the next logon.
+    pub(crate) fn is_asked_again(&self, place: usize) -> bool {
+        self.handed.as_ref().is_some_and(|handed| handed.is_numbered(place))
+    }
+
+    /// Drops what is asked for again after the next logon, behind the first `begun` calls. Returns
+    /// the number that it begins with. Messages of before a reset are nowhere else any more: they
+    /// go on waiting.
+    pub(super) fn forget_numbered(&mut self, begun: usize) -> Option<u64> {
         let seq = self.first_seq()?;
-        if let Some(desk) = &self.desk {
-            desk.forget_numbered();
+        if let Some(handed) = &mut self.handed {
+            handed.forget_numbered(begun);
         }
         self.postponed.retain(|waiting| waiting.seq == 0);
         self.offers = 0;
@@ -263,11 +351,12 @@ impl Delivery {
         Some(seq)
     }
 
-    /// A panic may have left half a change: all that waits is asked for again.
-    pub(super) fn clear(&mut self) {
+    /// A panic may have left half a change: all that waits is asked for again, and of what was
+    /// handed over no message counts. See [`Delivery::undo`].
+    pub(super) fn clear(&mut self, begun: usize, runs: bool) {
         self.postponed.clear();
-        if let Some(desk) = &self.desk {
-            desk.clear();
+        if let Some(handed) = &mut self.handed {
+            handed.clear(begun, runs);
         }
         (self.bytes, self.offers) = (0, 0);
     }

@@ -193,7 +193,9 @@ impl Executor {
         if self.wants_wire {
             cold_path();
             self.make_calls(now, None);
-            self.application.show(now, Direction::Inbound, message.bytes(), &self.core);
+            let Core { session, delivery, .. } = &mut self.core;
+            let frame = (Direction::Inbound, message.bytes());
+            self.application.show(now, frame, (session, delivery));
         }
         self.core.note_remarks(now);
         let acted = self.act_on_one(now, message, verdict);
@@ -204,6 +206,12 @@ impl Executor {
             return Err(self.core.give_up(now));
         }
         self.act_on_held(now, left)
+    }
+
+    /// Whether the application has had something that was not taken note of.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.application.has_news()
     }
 
     /// Takes note of what the application has had, and goes on with messages that were kept above a
@@ -341,7 +349,11 @@ impl Executor {
         self.hear_judgement();
         self.core.look_for_judgement(now);
         self.hear(now)?;
-        self.core.delivery.go_on(now);
+        if self.core.delivery.goes_on(now)
+            && let Some(desk) = self.application.desk()
+        {
+            desk.go_on();
+        }
         self.offer_again(now, left)?;
         self.core.look_for_slowness(now)?;
         if self.core.has_effects() {
@@ -356,7 +368,8 @@ impl Executor {
         let reason = self.core.end_reason(reason);
         // What brought the connection down comes first; a panic is found again.
         let _ = self.hear(now);
-        self.core.forget_untaken();
+        let begun = self.application.forget_asked_again(&self.core.delivery);
+        self.core.forget_untaken(begun);
         // What the application has sent before it panicked in a turn is not lost with the turn: it
         // goes out after the next logon. In other turns all of it is in the store already.
         let put = self.put_entries(now);
@@ -373,6 +386,7 @@ impl Executor {
             self.core.not_committed(now);
         }
         let text = self.core.end_connection();
+        self.application.release();
         // An answer that is still to come finds nobody.
         self.judgement = None;
         self.tell(now, &Event::Disconnected(&Disconnection::new(reason, text.as_deref())));

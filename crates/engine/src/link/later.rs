@@ -9,9 +9,8 @@ use transfix_session::Now;
 
 use crate::link::answers::BusinessReject;
 
-/// What the application was called for: the bytes of the message, when it came, and to which epoch
-/// of its desk it belongs.
-pub(crate) type Parts = (Vec<u8>, Now, u32);
+/// What the application was called for: the bytes of the message, and when it came.
+pub(crate) type Parts = (Vec<u8>, Now);
 
 /// What the application says of a message.
 pub(crate) type Answer = Result<(), BusinessReject>;

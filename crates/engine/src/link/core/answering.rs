@@ -84,7 +84,7 @@ impl Core {
     /// The call counts as returned, if there is one: what must be committed now is.
     pub(crate) fn count_answer(&mut self) {
         let Some((_, seq)) = self.answering.open.take() else { return };
-        let counts = self.delivery.desk().is_some_and(|desk| desk.count(seq));
+        let counts = self.delivery.count(seq);
         // The connection ended during the call: the message would be asked for again.
         if counts && seq == self.session.next_num_in() {
             self.session.set_next_num_in(seq + 1);

@@ -10,8 +10,7 @@ use transfix_session::{BeginString, Disconnect, LogonFault, Now, State, Verdict}
 
 use super::Core;
 use crate::link::answers::BusinessReject;
-use crate::link::delivery::{Handling, Offered};
-use crate::link::desk::{Desk, Had, Stopped};
+use crate::link::delivery::{Handling, Made, Offered};
 use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::told::Rejected;
@@ -79,43 +78,44 @@ impl Core {
         self.postpone(message, handling)
     }
 
-    /// Whether the application has had something that was not taken note of.
-    #[inline]
-    pub(crate) fn has_news(&self) -> bool {
-        self.delivery.desk().is_some_and(|desk| desk.has_news())
-    }
-
-    /// Looks whether an application in threads of its own has stopped, and why. Returns a message
-    /// that it is not called for any more.
-    pub(crate) fn stopped(&mut self, now: Now, desk: &Desk) -> Result<Option<Had>, Down> {
-        let Some(stopped) = desk.stopped() else { return Ok(None) };
+    /// An application in threads of its own has panicked.
+    pub(crate) fn panicked(&mut self) -> Down {
         self.answering.close();
-        let reject = match stopped {
-            Stopped::Panicked(seq) => {
-                self.expected = seq;
-                return Err(Down::Panicked);
-            }
-            Stopped::NotAvailable(reject) => reject,
-        };
-        match self.delivery.judge(Err(reject)) {
-            Offered::Later => {
-                self.delivery.offer_later(now);
-                Ok(None)
-            }
-            Offered::GivenUp => Err(self.give_up(now)),
-            Offered::Rejected(reject) => Ok(desk.pass_over(Some(reject))),
-            Offered::Taken => Ok(desk.pass_over(None)),
-        }
+        self.expected = self.delivery.has_panicked();
+        Down::Panicked
     }
 
-    /// The application has had a message in a thread of its own. Returns whether that counts: of a
-    /// message that it rejects the counterparty must learn, else it comes again after the next
-    /// logon.
-    pub(crate) fn note_answered(&mut self, had: &Had) -> bool {
+    /// An application in threads of its own is not available for the first message that was handed
+    /// over. Returns what becomes of the message if it is passed over.
+    pub(crate) fn not_available(
+        &mut self,
+        now: Now,
+        reject: BusinessReject,
+    ) -> Result<Option<Made>, Down> {
+        self.answering.close();
+        let passed_over = match self.delivery.judge(Err(reject)) {
+            Offered::Later => {
+                self.delivery.halt(now);
+                return Ok(None);
+            }
+            Offered::GivenUp => return Err(self.give_up(now)),
+            Offered::Rejected(reject) => Made::Rejected(reject),
+            Offered::Taken => Made::Had,
+        };
+        self.delivery.pass_over();
+        Ok(Some(passed_over))
+    }
+
+    /// The first call of an application in threads of its own has ended. Returns the number of the
+    /// message if it counts: of a message that is rejected the counterparty must learn, else it
+    /// comes again after the next logon.
+    pub(crate) fn take_had(&mut self, made: &Made) -> Option<u64> {
+        let had = self.delivery.take_had(made).filter(|had| had.is_message && !had.is_void)?;
         self.delivery.was_taken();
         self.answering.close();
         let is_connected = matches!(self.session.state(), State::Active | State::LogoutSent);
-        had.reject.is_none() || is_connected
+        let counts = is_connected || !matches!(made, Made::Rejected(_));
+        counts.then_some(if had.is_counted { 0 } else { had.seq })
     }
 
     /// The application has had the message with this number, or 0 if that means nothing any more.
@@ -171,11 +171,11 @@ impl Core {
         {
             return Ok(if is_behind { Step::Over(Delivered::Behind) } else { Step::Route(to) });
         }
-        match self.delivery.desk() {
+        match self.delivery.has_room() {
             None => {}
-            Some(desk) if !desk.is_full() => self.answering.look_later(now),
-            Some(desk) if !desk.waits_when_full() => return Err(self.give_up(now)),
-            Some(_) => return Ok(Step::Over(Delivered::Behind)),
+            Some(true) => self.answering.look_later(now),
+            Some(false) if !self.delivery.waits_when_full() => return Err(self.give_up(now)),
+            Some(false) => return Ok(Step::Over(Delivered::Behind)),
         }
         Ok(Step::Call)
     }

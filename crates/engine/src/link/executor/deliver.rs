@@ -1,7 +1,5 @@
 //! Messages of the counterparty on their way to the application, or on to another session.
 
-use std::sync::Arc;
-
 use transfix_codec::{Body, CheckSumPolicy, Message, Tag, tag};
 use transfix_session::Now;
 
@@ -9,8 +7,8 @@ use super::Executor;
 use crate::link::answers::BusinessReject;
 use crate::link::callbacks::PassedOn;
 use crate::link::core::deliver::{Delivered, Numbers, Step};
-use crate::link::delivery::Handling;
-use crate::link::desk::{Desk, Had};
+use crate::link::delivery::{Handling, Made};
+use crate::link::desk::{Had, Stopped};
 use crate::link::down::Down;
 
 impl Executor {
@@ -61,42 +59,60 @@ impl Executor {
     /// Takes note of what the application has had since, where it is called in threads of its own.
     #[inline]
     pub(crate) fn hear(&mut self, now: Now) -> Result<(), Down> {
-        match self.core.delivery.desk() {
-            Some(desk) if desk.take_news() => self.hear_from(now, &Arc::clone(desk)),
+        match self.application.desk() {
+            Some(desk) if desk.take_news() => self.hear_from(now),
             _ => Ok(()),
         }
     }
 
     #[inline(never)]
-    fn hear_from(&mut self, now: Now, desk: &Desk) -> Result<(), Down> {
-        while let Some(had) = desk.take_had() {
-            self.note_had(now, desk, had)?;
-        }
-        if let Some(had) = self.core.stopped(now, desk)? {
-            self.note_had(now, desk, had)?;
+    fn hear_from(&mut self, now: Now) -> Result<(), Down> {
+        self.hear_what_was_had(now)?;
+        match self.application.desk().and_then(|desk| desk.stopped()) {
+            None => {}
+            Some(Stopped::Panicked) => return Err(self.core.panicked()),
+            Some(Stopped::NotAvailable(reject)) => {
+                if let Some(made) = self.core.not_available(now, reject)? {
+                    if let Some(desk) = self.application.desk() {
+                        desk.pass_over(made);
+                    }
+                    self.hear_what_was_had(now)?;
+                }
+            }
         }
         self.put_entries(now).map_err(Down::Store)
     }
 
-    /// The application has had a message in a thread of its own.
-    fn note_had(&mut self, now: Now, desk: &Desk, had: Had) -> Result<(), Down> {
-        let mut put = Ok(());
-        if !self.core.note_answered(&had) {
-            desk.give_back(had.bytes);
-            return Ok(());
+    fn hear_what_was_had(&mut self, now: Now) -> Result<(), Down> {
+        while let Some(had) = self.application.desk().and_then(|desk| desk.take_had()) {
+            let Had { bytes, made } = had;
+            let put = match self.core.take_had(&made) {
+                Some(seq) => self.note_had(now, (seq, &bytes), &made),
+                None => Ok(()),
+            };
+            if let Some(desk) = self.application.desk() {
+                desk.give_back(bytes);
+            }
+            put?;
         }
-        if had.reject.is_some() || self.core.options.keeps.inbound {
+        Ok(())
+    }
+
+    /// The application has had a message in a thread of its own.
+    fn note_had(&mut self, now: Now, (seq, bytes): (u64, &[u8]), made: &Made) -> Result<(), Down> {
+        let mut put = Ok(());
+        let reject = if let Made::Rejected(reject) = made { Some(reject) } else { None };
+        if reject.is_some() || self.core.options.keeps.inbound {
             let mut index = std::mem::take(&mut self.core.held_index);
-            if let Ok(message) = Message::parse(&had.bytes, &mut index, CheckSumPolicy::Ignore) {
-                if let Some(reject) = &had.reject {
-                    self.core.reject(now, (&message, Numbers::of(had.seq)), reject);
+            if let Ok(message) = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore) {
+                if let Some(reject) = reject {
+                    self.core.reject(now, (&message, Numbers::of(seq)), reject);
                 }
                 put = self.journal.put_inbound(now, &message).map_err(Down::Store);
             }
             self.core.held_index = index;
         }
-        self.core.note_had(had.seq);
-        desk.give_back(had.bytes);
+        self.core.note_had(seq);
         put
     }
 
@@ -131,7 +147,7 @@ impl Executor {
     /// here by then.
     #[inline]
     fn offer(&mut self, now: Now, message: &Message<'_>) -> Option<Result<(), BusinessReject>> {
-        let is_called = self.core.delivery.desk().is_none();
+        let is_called = self.application.desk().is_none();
         if is_called {
             self.points.called(now);
         }

@@ -209,10 +209,11 @@ impl Executor {
         let was_ahead = before.is_none_or(|before| had != (before.next_in, before.next_out));
         let has_panicked = self.core.has_panicked();
         if has_panicked {
-            let last = self.core.delivery.last_seq();
+            let (begun, runs) = self.application.clear();
+            let last = self.core.delivery.last_seq(begun);
             had.0 = had.0.max(last.map_or(0, |last| last + 1));
             let Numbers { next_in, next_out, .. } = self.journal.numbers();
-            self.core.renew((next_in, next_out));
+            self.core.renew((next_in, next_out), (begun, runs));
             let look = self.gate.as_ref().and_then(Gate::admin_look);
             self.core.session.set_before_admin(look);
             self.publish(now);
@@ -220,7 +221,8 @@ impl Executor {
         }
         patiently(io, until_ns, || self.resume(now))?;
         if !has_panicked && had.1 > self.journal.put_numbers().1 {
-            had.0 = had.0.max(self.core.delivery.undo().map_or(0, |last| last + 1));
+            let last = self.application.undo(&mut self.core.delivery);
+            had.0 = had.0.max(last.map_or(0, |last| last + 1));
         }
         if self.journal.is_too_large() {
             self.core.outgoing.return_too_large();

@@ -6,7 +6,7 @@ use std::hint::cold_path;
 use std::io;
 
 use transfix_codec::{CheckSumPolicy, Frame, Limits, Message, frame};
-use transfix_session::{Found, Now, Outbox, Replay, Watermarks};
+use transfix_session::{Found, Now, Outbox, Replay, Session, Watermarks};
 use transfix_store::{Kind, StoreError};
 use transfix_transport::Stream;
 
@@ -15,6 +15,7 @@ use crate::link::access::Access;
 use crate::link::answers::{Direction, Resend};
 use crate::link::app_executor::AppExecutor;
 use crate::link::core::Core;
+use crate::link::delivery::Delivery;
 use crate::link::down::Down;
 use crate::link::journal::Journal;
 use crate::observe::counters::LiveCounters;
@@ -64,6 +65,9 @@ impl Executor {
                     filled = true;
                 } else if !put_off_replay(&mut self.core) {
                     return Ok(false);
+                } else {
+                    // The socket may be full, and then nothing is asked for long.
+                    self.application.release();
                 }
                 continue;
             }
@@ -74,7 +78,8 @@ impl Executor {
             let unshown = self.core.shown.saturating_sub(self.core.out.written()) as usize;
             if self.wants_wire && !replays {
                 cold_path();
-                show_frames(now, &bytes[unshown..], &mut self.application, &self.core);
+                let to = (&mut self.application, &self.core.session, &mut self.core.delivery);
+                show_frames(now, &bytes[unshown..], to);
             }
             let written = stream.write(bytes);
             // Behind the write: the log costs the counterparty nothing.
@@ -115,13 +120,11 @@ impl Executor {
     fn fill_replay(&mut self, now: Now) -> Result<bool, Down> {
         let Self { core, journal, sinks, application, .. } = self;
         let asks = core.replay.has_more();
-        if asks && !core.delivery.desk().is_none_or(|desk| desk.want()) {
+        if asks && !application.is_free(&mut core.delivery) {
             return Ok(false);
         }
         let filled = fill_chunk(now, core, journal, application);
-        if let Some(desk) = core.delivery.desk() {
-            desk.release();
-        }
+        application.release();
         sinks.published.counters.resent.add(std::mem::take(&mut core.replay.resent));
         core.note_missing(now);
         // The counters are right before the counterparty has it.
@@ -134,7 +137,8 @@ impl Executor {
             Err(error) => return Err(Down::Store(error)),
         }
         if *wants_wire {
-            show_frames(now, core.replay.out.bytes(), application, core);
+            let to = (application, &core.session, &mut core.delivery);
+            show_frames(now, core.replay.out.bytes(), to);
         }
         if let Some(log) = &mut sinks.log {
             let lost = log.outbound(now.utc, core.replay.out.bytes());
@@ -198,10 +202,6 @@ fn put_off_replay(core: &mut Core) -> bool {
         return false;
     }
     core.replay.put_off(core.session.next_num_out() - 1, core.out.end());
-    if let Some(desk) = core.delivery.desk() {
-        // The socket may be full, and then nothing is asked for long.
-        desk.release();
-    }
     true
 }
 
@@ -226,11 +226,15 @@ fn log_received(
     }
 }
 
-fn show_frames(now: Now, mut bytes: &[u8], application: &mut AppExecutor, core: &Core) {
+fn show_frames(
+    now: Now,
+    mut bytes: &[u8],
+    (application, session, delivery): (&mut AppExecutor, &Session, &mut Delivery),
+) {
     // Our own frames: as long as they are.
     let limits = Limits { message_bytes_max: usize::MAX };
     while let Frame::Whole(end) = frame::split(bytes, limits) {
-        application.show(now, Direction::Outbound, &bytes[..end], core);
+        application.show(now, (Direction::Outbound, &bytes[..end]), (session, delivery));
         bytes = &bytes[end..];
     }
 }
