@@ -13,6 +13,7 @@ pub(crate) mod access;
 pub(crate) mod answers;
 pub(crate) mod app_executor;
 pub(crate) mod before_send;
+mod bulk;
 pub(crate) mod call;
 pub(crate) mod callbacks;
 pub(crate) mod core;

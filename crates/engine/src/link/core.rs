@@ -26,6 +26,7 @@ use transfix_session::{
 };
 
 use self::answering::Answering;
+use crate::link::bulk::is_bulky;
 use crate::link::call::Call;
 use crate::link::delivery::Delivery;
 use crate::link::desk::Desk;
@@ -33,7 +34,7 @@ use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
-use crate::link::queue::{SendQueue, is_bulky};
+use crate::link::queue::SendQueue;
 use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
 use crate::link::told::SessionEvent;

@@ -4,16 +4,18 @@
 //! `offline = "queue"` is in the store; what is given back is given back once.
 
 mod backlog;
+pub(crate) mod record;
 
 use std::collections::VecDeque;
 use std::hint::cold_path;
 
 use transfix_session::{Now, SendError, State, nanos};
 
-use crate::link::queue::{self, Queued, SendQueue};
+use crate::link::queue::SendQueue;
 use crate::settings::{Offline, QueueSettings, Unsent};
 use backlog::Backlog;
 pub(super) use backlog::{Left, Restored};
+use record::Queued;
 
 /// A message that is not sent, and why.
 pub(super) type GivenBack = (Left, SendError);
@@ -454,7 +456,7 @@ impl Outgoing {
         let mut all = Vec::new();
         let waiting = queue.copy();
         for mut rest in [self.backlog.bytes(), &waiting] {
-            while let Some(message) = queue::first(rest) {
+            while let Some(message) = record::first(rest) {
                 let msg_type = String::from_utf8_lossy(message.msg_type).into_owned();
                 all.push((msg_type, message.body.to_vec()));
                 rest = &rest[message.len..];
