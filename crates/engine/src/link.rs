@@ -180,6 +180,18 @@ impl Link {
         self.executor.next_deadline()
     }
 
+    /// Bytes that wait in memory, in the queue of other threads too.
+    pub(crate) fn waiting_bytes(&self, queue: &SendQueue) -> usize {
+        self.executor.core.waiting_bytes() + queue.len()
+    }
+
+    /// The messages that wait to be sent, oldest first: MsgType(35) and body.
+    pub(crate) fn queued(&self, queue: &SendQueue) -> Vec<(String, Vec<u8>)> {
+        let mut all = self.executor.core.outgoing.list();
+        all.append(&mut queue.list());
+        all
+    }
+
     /// Lets others see where the session stands, and tells the application if that is a new state.
     pub(crate) fn note_state(&mut self, now: Now) {
         self.executor.note_state(now);

@@ -278,7 +278,7 @@ impl SessionHandle {
     /// Messages were sent in this thread: the worker is called if they leave it something to do.
     fn note_sent(&self, link: &mut Link) {
         let shared = &*self.shared;
-        let is_over = link.is_up() && shared.waiting.note(link.core().waiting_bytes(&shared.queue));
+        let is_over = link.is_up() && shared.waiting.note(link.waiting_bytes(&shared.queue));
         if is_over || link.core_mut().slow.calls_worker() || link.has_failed() {
             shared.call_worker();
         }
@@ -458,7 +458,7 @@ impl SessionHandle {
     /// behind the header.
     #[must_use]
     pub fn queued(&self) -> Vec<(String, Vec<u8>)> {
-        self.with_link(|link| link.core().outgoing.list(&self.shared.queue))
+        self.with_link(|link| link.queued(&self.shared.queue))
     }
 
     /// Uses the link as soon as no refresh of the store is under way: a change before its end would

@@ -147,7 +147,7 @@ fn report(desk: &Desk, session: &Shared, calls: bool) {
         _ if calls || !desk.has_news() => !calls,
         Ok(mut link) => {
             let kept = link.flush(session.io.now());
-            let waiting = link.core().waiting_bytes(&session.queue);
+            let waiting = link.waiting_bytes(&session.queue);
             let is_over = link.is_up() && session.waiting.note(waiting);
             let is_slow = link.core_mut().slow.calls_worker();
             let goes_on = !is_slow && !is_over && link.core().cut.is_none();
@@ -220,8 +220,7 @@ impl Elsewhere<'_> {
         let sent = link.send_now(now, &session.queue, msg_type, change, &mut whole);
         link.core_mut().note_burst(begin);
         self.bench.desk.note_sent();
-        let is_over =
-            link.is_up() && session.waiting.note(link.core().waiting_bytes(&session.queue));
+        let is_over = link.is_up() && session.waiting.note(link.waiting_bytes(&session.queue));
         let awaits_look = link.core_mut().awaits_look(now);
         if is_over || awaits_look || link.has_failed() || link.core().cut.is_some() {
             session.call_worker();

@@ -243,7 +243,7 @@ impl DrivenSession {
             // Under the lock that is taken anyway.
             self.next_ns = link.next_deadline();
         }
-        if !turn.progress || !shared.waiting.note(link.core().waiting_bytes(&shared.queue)) {
+        if !turn.progress || !shared.waiting.note(link.waiting_bytes(&shared.queue)) {
             return Ok(turn);
         }
         let heaviest = shared.registry.heaviest();
@@ -536,7 +536,7 @@ impl DrivenSession {
 
     /// How much [`DrivenSession::finish`] has left to do; less from one message to the next.
     pub(crate) fn unsettled(&self) -> usize {
-        self.lock().core().unsettled(&self.shared.queue)
+        self.lock().core().unsettled() + self.shared.queue.len()
     }
 
     pub(crate) fn outcome(&self, was_up: bool) -> Outcome {

@@ -34,7 +34,6 @@ use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
-use crate::link::queue::SendQueue;
 use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
 use crate::link::told::SessionEvent;
@@ -306,11 +305,12 @@ impl Core {
         self.expected
     }
 
-    /// Bytes that wait in memory: to be sent, or to be handed to the application.
-    pub(crate) fn waiting_bytes(&self, queue: &SendQueue) -> usize {
+    /// Bytes that wait in memory: to be sent, or to be handed to the application. The queue of
+    /// other threads is not counted.
+    pub(crate) fn waiting_bytes(&self) -> usize {
         let (_, held) = self.session.held();
         let out = self.out.len() + self.replay.out.len();
-        out + self.outgoing.bytes(queue) + held + self.delivery.bytes()
+        out + self.outgoing.bytes() + held + self.delivery.bytes()
     }
 
     /// Whether far more waits than applications may queue: a counterparty that makes us answer and

@@ -137,9 +137,10 @@ impl SendQueue {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Everything that waits, which goes on waiting.
-    pub(crate) fn copy(&self) -> Vec<u8> {
-        self.lock().clone()
+    /// What waits, oldest first: MsgType(35) and body.
+    pub(crate) fn list(&self) -> Vec<(String, Vec<u8>)> {
+        let bytes = self.lock().clone();
+        record::list(&bytes)
     }
 
     /// So many bytes wait in the session, which count as well.

@@ -10,7 +10,6 @@ use super::Core;
 use crate::link::call::Call;
 use crate::link::event::Event;
 use crate::link::outgoing::{GivenBack, IfLost};
-use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
 use crate::settings::QueueWhenFull;
 
@@ -137,14 +136,9 @@ impl Core {
     }
 
     /// Begins with the messages that wait. `None`: they go on waiting.
-    pub(crate) fn begin_sending(
-        &mut self,
-        now: Now,
-        queue: &SendQueue,
-        left: &mut u32,
-    ) -> Option<SendOrStore> {
+    pub(crate) fn begin_sending(&mut self, now: Now, left: &mut u32) -> Option<SendOrStore> {
         let state = self.session.state();
-        if !self.outgoing.begin(now, state, queue) {
+        if !self.outgoing.begin(now, state) {
             return None;
         }
         // Numbers would mean nothing after the reset that is asked for.
@@ -160,11 +154,10 @@ impl Core {
     pub(crate) fn send_first(
         &mut self,
         now: Now,
-        queue: &SendQueue,
         left: &mut u32,
         way: SendOrStore,
     ) -> Option<(Result<u64, SendError>, u64)> {
-        let message = self.outgoing.next(queue, self.out.len(), left)?;
+        let message = self.outgoing.next(self.out.len(), left)?;
         let fill = |b: &mut Body<'_>| _ = b.fields_unchecked(message.body);
         let sent = match way {
             SendOrStore::Send => self.session.send(now, message.msg_type, &mut self.out, fill),

@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 
 use super::record::{self, Queued};
 use crate::link::bulk;
-use crate::link::queue::SendQueue;
 
 /// What the store knows of a message that waits.
 #[derive(Clone, Copy, Debug)]
@@ -149,14 +148,6 @@ impl Backlog {
         record::first(self.bytes())
     }
 
-    /// The first one, taken from the queue if there is no other.
-    pub(super) fn first_of(&mut self, queue: &SendQueue) -> Option<Queued<'_>> {
-        if self.is_empty() && queue.is_pending() {
-            self.fill(queue);
-        }
-        self.first()
-    }
-
     /// Whether exactly one waits, in the store.
     pub(super) fn holds_one(&self) -> bool {
         self.kept.len() == 1
@@ -240,10 +231,10 @@ impl Backlog {
         }
     }
 
-    /// Takes over what other threads have handed over.
-    pub(super) fn fill(&mut self, queue: &SendQueue) {
+    /// Takes in further messages: `add` puts them behind those that wait.
+    pub(super) fn take_in(&mut self, add: impl FnOnce(&mut Vec<u8>)) {
         self.compact();
-        queue.take(&mut self.bytes);
+        add(&mut self.bytes);
     }
 
     fn compact(&mut self) {

@@ -51,6 +51,17 @@ pub(crate) fn put(bytes: &mut Vec<u8>, msg_type: &[u8], body: &[u8]) {
     bytes.extend_from_slice(body);
 }
 
+/// MsgType(35) and body of each message.
+pub(crate) fn list(mut bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    while let Some(message) = first(bytes) {
+        let msg_type = String::from_utf8_lossy(message.msg_type).into_owned();
+        all.push((msg_type, message.body.to_vec()));
+        bytes = &bytes[message.len..];
+    }
+    all
+}
+
 /// The first message.
 pub(crate) fn first(bytes: &[u8]) -> Option<Queued<'_>> {
     let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
