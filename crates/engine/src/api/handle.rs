@@ -224,7 +224,7 @@ impl SessionHandle {
         let now = shared.io.now();
         let sent = match shared.offline {
             Offline::Queue => link.send_or_queue(now, &shared.queue, msg_type, fill),
-            Offline::Refuse | Offline::Store => link.send(now, &shared.queue, msg_type, fill),
+            _ => link.send(now, &shared.queue, msg_type, fill),
         };
         self.note_sent(link);
         sent

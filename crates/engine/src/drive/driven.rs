@@ -174,7 +174,6 @@ impl DrivenSession {
         }
         let mut left = link.core().options.turn_messages_max;
         let looked = match self.shared.offline {
-            Offline::Refuse => Ok(()),
             Offline::Store => {
                 link.executor().send_some(now, &self.shared.queue, &mut left);
                 // Some may be left.
@@ -187,6 +186,7 @@ impl DrivenSession {
                 self.expires_at = link.core().outgoing.deadline(now);
                 kept.map_err(Down::Store)
             }
+            _ => Ok(()),
         };
         link.make_calls(now);
         self.untold_at = link.deadline_at_rest();

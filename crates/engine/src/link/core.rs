@@ -21,8 +21,8 @@ use std::time::Duration;
 use transfix_codec::frame::SearchBudget;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Tag};
 use transfix_session::{
-    Config, Disconnect, Now, Offer, Outbox, Replay, Role, Session, SessionId, State, Verdict,
-    Watermarks, nanos,
+    Config, Disconnect, Now, Offer, Outbox, QueueSettings, Replay, Role, Session, SessionId, State,
+    Unavailable, Verdict, Watermarks, nanos,
 };
 
 use self::answering::Answering;
@@ -38,7 +38,6 @@ use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
 use crate::link::told::SessionEvent;
 use crate::schedule::Hours;
-use crate::settings::{QueueSettings, Unavailable};
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;

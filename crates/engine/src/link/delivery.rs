@@ -7,11 +7,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use transfix_codec::Message;
-use transfix_session::{Now, nanos};
+use transfix_session::{Now, Unavailable, UnavailableAction, nanos};
 
 use crate::link::answers::BusinessReject;
 use crate::link::desk::Desk;
-use crate::settings::{Unavailable, UnavailableAction};
 
 const MS: u64 = 1_000_000;
 /// Time before a message is offered again to a session that was busy.
@@ -74,9 +73,9 @@ impl Delivery {
             Err(reject) if !reject.is_not_available() => Offered::Rejected(reject),
             Err(_) if self.offers < self.policy.retries => Offered::Later,
             Err(reject) => match self.policy.then {
-                UnavailableAction::Reject => Offered::Rejected(reject),
                 UnavailableAction::Silence => Offered::Taken,
                 UnavailableAction::Disconnect => Offered::GivenUp,
+                _ => Offered::Rejected(reject),
             },
         }
     }

@@ -10,9 +10,8 @@ pub(crate) mod record;
 
 use std::collections::VecDeque;
 
-use transfix_session::{Now, SendError, State, nanos};
+use transfix_session::{Now, Offline, QueueSettings, SendError, State, Unsent, nanos};
 
-use crate::settings::{Offline, QueueSettings, Unsent};
 use backlog::Backlog;
 pub(super) use backlog::{Left, Restored};
 use record::Queued;

@@ -4,14 +4,13 @@
 use std::hint::cold_path;
 
 use transfix_codec::Body;
-use transfix_session::{Disconnect, HeaderChange, Now, SendError, State};
+use transfix_session::{Disconnect, HeaderChange, Now, QueueWhenFull, SendError, State};
 
 use super::Core;
 use crate::link::call::Call;
 use crate::link::event::Event;
 use crate::link::outgoing::{GivenBack, IfLost};
 use crate::link::sent::Sent;
-use crate::settings::QueueWhenFull;
 
 /// Bytes that callbacks may send beyond `queued_bytes_max`: a program that never stops sending in
 /// one must not take all memory, and the batch of a store has an end.
