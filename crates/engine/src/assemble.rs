@@ -279,7 +279,7 @@ pub(crate) fn assemble(
         link.executor().set_gate(registry.io.now(), Arc::clone(gate));
     }
     link.executor().begin_from_store(&*registry.io)?;
-    link.core().outgoing.note_taken(&queue);
+    queue.note_taken(link.core().outgoing.bytes());
     Ok(Shared {
         id,
         settings: Arc::new(settings.clone()),

@@ -13,6 +13,7 @@ pub(crate) mod access;
 pub(crate) mod answers;
 pub(crate) mod app_executor;
 pub(crate) mod before_send;
+mod bulk;
 pub(crate) mod call;
 pub(crate) mod callbacks;
 pub(crate) mod core;
@@ -177,6 +178,18 @@ impl Link {
     /// When [`Link::tick`] must be called at the latest.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         self.executor.next_deadline()
+    }
+
+    /// Bytes that wait in memory, in the queue of other threads too.
+    pub(crate) fn waiting_bytes(&self, queue: &SendQueue) -> usize {
+        self.executor.core.waiting_bytes() + queue.len()
+    }
+
+    /// The messages that wait to be sent, oldest first: MsgType(35) and body.
+    pub(crate) fn queued(&self, queue: &SendQueue) -> Vec<(String, Vec<u8>)> {
+        let mut all = self.executor.core.outgoing.list();
+        all.append(&mut queue.list());
+        all
     }
 
     /// Lets others see where the session stands, and tells the application if that is a new state.

@@ -50,7 +50,6 @@ pub(crate) mod log;
 mod other_engines;
 pub(crate) mod password_hash;
 pub(crate) mod proxy;
-pub(crate) mod queue;
 pub mod quickfix;
 pub(crate) mod reference;
 pub(crate) mod retention;
@@ -77,15 +76,16 @@ pub use failover::{FailoverOrder, FailoverSettings};
 pub use fix_admin::FixAdminSettings;
 pub use password_hash::{hash_password, is_of as is_password_of};
 pub use proxy::{ProxyKind, ProxySettings};
-pub use queue::{
-    Offline, QueueSettings, QueueWhenFull, SlowConsumer, Unavailable, UnavailableAction, Unsent,
-};
 pub use session::SessionSettings;
 pub use socket::{Backoff, SocketSettings};
 pub use store::{Durability, StoreSettings};
 pub use threads::{AfterPanic, Mode, SendMode, ThreadSettings};
 pub use tls::{CertificateFiles, ClientCertificate, TlsSettings, TlsVersion};
-pub use validation::{GarbledPolicy, TooLongPolicy, ValidateOut, ValidationSettings};
+pub use transfix_session::{
+    GarbledPolicy, Offline, QueueSettings, QueueWhenFull, SlowConsumer, TooLongPolicy, Unavailable,
+    UnavailableAction, Unsent,
+};
+pub use validation::{ValidateOut, ValidationSettings};
 
 use crate::settings::file::SettingsError;
 use crate::settings::file::shown::ShownSettings;

@@ -4,11 +4,14 @@ mod identity;
 mod logon;
 mod numbers;
 mod protocol;
+mod queue;
 mod resend;
 mod reset;
 mod table;
 mod throttle;
 mod timing;
+mod unavailable;
+mod unread;
 
 use std::time::Duration;
 
@@ -19,6 +22,7 @@ pub use identity::{ApplVerId, BeginString, SessionId, SubIds};
 pub use logon::{LogonConfig, Secret};
 pub use numbers::{NumbersConfig, TooLow, TooLowAtLogon};
 pub use protocol::ProtocolConfig;
+pub use queue::{Offline, QueueSettings, QueueWhenFull, SlowConsumer, Unsent};
 pub use resend::ResendConfig;
 pub use reset::ResetPolicy;
 #[doc(hidden)]
@@ -26,6 +30,8 @@ pub use table::{Days, Hours, Micros, Millis, Mins, Secs, Unit};
 pub use table::{Key, OutOfRange};
 pub use throttle::{Throttle, ThrottleAction};
 pub use timing::TimingConfig;
+pub use unavailable::{Unavailable, UnavailableAction};
+pub use unread::{GarbledPolicy, TooLongPolicy};
 
 /// Who opens the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

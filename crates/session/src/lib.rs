@@ -53,9 +53,11 @@ mod watermarks;
 
 pub use before_admin::{BeforeAdmin, NewAdmin};
 pub use config::{
-    ApplVerId, BeginString, Config, Key, LogonConfig, MSG_SEQ_NUM_MAX, Now, NumbersConfig,
-    OutOfRange, ProtocolConfig, ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds,
-    Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon, nanos,
+    ApplVerId, BeginString, Config, GarbledPolicy, Key, LogonConfig, MSG_SEQ_NUM_MAX, Now,
+    NumbersConfig, Offline, OutOfRange, ProtocolConfig, QueueSettings, QueueWhenFull, ResendConfig,
+    ResetPolicy, Role, Secret, SessionId, SlowConsumer, SubIds, Throttle, ThrottleAction,
+    TimingConfig, TooLongPolicy, TooLow, TooLowAtLogon, Unavailable, UnavailableAction, Unsent,
+    nanos,
 };
 #[doc(hidden)]
 pub use config::{Days, Hours, Micros, Millis, Mins, Secs, Unit};

@@ -83,11 +83,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "stop-that-forgets-what-waits",
-        changes: &[(
-            ENGINE,
-            "if self.options.unsent == Unsent::Keep && self.keeps_in_store() {",
-            "if self.options.unsent == Unsent::Keep {",
-        )],
+        changes: &[(ENGINE, "self.keeps_unsent() && self.keeps_in_store()", "self.keeps_unsent()")],
         kind: KIND,
         worlds: 500,
     },

@@ -224,7 +224,7 @@ impl SessionHandle {
         let now = shared.io.now();
         let sent = match shared.offline {
             Offline::Queue => link.send_or_queue(now, &shared.queue, msg_type, fill),
-            Offline::Refuse | Offline::Store => link.send(now, &shared.queue, msg_type, fill),
+            _ => link.send(now, &shared.queue, msg_type, fill),
         };
         self.note_sent(link);
         sent
@@ -278,7 +278,7 @@ impl SessionHandle {
     /// Messages were sent in this thread: the worker is called if they leave it something to do.
     fn note_sent(&self, link: &mut Link) {
         let shared = &*self.shared;
-        let is_over = link.is_up() && shared.waiting.note(link.core().waiting_bytes(&shared.queue));
+        let is_over = link.is_up() && shared.waiting.note(link.waiting_bytes(&shared.queue));
         if is_over || link.core_mut().calls_worker() || link.has_failed() {
             shared.call_worker();
         }
@@ -458,7 +458,7 @@ impl SessionHandle {
     /// behind the header.
     #[must_use]
     pub fn queued(&self) -> Vec<(String, Vec<u8>)> {
-        self.with_link(|link| link.core().outgoing.list(&self.shared.queue))
+        self.with_link(|link| link.queued(&self.shared.queue))
     }
 
     /// Uses the link as soon as no refresh of the store is under way: a change before its end would

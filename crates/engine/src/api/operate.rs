@@ -135,7 +135,7 @@ impl SessionHandle {
 
     fn clear_queued(&self) -> Result<(), OperateError> {
         self.with_settled_link(|link| {
-            link.core_mut().outgoing.clear(&self.shared.queue);
+            link.executor().clear_queued(&self.shared.queue);
             // A link that fails is closed by its worker, which sees a failed store too.
             match link.flush(self.shared.io.now()) {
                 Err(Down::Store(_)) => Err(OperateError::Failed),

@@ -147,7 +147,7 @@ fn report(desk: &Desk, session: &Shared) {
     let heard = match session.link.try_lock() {
         Ok(mut link) if desk.has_news() => {
             let kept = link.flush(session.io.now());
-            let waiting = link.core().waiting_bytes(&session.queue);
+            let waiting = link.waiting_bytes(&session.queue);
             let is_over = link.is_up() && session.waiting.note(waiting);
             let goes_on = !link.core_mut().calls_worker() && !is_over && link.core().cut.is_none();
             kept.is_ok() && goes_on && !desk.has_news()
@@ -221,8 +221,7 @@ impl Elsewhere<'_> {
         let sent = link.send_now(now, &session.queue, msg_type, change, &mut whole);
         link.core_mut().note_burst(begin);
         self.bench.desk.note_sent();
-        let is_over =
-            link.is_up() && session.waiting.note(link.core().waiting_bytes(&session.queue));
+        let is_over = link.is_up() && session.waiting.note(link.waiting_bytes(&session.queue));
         let awaits_look = link.core_mut().awaits_look(now);
         if is_over || awaits_look || link.has_failed() || link.core().cut.is_some() {
             session.call_worker();

@@ -174,7 +174,6 @@ impl DrivenSession {
         }
         let mut left = link.core().options.turn_messages_max;
         let looked = match self.shared.offline {
-            Offline::Refuse => Ok(()),
             Offline::Store => {
                 link.executor().send_some(now, &self.shared.queue, &mut left);
                 // Some may be left.
@@ -187,6 +186,7 @@ impl DrivenSession {
                 self.expires_at = link.core().outgoing.deadline(now);
                 kept.map_err(Down::Store)
             }
+            _ => Ok(()),
         };
         link.make_calls(now);
         self.untold_at = link.deadline_at_rest();
@@ -243,7 +243,7 @@ impl DrivenSession {
             // Under the lock that is taken anyway.
             self.next_ns = link.next_deadline();
         }
-        if !turn.progress || !shared.waiting.note(link.core().waiting_bytes(&shared.queue)) {
+        if !turn.progress || !shared.waiting.note(link.waiting_bytes(&shared.queue)) {
             return Ok(turn);
         }
         let heaviest = shared.registry.heaviest();
@@ -536,7 +536,7 @@ impl DrivenSession {
 
     /// How much [`DrivenSession::finish`] has left to do; less from one message to the next.
     pub(crate) fn unsettled(&self) -> usize {
-        self.lock().core().unsettled(&self.shared.queue)
+        self.lock().core().unsettled() + self.shared.queue.len()
     }
 
     pub(crate) fn outcome(&self, was_up: bool) -> Outcome {

@@ -196,10 +196,9 @@ impl Shared {
         mut again: impl FnMut() -> Result<T, SendError>,
     ) -> Result<T, SendError> {
         match self.queue_when_full {
-            QueueWhenFull::Refuse => {}
-            // It may have the lock of a session, and others wait for it in any case.
-            QueueWhenFull::Wait if drives() => {}
-            QueueWhenFull::Wait => {
+            // A thread that drives sessions may have the lock of one, and others wait for it in any
+            // case.
+            QueueWhenFull::Wait if !drives() => {
                 // What a callback in a thread of its own has sent may not be written yet.
                 self.call_worker();
                 let until_ns = self.io.monotonic_ns().saturating_add(self.queue_wait_ns);
@@ -222,6 +221,7 @@ impl Shared {
                     self.call_worker();
                 }
             }
+            _ => {}
         }
         Err(full)
     }

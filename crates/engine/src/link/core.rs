@@ -20,23 +20,23 @@ use std::time::Duration;
 use transfix_codec::frame::SearchBudget;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Tag};
 use transfix_session::{
-    Config, Disconnect, Now, Offer, Outbox, Replay, Role, Session, SessionId, State, Verdict,
-    Watermarks, nanos,
+    Config, Disconnect, Now, Offer, Outbox, QueueSettings, Replay, Role, Session, SessionId, State,
+    Unavailable, Verdict, Watermarks, nanos,
 };
 
 use self::answering::Answering;
+use crate::link::bulk::is_bulky;
 use crate::link::call::Call;
 use crate::link::delivery::Delivery;
 use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
-use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
 use crate::link::told::SessionEvent;
 use crate::schedule::Hours;
-use crate::settings::{ApplicationSettings, QueueSettings, Unavailable};
+use crate::settings::ApplicationSettings;
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
@@ -303,11 +303,12 @@ impl Core {
         self.expected
     }
 
-    /// Bytes that wait in memory: to be sent, or to be handed to the application.
-    pub(crate) fn waiting_bytes(&self, queue: &SendQueue) -> usize {
+    /// Bytes that wait in memory: to be sent, or to be handed to the application. The queue of
+    /// other threads is not counted.
+    pub(crate) fn waiting_bytes(&self) -> usize {
         let (_, held) = self.session.held();
         let out = self.out.len() + self.replay.out.len();
-        out + self.outgoing.bytes(queue) + held + self.delivery.bytes()
+        out + self.outgoing.bytes() + held + self.delivery.bytes()
     }
 
     /// Whether far more waits than applications may queue: a counterparty that makes us answer and

@@ -8,10 +8,10 @@ mod handed;
 use std::collections::VecDeque;
 
 use transfix_codec::Message;
-use transfix_session::{Now, nanos};
+use transfix_session::{Now, Unavailable, UnavailableAction, nanos};
 
 use crate::link::answers::BusinessReject;
-use crate::settings::{ApplicationSettings, Unavailable, UnavailableAction};
+use crate::settings::ApplicationSettings;
 use handed::Handed;
 pub(crate) use handed::HandedCall;
 
@@ -93,9 +93,9 @@ impl Delivery {
             Err(reject) if !reject.is_not_available() => Offered::Rejected(reject),
             Err(_) if self.offers < self.policy.retries => Offered::Later,
             Err(reject) => match self.policy.then {
-                UnavailableAction::Reject => Offered::Rejected(reject),
                 UnavailableAction::Silence => Offered::Taken,
                 UnavailableAction::Disconnect => Offered::GivenUp,
+                _ => Offered::Rejected(reject),
             },
         }
     }

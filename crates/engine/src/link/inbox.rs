@@ -7,7 +7,7 @@ use std::ops::Range;
 use transfix_codec::frame::TooLong;
 use transfix_transport::Stream;
 
-use crate::link::queue::is_bulky;
+use crate::link::bulk::is_bulky;
 
 /// The size of the buffer of a counterparty that sends little at a time: some ten messages.
 const SMALL: usize = 4 << 10;

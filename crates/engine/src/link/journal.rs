@@ -15,7 +15,7 @@ use transfix_store::{
 };
 
 use crate::link::core::Keeps;
-use crate::link::queue::Queued;
+use crate::link::outgoing::record::Queued;
 use crate::observe::mask::masked;
 use crate::observe::published::Published;
 use crate::observe::reasons::LiveReasons;

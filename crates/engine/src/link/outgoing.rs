@@ -1,19 +1,20 @@
 //! Messages of the application that wait to be sent: for their turn, for a logon, for the operator.
 //!
+//! The queue of other threads is the executor's: it moves messages from there into the backlog.
+//!
 //! Invariants: they leave in the order in which they were handed over; what waits for a logon with
 //! `offline = "queue"` is in the store; what is given back is given back once.
 
 mod backlog;
+pub(crate) mod record;
 
 use std::collections::VecDeque;
-use std::hint::cold_path;
 
-use transfix_session::{Now, SendError, State, nanos};
+use transfix_session::{Now, Offline, QueueSettings, SendError, State, Unsent, nanos};
 
-use crate::link::queue::{self, Queued, SendQueue};
-use crate::settings::{Offline, QueueSettings, Unsent};
 use backlog::Backlog;
 pub(super) use backlog::{Left, Restored};
+use record::Queued;
 
 /// A message that is not sent, and why.
 pub(super) type GivenBack = (Left, SendError);
@@ -90,7 +91,7 @@ impl Outgoing {
     /// Whether a new message must take its place behind others: it is kept for the next logon, or
     /// those that wait since before the logon go first.
     pub(super) fn must_queue(&self, state: State) -> bool {
-        self.waits_behind(state) || (state != State::Active && self.keeps_in_store())
+        self.waits_behind(state) || self.keeps_now(state)
     }
 
     /// Whether others that are held back go first.
@@ -110,11 +111,22 @@ impl Outgoing {
         !self.backlog.is_empty() && !self.is_full(outbox_bytes) && !self.must_wait(state)
     }
 
-    /// Whether [`Outgoing::begin`] has something to decide. Most turns find nothing, and pay for no
-    /// more than this look.
+    /// Whether [`Outgoing::begin`] has something to decide, or messages wait here. Most turns find
+    /// nothing, and pay for no more than this look.
     #[inline]
-    pub(super) fn is_pending(&self, queue: &SendQueue) -> bool {
-        self.pause_until_ns.is_some() || !self.backlog.is_empty() || queue.is_pending()
+    pub(super) fn is_pending(&self) -> bool {
+        self.pause_until_ns.is_some() || !self.backlog.is_empty()
+    }
+
+    /// Whether no message waits here; the queue of other threads may have some.
+    pub(super) fn is_empty(&self) -> bool {
+        self.backlog.is_empty()
+    }
+
+    /// Takes in messages that other threads have handed over: `add` puts them behind those that
+    /// wait.
+    pub(super) fn take_in(&mut self, add: impl FnOnce(&mut Vec<u8>)) {
+        self.backlog.take_in(add);
     }
 
     /// Whether the last turn has left messages that come first in this one.
@@ -127,27 +139,19 @@ impl Outgoing {
         self.is_first = false;
     }
 
-    /// Begins to send. Returns whether there is something, and it may be sent or stored now.
-    pub(super) fn begin(&mut self, now: Now, state: State, queue: &SendQueue) -> bool {
+    /// Begins to send. Returns whether messages may be sent or stored now.
+    pub(super) fn begin(&mut self, now: Now, state: State) -> bool {
         // The pause after a logon ends at its time, even if nothing can be sent then.
         self.pause_until_ns = self.pause_until_ns.filter(|until| now.monotonic_ns < *until);
         let stores = self.stores(state) && !self.is_held_back;
-        if !stores && self.must_wait(state) {
-            return false;
-        }
-        !self.backlog.is_empty() || queue.is_pending()
+        stores || !self.must_wait(state)
     }
 
     /// The next message to be sent, if one more may be and the outbox has room. It stays until it
     /// [is sent](Outgoing::sent) or [refused](Outgoing::refuse_first).
-    pub(super) fn next(
-        &mut self,
-        queue: &SendQueue,
-        outbox_bytes: usize,
-        left: &mut u32,
-    ) -> Option<Queued<'_>> {
+    pub(super) fn next(&mut self, outbox_bytes: usize, left: &mut u32) -> Option<Queued<'_>> {
         let is_full = self.is_full(outbox_bytes);
-        let message = self.backlog.first_of(queue)?;
+        let message = self.backlog.first()?;
         if *left == 0 {
             self.is_first = true;
             return None;
@@ -184,16 +188,9 @@ impl Outgoing {
         self.pause_until_ns
     }
 
-    /// Takes over what other threads have handed over. Returns true if messages are to be put into
-    /// the store, since they wait for a logon.
-    pub(super) fn begin_keeping(&mut self, state: State, queue: &SendQueue) -> bool {
-        if !self.keeps_in_store() || state == State::Active {
-            return false;
-        }
-        cold_path();
-        self.backlog.fill(queue);
-        self.note_taken(queue);
-        true
+    /// Whether messages are to be put into the store, since they wait for a logon.
+    pub(super) fn keeps_now(&self, state: State) -> bool {
+        self.keeps_in_store() && state != State::Active
     }
 
     /// The first message that the store does not have yet, with the ticket under which it is put.
@@ -231,12 +228,10 @@ impl Outgoing {
         self.backlog.committed_up_to(ticket);
     }
 
-    /// Drops the message at this place of the queue, behind so many bytes that waited already: its
-    /// sender hears of a failure. Those of others stay.
-    pub(super) fn refuse(&mut self, queue: &SendQueue, at: usize) {
-        self.backlog.fill(queue);
+    /// Drops the message that waits behind so many bytes: its sender hears of a failure. Those of
+    /// others stay.
+    pub(super) fn refuse(&mut self, at: usize) {
         self.backlog.refuse(at);
-        self.note_taken(queue);
     }
 
     /// Takes in a record of what waits in the store, which was put at this time.
@@ -319,8 +314,8 @@ impl Outgoing {
 
     /// How much is not settled yet: bytes that wait or are in doubt, and 1 for each message still
     /// to be told.
-    pub(crate) fn unsettled(&self, queue: &SendQueue) -> usize {
-        self.bytes(queue) + self.backlog.uncommitted_bytes() + self.untold.len()
+    pub(super) fn unsettled(&self) -> usize {
+        self.bytes() + self.backlog.uncommitted_bytes() + self.untold.len()
     }
 
     /// The next message that the application can be told of, since this ticket is safe.
@@ -370,29 +365,18 @@ impl Outgoing {
         self.backlog.forget_first_uncommitted();
     }
 
-    /// All that waits, to be given back at the end of a connection; `None` if it is kept.
-    pub(super) fn take_unsent(
-        &mut self,
-        queue: &SendQueue,
-        why: SendError,
-    ) -> Option<Vec<GivenBack>> {
-        if self.options.unsent == Unsent::Keep {
-            return None;
-        }
-        self.backlog.fill(queue);
-        Some(self.take_all(why))
+    /// Whether what waits is kept at the end of a connection, and not given back.
+    pub(super) fn keeps_unsent(&self) -> bool {
+        self.options.unsent == Unsent::Keep
     }
 
-    /// All that waits as the engine ends; `None` if it is kept in the store.
-    pub(super) fn take_rest(&mut self, queue: &SendQueue) -> Option<Vec<GivenBack>> {
-        if self.options.unsent == Unsent::Keep && self.keeps_in_store() {
-            return None;
-        }
-        self.backlog.fill(queue);
-        Some(self.take_all(SendError::Closed))
+    /// Whether what waits is kept as the engine ends.
+    pub(super) fn keeps_rest(&self) -> bool {
+        self.keeps_unsent() && self.keeps_in_store()
     }
 
-    fn take_all(&mut self, why: SendError) -> Vec<GivenBack> {
+    /// All that waits, to be given back.
+    pub(super) fn take_all(&mut self, why: SendError) -> Vec<GivenBack> {
         let all = self.backlog.take_all();
         all.into_iter().map(|left| (left, why)).collect()
     }
@@ -429,9 +413,9 @@ impl Outgoing {
         self.returns.take().map(|why| self.take_all(why)).unwrap_or_default()
     }
 
-    /// How many bytes wait.
-    pub(crate) fn bytes(&self, queue: &SendQueue) -> usize {
-        self.backlog.len() + queue.len()
+    /// How many bytes wait here.
+    pub(crate) fn bytes(&self) -> usize {
+        self.backlog.len()
     }
 
     /// How many bytes have left since the start: were sent, stored or given back.
@@ -439,35 +423,14 @@ impl Outgoing {
         self.backlog.left_bytes()
     }
 
-    /// How many bytes were taken from the queue and wait.
-    pub(super) fn taken_bytes(&self) -> usize {
-        self.backlog.len()
-    }
-
-    /// Lets the queue know how much was taken from it and waits.
-    pub(crate) fn note_taken(&self, queue: &SendQueue) {
-        queue.note_taken(self.backlog.len());
-    }
-
     /// What waits, oldest first: MsgType(35) and body.
-    pub(crate) fn list(&self, queue: &SendQueue) -> Vec<(String, Vec<u8>)> {
-        let mut all = Vec::new();
-        let waiting = queue.copy();
-        for mut rest in [self.backlog.bytes(), &waiting] {
-            while let Some(message) = queue::first(rest) {
-                let msg_type = String::from_utf8_lossy(message.msg_type).into_owned();
-                all.push((msg_type, message.body.to_vec()));
-                rest = &rest[message.len..];
-            }
-        }
-        all
+    pub(super) fn list(&self) -> Vec<(String, Vec<u8>)> {
+        record::list(self.backlog.bytes())
     }
 
     /// Drops what waits.
-    pub(crate) fn clear(&mut self, queue: &SendQueue) {
-        self.backlog.fill(queue);
+    pub(super) fn clear(&mut self) {
         self.backlog.clear();
-        self.note_taken(queue);
     }
 
     /// Whether a burst has left far more memory than is used.
@@ -484,8 +447,6 @@ impl Outgoing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::points::Source;
-    use transfix_codec::Precision;
 
     /// The bodies of messages that the application is told of once this ticket is safe.
     fn told(outgoing: &mut Outgoing, ticket: u64) -> Vec<Vec<u8>> {
@@ -493,28 +454,27 @@ mod tests {
     }
 
     /// Three messages, of which the store has the first two, are given back.
-    fn given_back() -> (Outgoing, SendQueue) {
+    fn given_back() -> Outgoing {
         let options = QueueSettings { offline: Offline::Queue, ..QueueSettings::default() };
         let options = QueueSettings { unsent: Unsent::Return, ..options };
-        let queue = SendQueue::new(1_000, Precision::Millis, Source::Off);
         let mut outgoing = Outgoing::new(options);
         for id in [1, 2, 3] {
             if id == 3 {
-                assert!(outgoing.begin_keeping(State::Disconnected, &queue));
+                assert!(outgoing.keeps_now(State::Disconnected));
                 while outgoing.next_to_keep().is_some() {
                     outgoing.note_put(Now::default());
                 }
                 outgoing.committed();
             }
-            let fill =
-                |body: &mut transfix_codec::Body<'_>| _ = body.uint(transfix_codec::Tag(11), id);
-            queue.push_offline(b"D", fill).unwrap();
+            let body = format!("11={id}\x01");
+            outgoing.take_in(|bytes| record::put(bytes, b"D", body.as_bytes()));
         }
-        let all = outgoing.take_unsent(&queue, SendError::NotLoggedOn).unwrap();
+        assert!(!outgoing.keeps_unsent());
+        let all = outgoing.take_all(SendError::NotLoggedOn);
         assert!(!outgoing.gives_back());
         outgoing.tell_later(all, IfLost::Waits);
         assert!(outgoing.gives_back() && told(&mut outgoing, 99).is_empty(), "not committed yet");
-        (outgoing, queue)
+        outgoing
     }
 
     fn bodies(ids: &[u8]) -> Vec<Vec<u8>> {
@@ -523,10 +483,10 @@ mod tests {
 
     #[test]
     fn what_is_given_back_is_told_once_it_is_safe() {
-        let (mut now, _) = given_back();
+        let mut now = given_back();
         assert!(now.committed());
         assert_eq!(told(&mut now, u64::MAX), bodies(&[1, 2, 3]));
-        let (mut later, _) = given_back();
+        let mut later = given_back();
         later.will_be_committed(7);
         assert!(!later.gives_back());
         assert_eq!(told(&mut later, 6), bodies(&[]));
@@ -535,11 +495,11 @@ mod tests {
 
     #[test]
     fn what_the_store_may_have_waits_on_if_it_fails() {
-        let (mut failed, queue) = given_back();
+        let mut failed = given_back();
         assert_eq!(failed.keep_waiting(), Some(2));
         assert_eq!(failed.keep_waiting(), None, "once");
         assert_eq!(told(&mut failed, 0), bodies(&[3]));
-        let waiting: Vec<_> = failed.list(&queue).into_iter().map(|(_, body)| body).collect();
+        let waiting: Vec<_> = failed.list().into_iter().map(|(_, body)| body).collect();
         assert_eq!(waiting, bodies(&[1, 2]));
     }
 }

@@ -9,10 +9,9 @@ use std::sync::{Mutex, MutexGuard};
 use transfix_codec::{Body, Misuse, MsgType, Precision};
 use transfix_session::SendError;
 
+use crate::link::bulk;
+use crate::link::outgoing::record;
 use crate::link::points::Source;
-
-/// When it was handed over, length of the body, length of MsgType(35).
-const HEAD: usize = 13;
 
 /// A bounded queue of messages without header and trailer.
 #[derive(Debug)]
@@ -39,16 +38,6 @@ pub(crate) struct Pushed {
     pub(crate) at: usize,
     /// Whether it was empty before: only then does the worker need to be woken.
     pub(crate) first: bool,
-}
-
-/// One message taken from a [`SendQueue`]'s buffer.
-pub(crate) struct Queued<'a> {
-    pub(crate) msg_type: &'a [u8],
-    pub(crate) body: &'a [u8],
-    /// When it was handed over, by the latency points; 0 if that is not known.
-    pub(crate) put: u64,
-    /// Bytes that it took in the buffer.
-    pub(crate) len: usize,
 }
 
 impl SendQueue {
@@ -91,7 +80,7 @@ impl SendQueue {
 
     /// Gives back the memory of a burst that is over.
     pub(crate) fn trim(&self) {
-        trim(&mut self.lock());
+        bulk::trim(&mut self.lock());
     }
 
     /// Adds a message that is to be sent at once: how long it takes to the socket is measured.
@@ -130,17 +119,8 @@ impl SendQueue {
         if begin + taken > self.bytes_max {
             return Err(SendError::WouldBlock { queued_bytes: begin + taken });
         }
-        bytes.extend_from_slice(&[0; HEAD]);
-        bytes.extend_from_slice(msg_type);
-        let body_begin = bytes.len();
-        if let Err(misuse) = Body::detached(&mut bytes, self.precision, fill) {
-            bytes.truncate(begin);
-            return Err(SendError::Misuse(misuse));
-        }
-        let length = (bytes.len() - body_begin) as u32;
-        bytes[begin..begin + 8].copy_from_slice(&put.to_le_bytes());
-        bytes[begin + 8..begin + 12].copy_from_slice(&length.to_le_bytes());
-        bytes[begin + 12] = msg_type.len() as u8;
+        record::add(&mut bytes, put, msg_type, |bytes| Body::detached(bytes, self.precision, fill))
+            .map_err(SendError::Misuse)?;
         self.len.store(bytes.len(), Ordering::Release);
         // Said under the lock: the worker may have emptied the queue a moment ago.
         Ok(Pushed { bytes: bytes.len() + taken, at: begin, first: begin == 0 })
@@ -157,9 +137,10 @@ impl SendQueue {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Everything that waits, which goes on waiting.
-    pub(crate) fn copy(&self) -> Vec<u8> {
-        self.lock().clone()
+    /// What waits, oldest first: MsgType(35) and body.
+    pub(crate) fn list(&self) -> Vec<(String, Vec<u8>)> {
+        let bytes = self.lock().clone();
+        record::list(&bytes)
     }
 
     /// So many bytes wait in the session, which count as well.
@@ -179,42 +160,6 @@ impl SendQueue {
         }
         self.len.store(0, Ordering::Release);
     }
-}
-
-/// Memory above which a buffer is given back when it is hardly used.
-pub(crate) const BULK: usize = 256 << 10;
-/// What it keeps then.
-const KEPT: usize = 64 << 10;
-
-/// Whether a buffer has far more memory than it uses.
-pub(crate) const fn is_bulky(capacity: usize, len: usize) -> bool {
-    capacity > BULK && capacity / 4 > len
-}
-
-/// Gives back the memory of a burst that is over.
-pub(crate) fn trim(bytes: &mut Vec<u8>) {
-    if is_bulky(bytes.capacity(), bytes.len()) {
-        bytes.shrink_to(KEPT.max(bytes.len()));
-    }
-}
-
-/// Adds a message to a taken buffer: one that waits for a logon.
-pub(crate) fn put(taken: &mut Vec<u8>, msg_type: &[u8], body: &[u8]) {
-    taken.extend_from_slice(&[0; 8]);
-    taken.extend_from_slice(&(body.len() as u32).to_le_bytes());
-    taken.push(msg_type.len() as u8);
-    taken.extend_from_slice(msg_type);
-    taken.extend_from_slice(body);
-}
-
-/// The first message in a taken buffer.
-pub(crate) fn first(taken: &[u8]) -> Option<Queued<'_>> {
-    let (head, rest) = taken.split_first_chunk::<HEAD>()?;
-    let [p0, p1, p2, p3, p4, p5, p6, p7, b0, b1, b2, b3, msg_type] = *head;
-    let put = u64::from_le_bytes([p0, p1, p2, p3, p4, p5, p6, p7]);
-    let body = u32::from_le_bytes([b0, b1, b2, b3]) as usize;
-    let (msg_type, rest) = rest.split_at(usize::from(msg_type));
-    Some(Queued { msg_type, body: &rest[..body], put, len: HEAD + msg_type.len() + body })
 }
 
 #[cfg(test)]
@@ -239,11 +184,11 @@ mod tests {
         let mut taken = Vec::new();
         queue.take(&mut taken);
         assert!(!queue.is_pending());
-        let one = first(&taken).unwrap();
+        let one = record::first(&taken).unwrap();
         assert_eq!((one.msg_type, one.body), (&b"D"[..], &b"11=1\x01"[..]));
-        let two = first(&taken[one.len..]).unwrap();
+        let two = record::first(&taken[one.len..]).unwrap();
         assert_eq!((two.msg_type, two.body), (&b"AE"[..], &b"58=second\x01"[..]));
-        assert!(first(&taken[one.len + two.len..]).is_none());
+        assert!(record::first(&taken[one.len + two.len..]).is_none());
         assert!(queue.push(b"D", |_| ()).unwrap().first, "the worker has emptied it");
         queue.close();
         assert_eq!(queue.push(b"D", |_| ()), Err(SendError::Closed));

@@ -2,9 +2,7 @@
 //!
 //! Invariant: what is found is told in a tick, where the application may act on it.
 
-use transfix_session::{Now, nanos};
-
-use crate::settings::{QueueSettings, SlowConsumer};
+use transfix_session::{Now, QueueSettings, SlowConsumer, nanos};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {

@@ -1,9 +1,7 @@
 //! The table `failover`: further destinations of an initiator, and when it turns to them.
 
 use serde::{Deserialize, Serialize};
-use transfix_session::settings_table;
-
-use crate::settings::queue::Offline;
+use transfix_session::{Offline, settings_table};
 
 /// Destinations of one session, `address` among them.
 const DESTINATIONS_MAX: usize = 16;

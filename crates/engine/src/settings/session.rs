@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use transfix_session::{
-    BeginString, Config, Key, LogonConfig, NumbersConfig, ProtocolConfig, ResendConfig, Role,
-    SessionId, SubIds, TimingConfig, settings_table,
+    BeginString, Config, Key, LogonConfig, NumbersConfig, ProtocolConfig, QueueSettings,
+    ResendConfig, Role, SessionId, SubIds, TimingConfig, Unavailable, settings_table,
 };
 
 use crate::schedule::{ScheduleSettings, offsets_of};
@@ -14,7 +14,6 @@ use crate::settings::application::ApplicationSettings;
 use crate::settings::failover::FailoverSettings;
 use crate::settings::log::LogSettings;
 use crate::settings::proxy::ProxySettings;
-use crate::settings::queue::{QueueSettings, Unavailable};
 use crate::settings::retention::RetentionSettings;
 use crate::settings::socket::SocketSettings;
 use crate::settings::store::StoreSettings;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use transfix_codec::Switches;
-use transfix_session::settings_table;
+use transfix_session::{GarbledPolicy, TooLongPolicy, settings_table};
 
 use crate::settings::dictionary_source::DictionarySource;
 
@@ -69,28 +69,6 @@ pub enum ValidateOut {
     Warn,
     /// It is not sent: the sender gets [`SendError::Invalid`](crate::SendError::Invalid).
     Refuse,
-}
-
-/// What becomes of a framed message that is garbled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum GarbledPolicy {
-    /// It is passed over and does not count.
-    Skip,
-    /// It is answered by Reject(3), and counts if its MsgSeqNum(34) can be read.
-    Reject,
-}
-
-/// The answer to a message longer than `message_bytes_max`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum TooLongPolicy {
-    /// Reject(3), and its MsgSeqNum(34) counts.
-    Reject,
-    /// Logout(5), and the session ends.
-    Logout,
 }
 
 fn checks<'de, D: Deserializer<'de>>(d: D) -> Result<Switches, D::Error> {

@@ -157,7 +157,7 @@ impl Rig {
             waits: link.core().waits_for_socket() || has_answer,
             waits_for_store: link.core().waits_for_store(),
             waiting_bytes: link.core().out.len(),
-            queued_bytes: link.core().outgoing.bytes(&self.slot.shared.queue),
+            queued_bytes: link.core().outgoing.bytes() + self.slot.shared.queue.len(),
             held: session.held(),
             counters: self.slot.shared.published.counters.now(),
         }
@@ -214,7 +214,7 @@ impl Rig {
     /// The bodies of the messages that wait in the queue, oldest first.
     #[must_use]
     pub fn queued(&self) -> Vec<Vec<u8>> {
-        let queued = self.link().core().outgoing.list(&self.slot.shared.queue);
+        let queued = self.link().queued(&self.slot.shared.queue);
         queued.into_iter().map(|(_, body)| body).collect()
     }
 

@@ -9,7 +9,6 @@ use transfix_session::Now;
 use super::Core;
 use crate::link::call::Call;
 use crate::link::event::Event;
-use crate::link::queue::SendQueue;
 
 /// Room for calls, and for events, that is kept when a burst is over.
 const CALLS_KEPT: usize = 16;
@@ -57,8 +56,8 @@ impl Core {
     }
 
     /// How much is left to be done at the end; less from one call of the application to the next.
-    pub(crate) fn unsettled(&self, queue: &SendQueue) -> usize {
-        self.outgoing.unsettled(queue) + self.calls.len()
+    pub(crate) fn unsettled(&self) -> usize {
+        self.outgoing.unsettled() + self.calls.len()
     }
 
     /// The next queued call.

@@ -4,15 +4,13 @@
 use std::hint::cold_path;
 
 use transfix_codec::Body;
-use transfix_session::{Disconnect, HeaderChange, Now, SendError, State};
+use transfix_session::{Disconnect, HeaderChange, Now, QueueWhenFull, SendError, State};
 
 use super::Core;
 use crate::link::call::Call;
 use crate::link::event::Event;
 use crate::link::outgoing::{GivenBack, IfLost};
-use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
-use crate::settings::QueueWhenFull;
 
 /// Bytes that callbacks may send beyond `queued_bytes_max`: a program that never stops sending in
 /// one must not take all memory, and the batch of a store has an end.
@@ -137,14 +135,9 @@ impl Core {
     }
 
     /// Begins with the messages that wait. `None`: they go on waiting.
-    pub(crate) fn begin_sending(
-        &mut self,
-        now: Now,
-        queue: &SendQueue,
-        left: &mut u32,
-    ) -> Option<SendOrStore> {
+    pub(crate) fn begin_sending(&mut self, now: Now, left: &mut u32) -> Option<SendOrStore> {
         let state = self.session.state();
-        if !self.outgoing.begin(now, state, queue) {
+        if !self.outgoing.begin(now, state) {
             return None;
         }
         // Numbers would mean nothing after the reset that is asked for.
@@ -160,11 +153,10 @@ impl Core {
     pub(crate) fn send_first(
         &mut self,
         now: Now,
-        queue: &SendQueue,
         left: &mut u32,
         way: SendOrStore,
     ) -> Option<(Result<u64, SendError>, u64)> {
-        let message = self.outgoing.next(queue, self.out.len(), left)?;
+        let message = self.outgoing.next(self.out.len(), left)?;
         let fill = |b: &mut Body<'_>| _ = b.fields_unchecked(message.body);
         let sent = match way {
             SendOrStore::Send => self.session.send(now, message.msg_type, &mut self.out, fill),

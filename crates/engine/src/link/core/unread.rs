@@ -5,14 +5,13 @@
 
 use transfix_codec::frame::{self, TooLong};
 use transfix_codec::{CheckSumPolicy, Garbled};
-use transfix_session::{Disconnect, Now, Verdict};
+use transfix_session::{Disconnect, GarbledPolicy, Now, TooLongPolicy, Verdict};
 
 use crate::link::core::Core;
 use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::inbox::Inbox;
 use crate::link::judging::Judging;
-use crate::settings::{GarbledPolicy, TooLongPolicy};
 
 /// The longest message that is skipped; a longer one ends the session, which would be deaf for as
 /// long as it comes.

@@ -67,7 +67,7 @@ impl Executor {
         mut between: impl FnMut(&mut Self) -> Result<(), StoreError>,
     ) {
         let outgoing = &self.core.outgoing;
-        let until = outgoing.left_bytes() + outgoing.bytes(queue) as u64;
+        let until = outgoing.left_bytes() + (outgoing.bytes() + queue.len()) as u64;
         loop {
             let mut left = self.core.options.turn_messages_max;
             self.send_some(now, queue, &mut left);
@@ -84,7 +84,7 @@ impl Executor {
     /// [`Core::sends_more`]: crate::link::core::Core::sends_more
     #[inline(always)]
     pub(crate) fn send_some(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
-        if self.core.outgoing.is_pending(queue) {
+        if self.core.outgoing.is_pending() || queue.is_pending() {
             self.send_waiting(now, queue, left);
         }
     }
@@ -95,10 +95,14 @@ impl Executor {
         if self.journal.is_refreshing() || self.journal.has_failed() {
             return;
         }
-        let Some(way) = self.core.begin_sending(now, queue, left) else { return };
+        let Some(way) = self.core.begin_sending(now, left) else { return };
         let mut taken = self.points.source().at(now);
         let mut begin = self.core.out.end();
-        while let Some((sent, put)) = self.core.send_first(now, queue, left, way) {
+        loop {
+            if self.core.outgoing.is_empty() && queue.is_pending() {
+                self.take_in(queue);
+            }
+            let Some((sent, put)) = self.core.send_first(now, left, way) else { break };
             let end = self.core.out.end();
             match way {
                 SendOrStore::Send => taken = self.points.put(now, (put, taken), begin..end),
@@ -109,7 +113,17 @@ impl Executor {
             self.core.settle_first(sent);
             begin = end;
         }
-        self.core.outgoing.note_taken(queue);
+        self.note_taken(queue);
+    }
+
+    /// Moves what other threads have handed over behind what waits in the core.
+    fn take_in(&mut self, queue: &SendQueue) {
+        self.core.outgoing.take_in(|waiting| queue.take(waiting));
+    }
+
+    /// Lets the queue know how much was taken from it and waits.
+    fn note_taken(&self, queue: &SendQueue) {
+        queue.note_taken(self.core.outgoing.bytes());
     }
 
     /// Sends from the queue before anything else if the last turn left it in the middle. Returns
@@ -146,11 +160,13 @@ impl Executor {
         if self.journal.is_refreshing() {
             return Ok(());
         }
-        let state = self.core.session.state();
-        let outgoing = &mut self.core.outgoing;
-        if !outgoing.begin_keeping(state, queue) {
+        if !self.core.outgoing.keeps_now(self.core.session.state()) {
             return Ok(());
         }
+        cold_path();
+        self.take_in(queue);
+        self.note_taken(queue);
+        let outgoing = &mut self.core.outgoing;
         while let Some((ticket, message)) = outgoing.next_to_keep() {
             self.journal.put_queued(now, ticket, &message)?;
             outgoing.note_put(now);
@@ -175,10 +191,12 @@ impl Executor {
     ) -> Result<usize, SendError> {
         // A later commit that fails would put returned messages in front: `before` would be wrong.
         self.commit_given_back(now);
-        let before = self.core.outgoing.taken_bytes();
+        let before = self.core.outgoing.bytes();
         let pushed = queue.push_offline(msg_type, fill)?;
         if self.keep_queued(now, queue).is_err() {
-            self.core.outgoing.refuse(queue, before + pushed.at);
+            self.take_in(queue);
+            self.core.outgoing.refuse(before + pushed.at);
+            self.note_taken(queue);
             return Err(SendError::Failed);
         }
         Ok(pushed.bytes)
@@ -197,13 +215,15 @@ impl Executor {
         let late = self.core.outgoing.take_late();
         self.core.give_back(late, IfLost::Returns);
         self.commit_given_back(now);
-        self.core.outgoing.note_taken(queue);
+        self.note_taken(queue);
     }
 
     /// Stores what waits, or gives it back.
     pub(super) fn leave_nothing(&mut self, now: Now, queue: &SendQueue) {
         self.send_queued(now, queue);
-        if let Some(rest) = self.core.outgoing.take_rest(queue) {
+        if !self.core.outgoing.keeps_rest() {
+            self.take_in(queue);
+            let rest = self.core.outgoing.take_all(SendError::Closed);
             self.core.give_back(rest, IfLost::Returns);
             self.commit_given_back(now);
         }
@@ -213,19 +233,27 @@ impl Executor {
             self.core.give_back(never_stored, IfLost::Returns);
             self.commit_given_back(now);
         }
-        self.core.outgoing.note_taken(queue);
+        self.note_taken(queue);
+    }
+
+    /// Drops what waits.
+    pub(crate) fn clear_queued(&mut self, queue: &SendQueue) {
+        self.take_in(queue);
+        self.core.outgoing.clear();
+        self.note_taken(queue);
     }
 
     /// Gives back to the application what waits in the queue, if it is not to be kept.
     pub(crate) fn return_unsent(&mut self, now: Now, queue: &SendQueue, why: SendError) {
         // Where the store is being refreshed, they wait for the end of another connection.
-        if self.journal.is_refreshing() {
+        if self.journal.is_refreshing() || self.core.outgoing.keeps_unsent() {
             return;
         }
-        let Some(unsent) = self.core.outgoing.take_unsent(queue, why) else { return };
+        self.take_in(queue);
+        let unsent = self.core.outgoing.take_all(why);
         self.core.give_back(unsent, IfLost::Returns);
         self.commit_given_back(now);
-        self.core.outgoing.note_taken(queue);
+        self.note_taken(queue);
         if self.journal.has_failed() {
             let bytes = self.core.outgoing.return_later(why);
             if bytes > 0 {

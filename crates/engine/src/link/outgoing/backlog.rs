@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use crate::link::queue::{self, Queued, SendQueue};
+use super::record::{self, Queued};
+use crate::link::bulk;
 
 /// What the store knows of a message that waits.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +69,7 @@ impl Uncommitted {
     fn forget(&mut self, count: usize) {
         let mut rest = &self.bytes[..];
         for _ in 0..count {
-            rest = queue::first(rest).map_or(rest, |message| &rest[message.len..]);
+            rest = record::first(rest).map_or(rest, |message| &rest[message.len..]);
         }
         let gone = self.bytes.len() - rest.len();
         self.bytes.drain(..gone);
@@ -124,14 +125,14 @@ impl Backlog {
     /// Whether it has far more memory than it uses.
     pub(super) const fn is_bulky(&self) -> bool {
         let (waiting, sent) = (&self.bytes, &self.sent.bytes);
-        queue::is_bulky(waiting.capacity(), waiting.len())
-            || queue::is_bulky(sent.capacity(), sent.len())
+        bulk::is_bulky(waiting.capacity(), waiting.len())
+            || bulk::is_bulky(sent.capacity(), sent.len())
     }
 
     /// Gives back the memory of a burst that is over.
     pub(super) fn trim(&mut self) {
-        queue::trim(&mut self.bytes);
-        queue::trim(&mut self.sent.bytes);
+        bulk::trim(&mut self.bytes);
+        bulk::trim(&mut self.sent.bytes);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -144,15 +145,7 @@ impl Backlog {
     }
 
     pub(super) fn first(&self) -> Option<Queued<'_>> {
-        queue::first(self.bytes())
-    }
-
-    /// The first one, taken from the queue if there is no other.
-    pub(super) fn first_of(&mut self, queue: &SendQueue) -> Option<Queued<'_>> {
-        if self.is_empty() && queue.is_pending() {
-            self.fill(queue);
-        }
-        self.first()
+        record::first(self.bytes())
     }
 
     /// Whether exactly one waits, in the store.
@@ -193,7 +186,7 @@ impl Backlog {
 
     /// The first one is sent under this MsgSeqNum(34).
     pub(super) fn first_is_sent(&mut self, seq: u64) {
-        let Some(message) = queue::first(&self.bytes[self.from..]) else { return };
+        let Some(message) = record::first(&self.bytes[self.from..]) else { return };
         self.sent.bytes.extend_from_slice(&self.bytes[self.from..self.from + message.len]);
         let kept = self.kept.front().copied();
         self.sent.messages.push_back(Sent { seq, pending: 0, kept });
@@ -225,7 +218,7 @@ impl Backlog {
     pub(super) fn refuse(&mut self, at: usize) {
         self.compact();
         let (mut begin, mut place) = (0, 0);
-        while let Some(len) = queue::first(&self.bytes[begin..]).map(|message| message.len) {
+        while let Some(len) = record::first(&self.bytes[begin..]).map(|message| message.len) {
             if begin == at {
                 self.bytes.drain(at..at + len);
                 if let Some(kept) = self.kept.remove(place) {
@@ -238,10 +231,10 @@ impl Backlog {
         }
     }
 
-    /// Takes over what other threads have handed over.
-    pub(super) fn fill(&mut self, queue: &SendQueue) {
+    /// Takes in further messages: `add` puts them behind those that wait.
+    pub(super) fn take_in(&mut self, add: impl FnOnce(&mut Vec<u8>)) {
         self.compact();
-        queue.take(&mut self.bytes);
+        add(&mut self.bytes);
     }
 
     fn compact(&mut self) {
@@ -252,7 +245,7 @@ impl Backlog {
 
     /// The first message that the store does not have yet, with the ticket under which it is put.
     pub(super) fn next_to_keep(&self) -> Option<(u64, Queued<'_>)> {
-        Some((self.next_ticket, queue::first(&self.bytes[self.kept_to..])?))
+        Some((self.next_ticket, record::first(&self.bytes[self.kept_to..])?))
     }
 
     /// That message is put into the store.
@@ -311,7 +304,7 @@ impl Backlog {
 
     /// The first message that is sent and not safe yet, and its MsgSeqNum(34).
     pub(super) fn first_uncommitted(&self) -> Option<(Queued<'_>, u64)> {
-        Some((queue::first(&self.sent.bytes)?, self.sent.messages.front()?.seq))
+        Some((record::first(&self.sent.bytes)?, self.sent.messages.front()?.seq))
     }
 
     /// The store has the first one, although it has failed.
@@ -330,7 +323,7 @@ impl Backlog {
         self.bytes.clear();
         self.kept.clear();
         for left in all {
-            queue::put(&mut self.bytes, &left.msg_type, &left.body);
+            record::put(&mut self.bytes, &left.msg_type, &left.body);
             if let Some(kept) = left.kept {
                 self.kept.push_back(kept);
                 self.kept_to = self.bytes.len();
@@ -360,7 +353,7 @@ impl Backlog {
                 !is_found && (!known.is_certain || !is_shared)
             });
             if waits {
-                queue::put(&mut bytes, &message.msg_type, &message.body);
+                record::put(&mut bytes, &message.msg_type, &message.body);
             }
         }
         if has_failed {
@@ -412,7 +405,7 @@ impl Restored {
             self.damaged += 1;
             return;
         };
-        queue::put(&mut self.bytes, &fields[..end], &fields[end + 1..]);
+        record::put(&mut self.bytes, &fields[..end], &fields[end + 1..]);
         self.kept.push_back(Kept { ticket, time_ns, is_certain: true, pending: 0 });
     }
 }
@@ -423,7 +416,7 @@ fn listed(
     mut kept: impl Iterator<Item = Option<Kept>>,
 ) -> impl Iterator<Item = Left> {
     std::iter::from_fn(move || {
-        let message = queue::first(bytes)?;
+        let message = record::first(bytes)?;
         bytes = &bytes[message.len..];
         Some(Left::of(&message, kept.next().flatten()))
     })

@@ -1,9 +1,10 @@
-//! Keys about messages that wait to be sent, or for the application.
+//! Keys about messages that wait to be sent.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use transfix_session::settings_table;
+
+use crate::settings_table;
 
 settings_table! {
     /// Messages that wait to be sent.
@@ -51,8 +52,8 @@ settings_table! {
 pub enum QueueWhenFull {
     /// `send` answers "would block".
     Refuse,
-    /// [`crate::SessionHandle::send`] waits for room, `queue_wait` at most. A thread that drives
-    /// sessions never waits: in a callback there, `send` refuses.
+    /// `SessionHandle::send` waits for room, `queue_wait` at most. A thread that drives sessions
+    /// never waits: in a callback there, `send` refuses.
     Wait,
     /// `send` answers "would block", and the connection ends: the counterparty does not read.
     Disconnect,
@@ -63,7 +64,7 @@ pub enum QueueWhenFull {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SlowConsumer {
-    /// The log and the application are told: [`crate::SessionEvent::SlowConsumer`].
+    /// The log and the application are told: `SessionEvent::SlowConsumer`.
     Tell,
     /// The connection ends as well.
     Disconnect,
@@ -91,34 +92,6 @@ pub enum Unsent {
     /// They are sent after the next logon. Those that are in memory alone when the engine stops go
     /// back to the application.
     Keep,
-    /// They go back to the application: [`crate::SessionNotice::Unsent`].
+    /// They go back to the application: `SessionNotice::Unsent`.
     Return,
-}
-
-settings_table! {
-    /// `unavailable`: what becomes of a message whose application answers
-    /// [`crate::BusinessReject::not_available`].
-    #[derive(Copy, Serialize, PartialEq, Eq)]
-    pub struct Unavailable {
-        /// How often it is offered again; the messages behind it wait.
-        pub retries: u32 = 0,
-        /// Time before each further offer.
-        #[millis("delay_ms")]
-        pub delay: Duration = 1_000,
-        /// What follows the last one: `reject`, `silence`, `disconnect`.
-        pub then: UnavailableAction = UnavailableAction::Reject,
-    }
-}
-
-/// What becomes of a message that the application is not available for, in the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum UnavailableAction {
-    /// BusinessMessageReject(j) with reason 4, or Reject(3) up to FIX 4.1.
-    Reject,
-    /// Nothing: it counts as received.
-    Silence,
-    /// Logout(5) and disconnection; it does not count, and comes again after the next logon.
-    Disconnect,
 }

@@ -1,0 +1,73 @@
+//! Messages that wait to be sent, as a buffer has them, one behind the other.
+//!
+//! ```text
+//! 8 bytes    when it was handed over, by the latency points; 0 if that is not known
+//! 4 bytes    length of the body
+//! 1 byte     length of MsgType(35)
+//! ...        MsgType(35), then the body: fields without header and trailer
+//! ```
+
+const HEAD: usize = 13;
+
+/// The first message of a buffer.
+pub(crate) struct Queued<'a> {
+    pub(crate) msg_type: &'a [u8],
+    pub(crate) body: &'a [u8],
+    /// When it was handed over, by the latency points; 0 if that is not known.
+    pub(crate) put: u64,
+    /// Bytes that it takes in the buffer.
+    pub(crate) len: usize,
+}
+
+/// Adds a message, which was handed over at `put`. `add_body` adds the body; if it fails, the
+/// buffer is as before.
+pub(crate) fn add<E>(
+    bytes: &mut Vec<u8>,
+    put: u64,
+    msg_type: &[u8],
+    add_body: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
+    let begin = bytes.len();
+    bytes.extend_from_slice(&[0; HEAD]);
+    bytes.extend_from_slice(msg_type);
+    let body_begin = bytes.len();
+    if let Err(why) = add_body(bytes) {
+        bytes.truncate(begin);
+        return Err(why);
+    }
+    let length = (bytes.len() - body_begin) as u32;
+    bytes[begin..begin + 8].copy_from_slice(&put.to_le_bytes());
+    bytes[begin + 8..begin + 12].copy_from_slice(&length.to_le_bytes());
+    bytes[begin + 12] = msg_type.len() as u8;
+    Ok(())
+}
+
+/// Adds a message that waits for a logon.
+pub(crate) fn put(bytes: &mut Vec<u8>, msg_type: &[u8], body: &[u8]) {
+    bytes.extend_from_slice(&[0; 8]);
+    bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    bytes.push(msg_type.len() as u8);
+    bytes.extend_from_slice(msg_type);
+    bytes.extend_from_slice(body);
+}
+
+/// MsgType(35) and body of each message.
+pub(crate) fn list(mut bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    while let Some(message) = first(bytes) {
+        let msg_type = String::from_utf8_lossy(message.msg_type).into_owned();
+        all.push((msg_type, message.body.to_vec()));
+        bytes = &bytes[message.len..];
+    }
+    all
+}
+
+/// The first message.
+pub(crate) fn first(bytes: &[u8]) -> Option<Queued<'_>> {
+    let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
+    let [p0, p1, p2, p3, p4, p5, p6, p7, b0, b1, b2, b3, msg_type] = *head;
+    let put = u64::from_le_bytes([p0, p1, p2, p3, p4, p5, p6, p7]);
+    let body = u32::from_le_bytes([b0, b1, b2, b3]) as usize;
+    let (msg_type, rest) = rest.split_at(usize::from(msg_type));
+    Some(Queued { msg_type, body: &rest[..body], put, len: HEAD + msg_type.len() + body })
+}

@@ -1,0 +1,35 @@
+//! The table `unavailable`: messages that the application is not available for.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::settings_table;
+
+settings_table! {
+    /// `unavailable`: what becomes of a message whose application answers
+    /// `BusinessReject::not_available`.
+    #[derive(Copy, Serialize, PartialEq, Eq)]
+    pub struct Unavailable {
+        /// How often it is offered again; the messages behind it wait.
+        pub retries: u32 = 0,
+        /// Time before each further offer.
+        #[millis("delay_ms")]
+        pub delay: Duration = 1_000,
+        /// What follows the last one: `reject`, `silence`, `disconnect`.
+        pub then: UnavailableAction = UnavailableAction::Reject,
+    }
+}
+
+/// What becomes of a message that the application is not available for, in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum UnavailableAction {
+    /// BusinessMessageReject(j) with reason 4, or Reject(3) up to FIX 4.1.
+    Reject,
+    /// Nothing: it counts as received.
+    Silence,
+    /// Logout(5) and disconnection; it does not count, and comes again after the next logon.
+    Disconnect,
+}
