@@ -254,7 +254,7 @@ pub(crate) fn assemble(
     if let Some(gate) = &gate {
         application.set_gate(Arc::clone(gate));
     }
-    let options = link_options(settings, (hours, data_fields), registry);
+    let options = link_options(settings, data_fields, registry);
     let rules = session_rules(settings, registry);
     let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
     let application = match line {
@@ -273,7 +273,7 @@ pub(crate) fn assemble(
     let sinks = Sinks::of(id.clone(), Arc::clone(&registry.reasons), log);
     let published = Arc::clone(&sinks.published);
     let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, points);
-    let mut link = Link::new(core, (journal, sinks, points), application);
+    let mut link = Link::new(core, hours, (journal, sinks, points), application);
     if let Some(gate) = &gate {
         link.executor().set_gate(registry.io.now(), Arc::clone(gate));
     }
@@ -323,7 +323,7 @@ fn destinations(settings: &SessionSettings) -> Arc<[String]> {
 /// Limits and switches of the session's link.
 fn link_options(
     settings: &SessionSettings,
-    (hours, data_fields): (Option<Hours>, Vec<(Tag, Tag)>),
+    data_fields: Vec<(Tag, Tag)>,
     registry: &Registry,
 ) -> LinkOptions {
     LinkOptions {
@@ -344,7 +344,6 @@ fn link_options(
         },
         queue: settings.queue,
         refresh_on_logon: settings.store.refresh_on_logon || settings.failover.own_store,
-        hours,
         unavailable: settings.unavailable,
         routes: settings.route_third_party,
         logon_answer: settings.logon_answer,

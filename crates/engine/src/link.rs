@@ -61,6 +61,7 @@ use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
 use crate::link::sinks::Sinks;
 use crate::observe::protocol_log::Received;
+use crate::schedule::Hours;
 
 /// What a link is told of its socket.
 pub(crate) const INTEREST: Interest = Interest::READABLE.add(Interest::WRITABLE);
@@ -118,12 +119,13 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(
         core: Core,
+        hours: Option<Hours>,
         (journal, sinks, points): (Journal, Sinks, Source),
         application: AppExecutor,
     ) -> Self {
         let (inbox, index) = (Inbox::default(), core.index());
         let received = Received::of(sinks.log.as_ref());
-        let executor = Executor::new(core, (journal, sinks, points), application);
+        let executor = Executor::new(core, hours, (journal, sinks, points), application);
         Self { executor, stream: None, inbox, unseen: false, received, index, last_turn_ns: 0 }
     }
 

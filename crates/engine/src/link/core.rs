@@ -37,7 +37,7 @@ use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
 use crate::link::told::SessionEvent;
-use crate::schedule::Hours;
+use crate::schedule::ScheduleState;
 use crate::settings::{QueueSettings, Unavailable};
 
 /// Answers of the session layer that may wait beyond the limit of applications.
@@ -79,8 +79,6 @@ pub(crate) struct LinkOptions {
     pub(crate) queue: QueueSettings,
     /// Whether somebody else may have written the store since the last connection.
     pub(crate) refresh_on_logon: bool,
-    /// When the session may be connected; `None` for always.
-    pub(crate) hours: Option<Hours>,
     pub(crate) unavailable: Unavailable,
     /// Whether messages for third parties are passed on.
     pub(crate) routes: bool,
@@ -112,6 +110,8 @@ pub(crate) struct Core {
     /// The first and the last number of such messages since the last logon.
     pub(super) stored: Option<(u64, u64)>,
     pub(crate) options: LinkOptions,
+    /// What the schedule says now; without a schedule nothing. The executor looks it up.
+    pub(crate) schedule: ScheduleState,
     pub(crate) outgoing: Outgoing,
     pub(crate) delivery: Delivery,
     rules: SessionRules,
@@ -188,6 +188,7 @@ impl Core {
             slow: Slow::of(&options.queue),
             is_told_full: false,
             options,
+            schedule: ScheduleState::unknown(),
             rules,
             burst_end: 0,
             shown: 0,
@@ -329,8 +330,7 @@ impl Core {
     /// Lets the numbers start again if a window has opened since they began, which was at this time
     /// of the wall clock.
     pub(crate) fn open_window(&mut self, now: Now, since_ns: u64) {
-        let hours = self.options.hours.as_mut();
-        if hours.is_some_and(|hours| hours.restarts(now.utc, since_ns)) {
+        if self.schedule.restarts(since_ns) {
             self.queue_event(now, Event::WindowOpened);
             self.session.restart_numbers(&mut self.out);
         }

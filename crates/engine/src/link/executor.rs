@@ -34,6 +34,7 @@ use crate::link::points::{Points, Source};
 use crate::link::queue::SendQueue;
 use crate::link::sinks::Sinks;
 use crate::link::told::Disconnection;
+use crate::schedule::Hours;
 
 /// The length of a usual answer.
 const ANSWER_BYTES: usize = 320;
@@ -45,6 +46,8 @@ pub(crate) struct Executor {
     pub(crate) sinks: Sinks,
     pub(crate) points: Points,
     application: AppExecutor,
+    /// When the session may be connected; `None` for always.
+    pub(crate) hours: Option<Hours>,
     /// Judges messages before they are sent.
     gate: Option<Arc<Gate>>,
     /// Receives the application's answer to the Logon(A) that it judges later; as long as that is
@@ -59,6 +62,7 @@ pub(crate) struct Executor {
 impl Executor {
     pub(crate) fn new(
         core: Core,
+        hours: Option<Hours>,
         (journal, sinks, points): (Journal, Sinks, Source),
         mut application: AppExecutor,
     ) -> Self {
@@ -69,6 +73,7 @@ impl Executor {
             journal,
             sinks,
             application,
+            hours,
             gate: None,
             judgement: None,
             refresh_look_ns: 0,
@@ -88,7 +93,20 @@ impl Executor {
     /// A turn begins, and asks the clock.
     #[inline]
     pub(crate) fn begin_turn(&mut self, clock: impl FnOnce() -> Now) -> Now {
-        self.points.begin(&self.sinks.published, self.core.out.end(), clock)
+        let now = self.points.begin(&self.sinks.published, self.core.out.end(), clock);
+        self.look_at_schedule(now);
+        now
+    }
+
+    /// Looks up what the schedule says, if that is not known of this moment.
+    #[inline]
+    pub(super) fn look_at_schedule(&mut self, now: Now) {
+        if let Some(hours) = &mut self.hours
+            && !self.core.schedule.holds(now.utc)
+        {
+            cold_path();
+            self.core.schedule = hours.state(now.utc).clone();
+        }
     }
 
     /// Tells what has happened, and makes the queued calls. `message`: the one in hand.
@@ -155,6 +173,7 @@ impl Executor {
     /// was made.
     pub(crate) fn connected(&mut self, now: Now, offer: Option<Offer>) -> Result<(), Down> {
         self.points.reset();
+        self.look_at_schedule(now);
         if !self.core.begin_connection(now, self.journal.numbers().created_ns) {
             return self.log_on_refreshed(now);
         }
@@ -334,6 +353,7 @@ impl Executor {
             return Ok(());
         }
         self.sinks.event_log.tell_untold(now);
+        self.look_at_schedule(now);
         if self.core.is_refreshing() {
             return self.log_on_refreshed(now);
         }

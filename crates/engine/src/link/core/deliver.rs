@@ -154,7 +154,7 @@ impl Core {
             self.queue_event(now, Event::NotTaken { seq, reason: 0, text });
             return Ok(Step::Over(Delivered::Done));
         }
-        let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
+        let closed = self.schedule.refusal();
         // A reject cannot be rejected: who was refused must learn it at any hour.
         if let Some(text) = closed.filter(|_| message.msg_type() != b"j") {
             cold_path();
