@@ -269,11 +269,11 @@ pub(crate) fn assemble(
     };
     let (desk, points) = (application.desk().cloned(), points_of(settings, registry));
     let journal = Journal::new(store, id.clone(), options.keeps);
-    let core = Core::new(config, journal.put_numbers(), desk.clone(), rules, options);
+    let core = Core::new(config, journal.put_numbers(), desk.clone(), options);
     let sinks = Sinks::of(id.clone(), Arc::clone(&registry.reasons), log);
     let published = Arc::clone(&sinks.published);
     let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, points);
-    let mut link = Link::new(core, hours, (journal, sinks, points), application);
+    let mut link = Link::new(core, (hours, rules), (journal, sinks, points), application);
     if let Some(gate) = &gate {
         link.executor().set_gate(registry.io.now(), Arc::clone(gate));
     }
@@ -333,6 +333,9 @@ fn link_options(
         } else {
             CheckSumPolicy::Ignore
         },
+        garbled: settings.validation.garbled,
+        search_garbled: settings.validation.search_garbled,
+        too_long: settings.validation.too_long,
         turn_messages_max: settings.threads.turn_messages_max,
         batch: batch_limits(settings),
         // A device, or a store of the user's, may take its time for each.

@@ -58,6 +58,7 @@ use crate::link::inbox::Inbox;
 use crate::link::journal::Journal;
 use crate::link::points::Source;
 use crate::link::queue::SendQueue;
+use crate::link::rule_book::SessionRules;
 use crate::link::sent::Sent;
 use crate::link::sinks::Sinks;
 use crate::observe::protocol_log::Received;
@@ -119,13 +120,13 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(
         core: Core,
-        hours: Option<Hours>,
+        (hours, rules): (Option<Hours>, SessionRules),
         (journal, sinks, points): (Journal, Sinks, Source),
         application: AppExecutor,
     ) -> Self {
         let (inbox, index) = (Inbox::default(), core.index());
         let received = Received::of(sinks.log.as_ref());
-        let executor = Executor::new(core, hours, (journal, sinks, points), application);
+        let executor = Executor::new(core, (hours, rules), (journal, sinks, points), application);
         Self { executor, stream: None, inbox, unseen: false, received, index, last_turn_ns: 0 }
     }
 

@@ -34,11 +34,10 @@ use crate::link::event::Event;
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
 use crate::link::queue::{SendQueue, is_bulky};
-use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
 use crate::link::told::SessionEvent;
 use crate::schedule::ScheduleState;
-use crate::settings::{QueueSettings, Unavailable};
+use crate::settings::{GarbledPolicy, QueueSettings, TooLongPolicy, Unavailable};
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
@@ -69,6 +68,10 @@ pub(crate) struct BatchLimits {
 pub(crate) struct LinkOptions {
     pub(crate) limits: Limits,
     pub(crate) check_sum: CheckSumPolicy,
+    pub(crate) garbled: GarbledPolicy,
+    /// Whether a message is looked for within the bytes of a garbled one.
+    pub(crate) search_garbled: bool,
+    pub(crate) too_long: TooLongPolicy,
     pub(crate) turn_messages_max: u32,
     /// `None`: all that one turn has.
     pub(crate) batch: Option<BatchLimits>,
@@ -114,7 +117,6 @@ pub(crate) struct Core {
     pub(crate) schedule: ScheduleState,
     pub(crate) outgoing: Outgoing,
     pub(crate) delivery: Delivery,
-    rules: SessionRules,
     pub(crate) replay: Replay,
     /// The last batch that was pending when the replay began.
     replay_ticket: u64,
@@ -168,7 +170,6 @@ impl Core {
         config: Config,
         numbers: (u64, u64),
         desk: Option<Arc<Desk>>,
-        rules: SessionRules,
         options: LinkOptions,
     ) -> Self {
         Self {
@@ -189,7 +190,6 @@ impl Core {
             is_told_full: false,
             options,
             schedule: ScheduleState::unknown(),
-            rules,
             burst_end: 0,
             shown: 0,
             cut: None,

@@ -32,6 +32,7 @@ use crate::link::journal::Journal;
 use crate::link::judging::Answer;
 use crate::link::points::{Points, Source};
 use crate::link::queue::SendQueue;
+use crate::link::rule_book::SessionRules;
 use crate::link::sinks::Sinks;
 use crate::link::told::Disconnection;
 use crate::schedule::Hours;
@@ -48,6 +49,7 @@ pub(crate) struct Executor {
     application: AppExecutor,
     /// When the session may be connected; `None` for always.
     pub(crate) hours: Option<Hours>,
+    rules: SessionRules,
     /// Judges messages before they are sent.
     gate: Option<Arc<Gate>>,
     /// Receives the application's answer to the Logon(A) that it judges later; as long as that is
@@ -62,7 +64,7 @@ pub(crate) struct Executor {
 impl Executor {
     pub(crate) fn new(
         core: Core,
-        hours: Option<Hours>,
+        (hours, rules): (Option<Hours>, SessionRules),
         (journal, sinks, points): (Journal, Sinks, Source),
         mut application: AppExecutor,
     ) -> Self {
@@ -74,6 +76,7 @@ impl Executor {
             sinks,
             application,
             hours,
+            rules,
             gate: None,
             judgement: None,
             refresh_look_ns: 0,
@@ -86,7 +89,7 @@ impl Executor {
         self.core.session.set_before_admin(gate.admin_look());
         self.gate = Some(gate);
         // Something may be sent before the first logon.
-        self.core.choose_rules(now, self.core.session.appl_ver_id());
+        self.choose_rules(now, self.core.session.appl_ver_id());
         self.set_rules();
     }
 
@@ -329,10 +332,12 @@ impl Executor {
             }
             _ => {}
         }
-        let carried = self.core.carry_out(now, message, verdict);
         if let Verdict::LoggedOn | Verdict::LoggedOnThenResend { .. } | Verdict::Reset = verdict {
+            // The Logon(A)s have agreed on DefaultApplVerID(1137) and DefaultCstmApplVerID(1408).
+            self.choose_rules(now, self.core.session.appl_ver_id());
             self.set_rules();
         }
+        let carried = self.core.carry_out(now, message, verdict);
         self.make_calls(now, Some(message));
         carried?;
         if let Verdict::Resend { begin, end } = *verdict {

@@ -1,7 +1,7 @@
 //! The Logon(A) of a connection: judged, filled, accepted.
 
 use transfix_codec::{Message, Misuse};
-use transfix_session::{ApplVerId, Now, Verdict};
+use transfix_session::{Now, Verdict};
 
 use super::Core;
 use crate::link::call::Call;
@@ -32,9 +32,6 @@ impl Core {
         if self.session.offer().is_some() {
             return None;
         }
-        // It may say itself by which version it is to be judged.
-        let proposed = self.session.proposed_appl_ver_id(logon);
-        self.choose_rules(now, proposed.or(self.session.appl_ver_id()));
         let verdict = self.session.receive(now, logon, &mut self.out);
         (verdict != Verdict::LogonOffered).then_some(verdict)
     }
@@ -101,8 +98,6 @@ impl Core {
         self.stored = None;
         self.outgoing.begin_pause(now);
         self.note_state();
-        // Once more: DefaultCstmApplVerID(1408) is agreed now.
-        self.choose_rules(now, self.session.appl_ver_id());
         let heart_bt_int = self.session.agreed_heart_bt_int();
         self.queue_event(now, Event::LoggedOn { heart_bt_int });
         if std::mem::take(&mut self.stored_at_logon) {
@@ -115,17 +110,8 @@ impl Core {
 
     /// The numbers have begun again while the session is logged on, which the journal knows.
     pub(crate) fn reset(&mut self, now: Now) {
-        self.choose_rules(now, self.session.appl_ver_id());
         self.queue_event(now, Event::NumbersBeginAgain);
         self.call_later(Call::AdminMessage);
         self.call_later(Call::Event(SessionEvent::NumbersReset));
-    }
-
-    /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
-    pub(crate) fn choose_rules(&mut self, now: Now, version: Option<ApplVerId>) {
-        // The files were there at the start.
-        if let Err(error) = self.rules.apply(&mut self.session, version) {
-            self.queue_event(now, Event::NoValidation { error });
-        }
     }
 }

@@ -21,7 +21,7 @@ const SKIPPED_BYTES_MAX: usize = 64 << 20;
 impl Core {
     /// How many of the `covered` bytes that begin with a garbled message go with it.
     pub(crate) fn lost_with(&mut self, inbox: &mut Inbox, covered: usize) -> usize {
-        if !self.rules.validation.search_garbled {
+        if !self.options.search_garbled {
             return covered;
         }
         self.search_budget.earn(inbox.take_received());
@@ -46,7 +46,7 @@ impl Core {
         reason: Garbled,
     ) -> Result<(), Down> {
         self.garbled(now, reason, frame.len());
-        if self.rules.validation.garbled == GarbledPolicy::Skip {
+        if self.options.garbled == GarbledPolicy::Skip {
             return Ok(());
         }
         let verdict = self.session.receive_garbled(now, frame, reason, &mut self.out);
@@ -73,7 +73,7 @@ impl Core {
         bytes: usize,
     ) -> Result<(), Down> {
         inbox.too_long = Some(Box::new(TooLong::new(bytes)));
-        let rejects = self.rules.validation.too_long == TooLongPolicy::Reject;
+        let rejects = self.options.too_long == TooLongPolicy::Reject;
         if rejects && bytes <= SKIPPED_BYTES_MAX {
             return Ok(());
         }
