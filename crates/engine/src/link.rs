@@ -305,7 +305,7 @@ impl Link {
         executor.end_with_queue(now, queue, &mut left, queue_first).map_err(Down::Store)?;
         let more = end_turn(executor, (inbox, received), now, &mut **stream)?;
         if let Err(why) = outcome {
-            return executor.core.end(now, why).map(|()| Turn { progress: true, again: more });
+            return executor.end(now, why).map(|()| Turn { progress: true, again: more });
         }
         // The worker is called when the application has had enough.
         let goes_on = executor.goes_on(now, is_behind || *unseen);
@@ -399,7 +399,7 @@ impl Link {
         self.executor.send_some(now, queue, &mut left);
         self.flush(now)?;
         if let Err(why) = outcome {
-            return self.executor.core.end(now, why).map(|()| false);
+            return self.executor.end(now, why).map(|()| false);
         }
         let has_answer = self.executor.core.is_judging() && self.executor.hears_answer();
         // There may be room before the application again.
@@ -669,7 +669,7 @@ fn lose(
     let end = executor.core.lost_with(inbox, end);
     received.garbled(inbox.range(end));
     let lost = executor.core.garbled_frame(now, &inbox.bytes()[..end], reason);
-    (end, lost.and_then(|()| executor.put_entries(now).map_err(Down::Store)))
+    (end, lost.map_err(Down::from).and_then(|()| executor.put_entries(now).map_err(Down::Store)))
 }
 
 /// Drops the bytes of a message that is too long, as far as they have come.

@@ -29,7 +29,6 @@ use self::answering::Answering;
 use crate::link::call::Call;
 use crate::link::delivery::Delivery;
 use crate::link::desk::Desk;
-use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
@@ -397,11 +396,11 @@ impl Core {
 
     /// Begins with what is due. Returns whether the session takes part in it: its connection is not
     /// about to end.
-    pub(crate) fn begin_tick(&mut self, now: Now) -> Result<bool, Down> {
+    pub(crate) fn begin_tick(&mut self, now: Now) -> Result<bool, Disconnect> {
         self.answering.look(now);
         if let Some((reason, until_ns)) = self.ending {
             let is_over = now.monotonic_ns >= until_ns;
-            return if is_over { Err(Down::Session(reason)) } else { Ok(false) };
+            return if is_over { Err(reason) } else { Ok(false) };
         }
         Ok(true)
     }
@@ -414,7 +413,7 @@ impl Core {
     }
 
     /// Tells if the counterparty takes too slowly what is sent, or does no more.
-    pub(crate) fn look_for_slowness(&mut self, now: Now) -> Result<(), Down> {
+    pub(crate) fn look_for_slowness(&mut self, now: Now) -> Result<(), Disconnect> {
         match self.slow.due(now) {
             Some(is_slow) => self.tell_slow(now, is_slow),
             None => Ok(()),
@@ -422,23 +421,22 @@ impl Core {
     }
 
     /// The session layer does what is due.
-    pub(crate) fn tick_session(&mut self, now: Now) -> Result<(), Down> {
+    pub(crate) fn tick_session(&mut self, now: Now) -> Result<(), Disconnect> {
         if self.is_behind() {
             self.session.note_unread(now);
         }
         match self.session.tick(now, &mut self.out) {
-            Verdict::Disconnect(reason) => Err(Down::Session(reason)),
+            Verdict::Disconnect(reason) => Err(reason),
             _ => Ok(()),
         }
     }
 
     /// The connection is to end for this reason. Returns it unless the store has still to make safe
     /// what is to be written before, or messages are sent again before.
-    pub(crate) fn end(&mut self, now: Now, why: Down) -> Result<(), Down> {
-        let Down::Session(reason) = why else { return Err(why) };
+    pub(crate) fn end(&mut self, now: Now, reason: Disconnect) -> Result<(), Disconnect> {
         // It has waited long enough, or need not.
         if self.ending.is_some() || !self.has_last_words(reason) {
-            return Err(why);
+            return Err(reason);
         }
         self.ending = Some((reason, now.monotonic_ns + ENDING_NS_MAX));
         Ok(())
@@ -460,7 +458,7 @@ impl Core {
         }
     }
 
-    fn tell_slow(&mut self, now: Now, is_slow: bool) -> Result<(), Down> {
+    fn tell_slow(&mut self, now: Now, is_slow: bool) -> Result<(), Disconnect> {
         let bytes = self.out.len();
         let (event, told) = match is_slow {
             true => (SessionEvent::SlowConsumer, Event::SlowConsumer { bytes }),
@@ -468,15 +466,15 @@ impl Core {
         };
         self.queue_event(now, told);
         if is_slow && self.slow.disconnects() {
-            return Err(Down::Session(Disconnect::Stalled));
+            return Err(Disconnect::Stalled);
         }
         self.call_later(Call::Event(event));
         Ok(())
     }
 
     /// Why the connection is to end: the application or an operator wants it.
-    pub(crate) fn take_cut(&mut self) -> Result<(), Down> {
-        self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
+    pub(crate) fn take_cut(&mut self) -> Result<(), Disconnect> {
+        self.cut.take().map_or(Ok(()), Err)
     }
 
     /// Why the connection ends, as the session sees it.

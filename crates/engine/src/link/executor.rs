@@ -223,7 +223,7 @@ impl Executor {
         acted?;
         if self.core.delivery.is_over() {
             cold_path();
-            return Err(self.core.give_up(now));
+            return Err(self.core.give_up(now).into());
         }
         self.act_on_held(now, left)
     }
@@ -263,7 +263,7 @@ impl Executor {
             self.core.held_index = index;
             acted?;
         }
-        self.core.take_cut()
+        Ok(self.core.take_cut()?)
     }
 
     /// Invariant: what the session layer has written for a message is put into the store's batch
@@ -373,7 +373,14 @@ impl Executor {
             self.make_calls(now, None);
             self.core.take_cut()?;
         }
-        self.core.tick_session(now)
+        Ok(self.core.tick_session(now)?)
+    }
+
+    /// The connection is to go down. Returns why unless something is to be written before: see
+    /// [`Core::end`].
+    pub(crate) fn end(&mut self, now: Now, why: Down) -> Result<(), Down> {
+        let Down::Session(reason) = why else { return Err(why) };
+        Ok(self.core.end(now, reason)?)
     }
 
     /// The connection has ended.

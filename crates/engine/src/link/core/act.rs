@@ -7,7 +7,6 @@ use transfix_session::{Disconnect, Now, Verdict};
 
 use super::Core;
 use crate::link::call::Call;
-use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::told::SessionEvent;
 
@@ -21,7 +20,7 @@ impl Core {
         now: Now,
         message: &Message<'_>,
         verdict: &Verdict,
-    ) -> Result<(), Down> {
+    ) -> Result<(), Disconnect> {
         match *verdict {
             // The turn looks at it again when the application has answered.
             Verdict::LogonOffered => {}
@@ -41,7 +40,7 @@ impl Core {
                 if reason == Disconnect::ResendLoop {
                     self.note_request(now);
                 }
-                return Err(Down::Session(reason));
+                return Err(reason);
             }
         }
         Ok(())

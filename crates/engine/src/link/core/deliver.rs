@@ -12,7 +12,6 @@ use super::Core;
 use crate::link::answers::BusinessReject;
 use crate::link::delivery::{Handling, Offered};
 use crate::link::desk::{Desk, Had, Stopped};
-use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::told::Rejected;
 
@@ -63,18 +62,13 @@ impl Core {
         &mut self,
         now: Now,
         (message, handling): (&Message<'_>, Handling),
-        delivered: Result<Delivered, Down>,
-    ) -> Result<(), Down> {
+        delivered: Delivered,
+    ) -> Result<(), Disconnect> {
         match delivered {
-            Ok(Delivered::Done) => return Ok(()),
-            Ok(Delivered::Later) => self.delivery.offer_later(now),
-            Ok(Delivered::Behind) => {}
-            Ok(Delivered::Busy) => self.delivery.offer_soon(now),
-            Err(down) => {
-                // Not taken: it comes again after the next logon.
-                self.postpone(message, handling)?;
-                return Err(down);
-            }
+            Delivered::Done => return Ok(()),
+            Delivered::Later => self.delivery.offer_later(now),
+            Delivered::Behind => {}
+            Delivered::Busy => self.delivery.offer_soon(now),
         }
         self.postpone(message, handling)
     }
@@ -87,13 +81,13 @@ impl Core {
 
     /// Looks whether an application in threads of its own has stopped, and why. Returns a message
     /// that it is not called for any more.
-    pub(crate) fn stopped(&mut self, now: Now, desk: &Desk) -> Result<Option<Had>, Down> {
+    pub(crate) fn stopped(&mut self, now: Now, desk: &Desk) -> Result<Option<Had>, Disconnect> {
         let Some(stopped) = desk.stopped() else { return Ok(None) };
         self.answering.close();
         let reject = match stopped {
             Stopped::Panicked(seq) => {
                 self.expected = seq;
-                return Err(Down::Panicked);
+                return Err(Disconnect::Panicked);
             }
             Stopped::NotAvailable(reject) => reject,
         };
@@ -128,10 +122,10 @@ impl Core {
 
     /// The application was offered a message often enough.
     #[cold]
-    pub(crate) fn give_up(&mut self, now: Now) -> Down {
+    pub(crate) fn give_up(&mut self, now: Now) -> Disconnect {
         let why = Disconnect::ApplicationNotAvailable;
         self.session.logout(now, &why.to_string(), &mut self.out);
-        Down::Session(why)
+        why
     }
 
     /// What is to be done with a message whose turn it is.
@@ -141,7 +135,7 @@ impl Core {
         now: Now,
         (message, numbers): (&Message<'m>, Numbers),
         handling: Handling,
-    ) -> Result<Step<'m>, Down> {
+    ) -> Result<Step<'m>, Disconnect> {
         let is_behind = !self.delivery.rests();
         if handling == Handling::Reject {
             cold_path();
@@ -188,7 +182,7 @@ impl Core {
         now: Now,
         (message, numbers): (&Message<'_>, Numbers),
         answer: Result<(), BusinessReject>,
-    ) -> Result<Option<Delivered>, Down> {
+    ) -> Result<Option<Delivered>, Disconnect> {
         match self.delivery.judge(answer) {
             Offered::Taken => {}
             Offered::Rejected(reject) => self.reject(now, (message, numbers), &reject),
@@ -246,13 +240,13 @@ impl Core {
         &mut self,
         message: &Message<'_>,
         handling: Handling,
-    ) -> Result<(), Down> {
+    ) -> Result<(), Disconnect> {
         let seq = self.number_of(message);
         let config = self.session.config();
         let room = (config.protocol.held_messages_max, config.protocol.held_bytes_max);
         match self.delivery.postpone((seq, message), handling, room) {
             true => Ok(()),
-            false => Err(Down::Session(Disconnect::ApplicationNotAvailable)),
+            false => Err(Disconnect::ApplicationNotAvailable),
         }
     }
 

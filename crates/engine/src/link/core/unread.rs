@@ -8,7 +8,6 @@ use transfix_codec::{CheckSumPolicy, Garbled};
 use transfix_session::{Disconnect, Now, Verdict};
 
 use crate::link::core::Core;
-use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::inbox::Inbox;
 use crate::link::judging::Judging;
@@ -44,7 +43,7 @@ impl Core {
         now: Now,
         frame: &[u8],
         reason: Garbled,
-    ) -> Result<(), Down> {
+    ) -> Result<(), Disconnect> {
         self.garbled(now, reason, frame.len());
         if self.options.garbled == GarbledPolicy::Skip {
             return Ok(());
@@ -54,10 +53,10 @@ impl Core {
     }
 
     /// Carries out the verdict on a message that was not read as one.
-    fn act_on_unread(&mut self, now: Now, verdict: &Verdict) -> Result<(), Down> {
+    fn act_on_unread(&mut self, now: Now, verdict: &Verdict) -> Result<(), Disconnect> {
         self.note_remarks(now);
         if let Verdict::Disconnect(reason) = verdict {
-            return Err(Down::Session(*reason));
+            return Err(*reason);
         }
         // Its number may have closed a gap: the next turn goes on with what was kept above it.
         Ok(())
@@ -71,7 +70,7 @@ impl Core {
         now: Now,
         inbox: &mut Inbox,
         bytes: usize,
-    ) -> Result<(), Down> {
+    ) -> Result<(), Disconnect> {
         inbox.too_long = Some(Box::new(TooLong::new(bytes)));
         let rejects = self.options.too_long == TooLongPolicy::Reject;
         if rejects && bytes <= SKIPPED_BYTES_MAX {
@@ -81,7 +80,7 @@ impl Core {
         let bytes_max = self.options.limits.message_bytes_max;
         let why = Disconnect::MessageTooLong { bytes, bytes_max };
         match self.session.refuse_message(now, why, &mut self.out) {
-            Verdict::Disconnect(why) => Err(Down::Session(why)),
+            Verdict::Disconnect(why) => Err(why),
             _ => Ok(()),
         }
     }
@@ -93,7 +92,7 @@ impl Core {
         now: Now,
         message: &TooLong,
         outcome: Result<(), Garbled>,
-    ) -> Result<(), Down> {
+    ) -> Result<(), Disconnect> {
         let reason = match outcome {
             Ok(()) => Garbled::TooLong,
             // The checks of the session do not verify it.
