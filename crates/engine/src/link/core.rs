@@ -8,6 +8,7 @@ mod act;
 mod answering;
 mod calls;
 pub(crate) mod deliver;
+pub(crate) mod event;
 mod logon;
 pub(crate) mod send;
 mod store;
@@ -26,10 +27,10 @@ use transfix_session::{
 };
 
 use self::answering::Answering;
+use self::event::CoreEvent;
 use crate::link::call::Call;
 use crate::link::delivery::Delivery;
 use crate::link::desk::Desk;
-use crate::link::event::Event;
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
 use crate::link::queue::{SendQueue, is_bulky};
@@ -158,7 +159,7 @@ pub(crate) struct Core {
     /// Calls of the application that are not made yet.
     calls: VecDeque<Call>,
     /// Events that the sinks do not have yet, and how many of them are counted.
-    events: VecDeque<(Now, Event<'static>)>,
+    events: VecDeque<(Now, CoreEvent)>,
     counted_events: usize,
 }
 
@@ -288,11 +289,11 @@ impl Core {
             match (is_full, std::mem::replace(&mut self.is_told_full, is_full)) {
                 (true, false) => {
                     let (messages, bytes) = self.delivery.waiting();
-                    self.queue_event(now, Event::ApplicationFull { messages, bytes });
+                    self.queue_event(now, CoreEvent::ApplicationFull { messages, bytes });
                 }
                 (false, true) => {
                     let (messages, bytes) = self.delivery.waiting();
-                    self.queue_event(now, Event::ApplicationHasRoom { messages, bytes });
+                    self.queue_event(now, CoreEvent::ApplicationHasRoom { messages, bytes });
                 }
                 _ => {}
             }
@@ -330,7 +331,7 @@ impl Core {
     /// of the wall clock.
     pub(crate) fn open_window(&mut self, now: Now, since_ns: u64) {
         if self.schedule.restarts(since_ns) {
-            self.queue_event(now, Event::WindowOpened);
+            self.queue_event(now, CoreEvent::WindowOpened);
             self.session.restart_numbers(&mut self.out);
         }
     }
@@ -408,7 +409,7 @@ impl Core {
     /// Gives up an application that has not judged the Logon(A) in time.
     pub(crate) fn look_for_judgement(&mut self, now: Now) {
         if self.judging.give_up(now.monotonic_ns) {
-            self.queue_event(now, Event::LogonUnanswered);
+            self.queue_event(now, CoreEvent::LogonUnanswered);
         }
     }
 
@@ -461,8 +462,8 @@ impl Core {
     fn tell_slow(&mut self, now: Now, is_slow: bool) -> Result<(), Disconnect> {
         let bytes = self.out.len();
         let (event, told) = match is_slow {
-            true => (SessionEvent::SlowConsumer, Event::SlowConsumer { bytes }),
-            false => (SessionEvent::CaughtUp, Event::CaughtUp { bytes }),
+            true => (SessionEvent::SlowConsumer, CoreEvent::SlowConsumer { bytes }),
+            false => (SessionEvent::CaughtUp, CoreEvent::CaughtUp { bytes }),
         };
         self.queue_event(now, told);
         if is_slow && self.slow.disconnects() {

@@ -142,11 +142,11 @@ impl Executor {
     #[cold]
     pub(crate) fn tell_events(&mut self, now: Now) {
         for (now, event) in self.core.count_events() {
-            self.sinks.count(*now, event);
+            self.sinks.count(*now, &Event::Core(event));
         }
         self.publish(now);
         while let Some((now, event)) = self.core.next_event() {
-            self.sinks.event_log.write(now, &event);
+            self.sinks.event_log.write(now, &Event::Core(&event));
         }
     }
 

@@ -6,8 +6,8 @@ use transfix_codec::Message;
 use transfix_session::{Disconnect, Now, Verdict};
 
 use super::Core;
+use super::event::CoreEvent;
 use crate::link::call::Call;
-use crate::link::event::Event;
 use crate::link::told::SessionEvent;
 
 impl Core {
@@ -48,7 +48,7 @@ impl Core {
 
     /// Sends messages again from MsgSeqNum(34) `begin` on.
     pub(crate) fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
-        self.queue_event(now, Event::Resending { begin, end });
+        self.queue_event(now, CoreEvent::Resending { begin, end });
         let last = self.session.next_num_out() - 1;
         self.replay.start(begin, end, last, self.out.end());
         self.replay_ticket = self.watermarks.last_ticket();
@@ -58,7 +58,7 @@ impl Core {
     pub(crate) fn note_remarks(&mut self, now: Now) {
         while let Some(remark) = self.session.take_remark() {
             cold_path();
-            self.queue_event(now, Event::Remark(remark));
+            self.queue_event(now, CoreEvent::Remark(remark));
         }
     }
 
@@ -67,7 +67,7 @@ impl Core {
     fn note_request(&mut self, now: Now) {
         let times = self.session.same_resend_requests();
         if times > 1 {
-            self.queue_event(now, Event::AskedAgain { times });
+            self.queue_event(now, CoreEvent::AskedAgain { times });
             let event = SessionEvent::ResendLoop { times };
             self.call_later(Call::Event(event));
         }

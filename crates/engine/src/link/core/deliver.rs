@@ -9,10 +9,10 @@ use transfix_codec::{Message, tag};
 use transfix_session::{BeginString, Disconnect, LogonFault, Now, State, Verdict};
 
 use super::Core;
+use super::event::CoreEvent;
 use crate::link::answers::BusinessReject;
 use crate::link::delivery::{Handling, Offered};
 use crate::link::desk::{Desk, Had, Stopped};
-use crate::link::event::Event;
 use crate::link::told::Rejected;
 
 /// Longest Text(58) of a Logout(5) that is kept for the application.
@@ -145,7 +145,7 @@ impl Core {
             self.session.refuse_throttled(now, message, &mut self.out);
             let seq = message.msg_seq_num().unwrap_or(0);
             let text = "too many messages of this type".into();
-            self.queue_event(now, Event::NotTaken { seq, reason: 0, text });
+            self.queue_event(now, CoreEvent::NotTaken { seq, reason: 0, text });
             return Ok(Step::Over(Delivered::Done));
         }
         let closed = self.schedule.refusal();
@@ -201,7 +201,7 @@ impl Core {
     ) {
         if let Some(error) = reject.cause {
             let seq = message.msg_seq_num().unwrap_or(0);
-            self.queue_event(now, Event::NotAnswered { seq, why: error });
+            self.queue_event(now, CoreEvent::NotAnswered { seq, why: error });
         }
         if reject.is_silent() {
             return;
@@ -230,7 +230,10 @@ impl Core {
         self.session.business_reject(now, (message, seq), why, &mut self.out);
         if self.out.entries().len() > before {
             let (seq, (reason, text)) = (message.msg_seq_num().unwrap_or(0), why);
-            self.queue_event(now, Event::NotTaken { seq, reason, text: text.to_owned().into() });
+            self.queue_event(
+                now,
+                CoreEvent::NotTaken { seq, reason, text: text.to_owned().into() },
+            );
         }
     }
 
@@ -288,7 +291,7 @@ impl Core {
 
     /// A message could not be passed on to the session with another counterparty.
     pub(crate) fn not_routed(&mut self, now: Now, message: &Message<'_>, why: &str) {
-        self.queue_event(now, Event::NotRouted { why: why.to_owned() });
+        self.queue_event(now, CoreEvent::NotRouted { why: why.to_owned() });
         // BusinessRejectReason(380): 7 is "DeliverTo firm not available", from FIX 4.3 on; 4 is
         // "application not available".
         let reason = if self.id().begin_string >= BeginString::Fix43 { 7 } else { 4 };

@@ -4,8 +4,8 @@ use transfix_codec::{Message, Misuse};
 use transfix_session::{Now, Verdict};
 
 use super::Core;
+use super::event::CoreEvent;
 use crate::link::call::Call;
-use crate::link::event::Event;
 use crate::link::judging::{self, Answer, Asked, Judging};
 use crate::link::told::SessionEvent;
 
@@ -44,7 +44,7 @@ impl Core {
             None => Err(Verdict::LogonOffered),
             Some(Ok(())) => Ok(refreshes_until_ns),
             Some(Err(refusal)) => {
-                self.queue_event(now, Event::LogonRefused { why: refusal.text.clone() });
+                self.queue_event(now, CoreEvent::LogonRefused { why: refusal.text.clone() });
                 Err(self.session.deny_logon(now, &refusal.text, &mut self.out))
             }
         }
@@ -57,7 +57,7 @@ impl Core {
             Some(Some(answer)) => Judging::Answered(answer, Asked::Now),
             Some(None) => Judging::Asked(now.monotonic_ns + self.answer_ns()),
             None => {
-                self.queue_event(now, Event::JudgingPanicked);
+                self.queue_event(now, CoreEvent::JudgingPanicked);
                 Judging::Answered(Err(judging::not_available()), Asked::Now)
             }
         };
@@ -88,7 +88,7 @@ impl Core {
             self.session.set_logon_fields(|body| _ = body.fields_unchecked(&fields))
         });
         if let Err(error) = set {
-            self.queue_event(now, Event::LogonFieldsLeftOut(error));
+            self.queue_event(now, CoreEvent::LogonFieldsLeftOut(error));
         }
     }
 
@@ -99,7 +99,7 @@ impl Core {
         self.outgoing.begin_pause(now);
         self.note_state();
         let heart_bt_int = self.session.agreed_heart_bt_int();
-        self.queue_event(now, Event::LoggedOn { heart_bt_int });
+        self.queue_event(now, CoreEvent::LoggedOn { heart_bt_int });
         if std::mem::take(&mut self.stored_at_logon) {
             // It shows the counterparty the gap behind our Logon(A), which it asks for at once.
             let _ = self.session.heartbeat(now, &mut self.out);
@@ -110,7 +110,7 @@ impl Core {
 
     /// The numbers have begun again while the session is logged on, which the journal knows.
     pub(crate) fn reset(&mut self, now: Now) {
-        self.queue_event(now, Event::NumbersBeginAgain);
+        self.queue_event(now, CoreEvent::NumbersBeginAgain);
         self.call_later(Call::AdminMessage);
         self.call_later(Call::Event(SessionEvent::NumbersReset));
     }

@@ -8,7 +8,7 @@ use transfix_codec::{CheckSumPolicy, Garbled};
 use transfix_session::{Disconnect, Now, Verdict};
 
 use crate::link::core::Core;
-use crate::link::event::Event;
+use crate::link::core::event::CoreEvent;
 use crate::link::inbox::Inbox;
 use crate::link::judging::Judging;
 use crate::settings::{GarbledPolicy, TooLongPolicy};
@@ -34,7 +34,7 @@ impl Core {
             self.judging = Judging::default();
             self.session.take_offer();
         }
-        self.queue_event(now, Event::Skipped { reason, bytes });
+        self.queue_event(now, CoreEvent::Skipped { reason, bytes });
     }
 
     /// A frame that is no sound message: skipped, unless the session rejects such ones.
