@@ -38,10 +38,12 @@ pub(crate) mod session_dictionaries;
 pub(crate) mod sinks;
 mod slow;
 pub(crate) mod told;
+pub(crate) mod undone;
 
 use std::hint::cold_path;
 use std::io;
 
+use transfix_codec::frame::TooLong;
 use transfix_codec::{Body, FieldIndex, Frame, Garbled, Message, frame};
 use transfix_session::{Awaited, Disconnect, HeaderChange, Now, Offer, SendError, Verdict};
 use transfix_store::StoreError;
@@ -666,7 +668,8 @@ fn lose(
     now: Now,
     (end, reason): (usize, Garbled),
 ) -> (usize, Result<(), Down>) {
-    let end = executor.core.lost_with(inbox, end);
+    let new = inbox.take_received();
+    let end = executor.core.lost_with(inbox.bytes(), end, new);
     received.garbled(inbox.range(end));
     let lost = executor.core.garbled_frame(now, &inbox.bytes()[..end], reason);
     (end, lost.map_err(Down::from).and_then(|()| executor.put_entries(now).map_err(Down::Store)))
@@ -710,13 +713,15 @@ fn pass_over(
     let (end, reason) = match found {
         Frame::Garbled { skip, reason } => (skip, reason),
         Frame::TooLong { end } => {
-            executor.core.begin_too_long(now, inbox, end)?;
+            inbox.too_long = Some(Box::new(TooLong::new(end)));
+            executor.core.begin_too_long(now, end)?;
             executor.put_entries(now).map_err(Down::Store)?;
             return skip(executor, (inbox, received), now);
         }
         Frame::Whole(_) | Frame::Partial => return Ok(()),
     };
-    let end = executor.core.lost_with(inbox, end);
+    let new = inbox.take_received();
+    let end = executor.core.lost_with(inbox.bytes(), end, new);
     received.garbled(inbox.range(end));
     // Later it is but bytes that a counterparty may send to mislead whoever reads the log.
     let answers_logon = executor.core.session.state() == transfix_session::State::LogonSent;

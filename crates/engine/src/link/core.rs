@@ -28,14 +28,13 @@ use transfix_session::{
 
 use self::answering::Answering;
 use self::event::CoreEvent;
-use crate::link::call::Call;
+use crate::link::call::{Call, PlainEvent};
 use crate::link::delivery::Delivery;
 use crate::link::desk::Desk;
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
 use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::slow::Slow;
-use crate::link::told::SessionEvent;
 use crate::schedule::ScheduleState;
 use crate::settings::{GarbledPolicy, QueueSettings, TooLongPolicy, Unavailable};
 
@@ -462,8 +461,8 @@ impl Core {
     fn tell_slow(&mut self, now: Now, is_slow: bool) -> Result<(), Disconnect> {
         let bytes = self.out.len();
         let (event, told) = match is_slow {
-            true => (SessionEvent::SlowConsumer, CoreEvent::SlowConsumer { bytes }),
-            false => (SessionEvent::CaughtUp, CoreEvent::CaughtUp { bytes }),
+            true => (PlainEvent::SlowConsumer, CoreEvent::SlowConsumer { bytes }),
+            false => (PlainEvent::CaughtUp, CoreEvent::CaughtUp { bytes }),
         };
         self.queue_event(now, told);
         if is_slow && self.slow.disconnects() {

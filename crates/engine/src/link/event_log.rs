@@ -58,7 +58,7 @@ impl EventLog {
         let (peer, destination) = (self.peer.map(display), self.destination.as_deref());
         let to = (&mut self.repeats, now.monotonic_ns, &self.id);
         match event {
-            Event::Core(event) => return self.write_of_core(now, event),
+            Event::Core(event) => self.write_of_core(now, event),
             // By a fault of either side it is a warning.
             Event::Disconnected(end) if end.reason.is_error() => {
                 line!(to, Ended, warn, Disconnected, peer, destination, reason = %end);

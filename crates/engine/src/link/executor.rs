@@ -34,7 +34,7 @@ use crate::link::points::{Points, Source};
 use crate::link::queue::SendQueue;
 use crate::link::rule_book::SessionRules;
 use crate::link::sinks::Sinks;
-use crate::link::told::Disconnection;
+use crate::link::told::{Disconnection, Rejected};
 use crate::schedule::Hours;
 
 /// The length of a usual answer.
@@ -289,7 +289,10 @@ impl Executor {
     /// Passes on the words of the counterparty in a Reject(3), BusinessMessageReject(j) or
     /// Logout(5).
     fn heed(&mut self, now: Now, message: &Message<'_>, verdict: &Verdict) {
-        let Some(mut rejected) = self.core.heed(message, verdict) else { return };
+        if !self.core.heed(message, verdict) {
+            return;
+        }
+        let Some(mut rejected) = Rejected::of(message) else { return };
         let counters = &self.sinks.published.counters;
         if message.msg_type() == b"j" {
             counters.business_rejects_in.add(1);

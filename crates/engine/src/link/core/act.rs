@@ -7,8 +7,7 @@ use transfix_session::{Disconnect, Now, Verdict};
 
 use super::Core;
 use super::event::CoreEvent;
-use crate::link::call::Call;
-use crate::link::told::SessionEvent;
+use crate::link::call::{Call, PlainEvent};
 
 impl Core {
     /// Carries out a verdict by which the application is not called with the message. The
@@ -68,8 +67,7 @@ impl Core {
         let times = self.session.same_resend_requests();
         if times > 1 {
             self.queue_event(now, CoreEvent::AskedAgain { times });
-            let event = SessionEvent::ResendLoop { times };
-            self.call_later(Call::Event(event));
+            self.call_later(Call::Event(PlainEvent::ResendLoop { times }));
         }
     }
 }

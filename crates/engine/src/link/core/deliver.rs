@@ -13,7 +13,6 @@ use super::event::CoreEvent;
 use crate::link::answers::BusinessReject;
 use crate::link::delivery::{Handling, Offered};
 use crate::link::desk::{Desk, Had, Stopped};
-use crate::link::told::Rejected;
 
 /// Longest Text(58) of a Logout(5) that is kept for the application.
 const TEXT_BYTES_MAX: usize = 4 << 10;
@@ -263,19 +262,15 @@ impl Core {
     }
 
     /// Takes the words of the counterparty out of a Reject(3), BusinessMessageReject(j) or
-    /// Logout(5). Returns those of a reject that is to be told.
-    pub(crate) fn heed<'m>(
-        &mut self,
-        message: &Message<'m>,
-        verdict: &Verdict,
-    ) -> Option<Rejected<'m>> {
+    /// Logout(5). Returns true if it is a reject that is to be told.
+    pub(crate) fn heed(&mut self, message: &Message<'_>, verdict: &Verdict) -> bool {
         let refuses_logon =
             *verdict == Verdict::Disconnect(Disconnect::LogonRefused(LogonFault::AnsweredByReject));
         if message.msg_type() == b"5" || refuses_logon {
             let text = message.raw(tag::TEXT).filter(|text| !text.is_empty());
             self.logout_text = text.map(|text| text[..text.len().min(TEXT_BYTES_MAX)].to_vec());
             if !refuses_logon {
-                return None;
+                return false;
             }
         }
         // A duplicate has been told before.
@@ -283,10 +278,7 @@ impl Core {
         let seq = message.msg_seq_num();
         let is_new = seq.is_ok_and(|seq| self.expected <= seq && seq < next);
         let counts = is_new && matches!(verdict, Verdict::Handled | Verdict::Deliver);
-        if !counts && !refuses_logon {
-            return None;
-        }
-        Rejected::of(message)
+        counts || refuses_logon
     }
 
     /// A message could not be passed on to the session with another counterparty.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use transfix_codec::{Garbled, Misuse};
 use transfix_session::{Remark, SendError};
 
-use crate::link::told::Undone;
+use crate::link::undone::Undone;
 
 /// Something that the core has brought about in a session.
 #[derive(Clone, Debug)]

@@ -5,9 +5,8 @@ use transfix_session::{Now, Verdict};
 
 use super::Core;
 use super::event::CoreEvent;
-use crate::link::call::Call;
+use crate::link::call::{Call, PlainEvent};
 use crate::link::judging::{self, Answer, Asked, Judging};
-use crate::link::told::SessionEvent;
 
 impl Core {
     /// Gives a message to the session layer.
@@ -105,13 +104,13 @@ impl Core {
             let _ = self.session.heartbeat(now, &mut self.out);
         }
         self.call_later(Call::AdminMessage);
-        self.call_later(Call::Event(SessionEvent::LoggedOn));
+        self.call_later(Call::Event(PlainEvent::LoggedOn));
     }
 
     /// The numbers have begun again while the session is logged on, which the journal knows.
     pub(crate) fn reset(&mut self, now: Now) {
         self.queue_event(now, CoreEvent::NumbersBeginAgain);
         self.call_later(Call::AdminMessage);
-        self.call_later(Call::Event(SessionEvent::NumbersReset));
+        self.call_later(Call::Event(PlainEvent::NumbersReset));
     }
 }

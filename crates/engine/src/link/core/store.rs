@@ -6,7 +6,7 @@ use transfix_session::{Awaited, Config, Entry, Now, Replay, Session};
 use super::Core;
 use super::event::CoreEvent;
 use crate::link::call::Call;
-use crate::link::told::Undone;
+use crate::link::undone::Undone;
 
 /// The session layer that goes on from these next numbers, inbound and outbound.
 pub(super) fn session_of(config: Config, (next_in, next_out): (u64, u64)) -> Session {

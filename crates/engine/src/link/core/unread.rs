@@ -9,7 +9,6 @@ use transfix_session::{Disconnect, Now, Verdict};
 
 use crate::link::core::Core;
 use crate::link::core::event::CoreEvent;
-use crate::link::inbox::Inbox;
 use crate::link::judging::Judging;
 use crate::settings::{GarbledPolicy, TooLongPolicy};
 
@@ -18,14 +17,15 @@ use crate::settings::{GarbledPolicy, TooLongPolicy};
 const SKIPPED_BYTES_MAX: usize = 64 << 20;
 
 impl Core {
-    /// How many of the `covered` bytes that begin with a garbled message go with it.
-    pub(crate) fn lost_with(&mut self, inbox: &mut Inbox, covered: usize) -> usize {
+    /// How many of the `covered` bytes of `unread`, which begin with a garbled message, go with it.
+    /// `received`: how many bytes have come in since the last call.
+    pub(crate) fn lost_with(&mut self, unread: &[u8], covered: usize, received: usize) -> usize {
         if !self.options.search_garbled {
             return covered;
         }
-        self.search_budget.earn(inbox.take_received());
+        self.search_budget.earn(received);
         let (limits, budget) = (self.options.limits, &mut self.search_budget);
-        frame::message_within(inbox.bytes(), covered, limits, budget).unwrap_or(covered)
+        frame::message_within(unread, covered, limits, budget).unwrap_or(covered)
     }
 
     pub(crate) fn garbled(&mut self, now: Now, reason: Garbled, bytes: usize) {
@@ -65,13 +65,7 @@ impl Core {
     /// A message of `bytes` declared bytes begins, more than the session accepts. `Err` if that
     /// ends the session, else the message is to be skipped.
     #[cold]
-    pub(crate) fn begin_too_long(
-        &mut self,
-        now: Now,
-        inbox: &mut Inbox,
-        bytes: usize,
-    ) -> Result<(), Disconnect> {
-        inbox.too_long = Some(Box::new(TooLong::new(bytes)));
+    pub(crate) fn begin_too_long(&mut self, now: Now, bytes: usize) -> Result<(), Disconnect> {
         let rejects = self.options.too_long == TooLongPolicy::Reject;
         if rejects && bytes <= SKIPPED_BYTES_MAX {
             return Ok(());

@@ -8,8 +8,9 @@ use transfix_session::{ApplVerId, Now, Role, Verdict};
 use super::Executor;
 use crate::link::access::Access;
 use crate::link::app_executor::judge;
+use crate::link::callbacks::Judgement;
 use crate::link::event::Event;
-use crate::link::judging::{Judgement, Judging, not_available};
+use crate::link::judging::{Judging, not_available};
 
 impl Executor {
     /// Gives a message to the session; a Logon(A) that the session layer finds good to the
