@@ -68,8 +68,8 @@ impl Executor {
         self.core.accept_logon(now)
     }
 
-    /// Lets the session judge by the rules of this version, which a FIXT.1.1 acceptor may learn from
-    /// the Logon(A).
+    /// Lets the session judge by the rules of this version, which a FIXT.1.1 acceptor may learn
+    /// from the Logon(A).
     pub(super) fn choose_rules(&mut self, now: Now, version: Option<ApplVerId>) {
         // The files were there at the start.
         if let Err(error) = self.rules.apply(&mut self.core.session, version) {
