@@ -25,12 +25,12 @@ use crate::drive::waiting::WaitingBytes;
 use crate::error::{EngineError, io_error};
 use crate::io::Io;
 use crate::link::app_executor::{self, AppExecutor};
-use crate::link::callbacks::Callbacks;
+use crate::link::callbacks::{Callbacks, Judgement};
 use crate::link::core::{BatchLimits, Core, Keeps, LinkOptions};
 use crate::link::failed_logons::is_failed_logon;
 use crate::link::gate::Gate;
 use crate::link::journal::Journal;
-use crate::link::judging::{self, Answer, Judgement};
+use crate::link::judging::{self, Answer};
 use crate::link::points::Source;
 use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
@@ -254,7 +254,7 @@ pub(crate) fn assemble(
     if let Some(gate) = &gate {
         application.set_gate(Arc::clone(gate));
     }
-    let options = link_options(settings, (hours, data_fields), registry);
+    let options = link_options(settings, data_fields, registry);
     let rules = session_rules(settings, registry);
     let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
     let application = match line {
@@ -270,11 +270,11 @@ pub(crate) fn assemble(
     let (desk, points) = (application.desk().cloned(), points_of(settings, registry));
     let journal = Journal::new(store, id.clone(), options.keeps);
     let limits = line.map(|_| settings.application);
-    let core = Core::new(config, journal.put_numbers(), limits, rules, options);
+    let core = Core::new(config, journal.put_numbers(), limits, options);
     let sinks = Sinks::of(id.clone(), Arc::clone(&registry.reasons), log);
     let published = Arc::clone(&sinks.published);
     let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, points);
-    let mut link = Link::new(core, (journal, sinks, points), application);
+    let mut link = Link::new(core, (hours, rules), (journal, sinks, points), application);
     if let Some(gate) = &gate {
         link.executor().set_gate(registry.io.now(), Arc::clone(gate));
     }
@@ -324,7 +324,7 @@ fn destinations(settings: &SessionSettings) -> Arc<[String]> {
 /// Limits and switches of the session's link.
 fn link_options(
     settings: &SessionSettings,
-    (hours, data_fields): (Option<Hours>, Vec<(Tag, Tag)>),
+    data_fields: Vec<(Tag, Tag)>,
     registry: &Registry,
 ) -> LinkOptions {
     LinkOptions {
@@ -334,6 +334,9 @@ fn link_options(
         } else {
             CheckSumPolicy::Ignore
         },
+        garbled: settings.validation.garbled,
+        search_garbled: settings.validation.search_garbled,
+        too_long: settings.validation.too_long,
         turn_messages_max: settings.threads.turn_messages_max,
         batch: batch_limits(settings),
         // A device, or a store of the user's, may take its time for each.
@@ -345,7 +348,6 @@ fn link_options(
         },
         queue: settings.queue,
         refresh_on_logon: settings.store.refresh_on_logon || settings.failover.own_store,
-        hours,
         unavailable: settings.unavailable,
         routes: settings.route_third_party,
         logon_answer: settings.logon_answer,

@@ -97,8 +97,9 @@ pub use link::before_send::{BeforeSend, OutgoingMessage, Veto};
 pub use link::sent::Sent;
 pub use link::session_dictionaries::SessionDictionaries;
 pub use link::told::{
-    Disconnection, Rejected, RejectedBy, SessionEvent, SessionNotice, Undone, Unsendable,
+    Disconnection, Rejected, RejectedBy, SessionEvent, SessionNotice, Unsendable,
 };
+pub use link::undone::Undone;
 pub use observe::counters::Counters;
 pub use observe::event_codes::EventCode;
 pub use observe::latency::{Latency, LatencyHistogram, LatencyStage};

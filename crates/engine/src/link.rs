@@ -39,10 +39,12 @@ pub(crate) mod session_dictionaries;
 pub(crate) mod sinks;
 mod slow;
 pub(crate) mod told;
+pub(crate) mod undone;
 
 use std::hint::cold_path;
 use std::io;
 
+use transfix_codec::frame::TooLong;
 use transfix_codec::{Body, FieldIndex, Frame, Garbled, Message, frame};
 use transfix_session::{Awaited, Disconnect, HeaderChange, Now, Offer, SendError, Verdict};
 use transfix_store::StoreError;
@@ -59,9 +61,11 @@ use crate::link::inbox::Inbox;
 use crate::link::journal::Journal;
 use crate::link::points::Source;
 use crate::link::queue::SendQueue;
+use crate::link::rule_book::SessionRules;
 use crate::link::sent::Sent;
 use crate::link::sinks::Sinks;
 use crate::observe::protocol_log::Received;
+use crate::schedule::Hours;
 
 /// What a link is told of its socket.
 pub(crate) const INTEREST: Interest = Interest::READABLE.add(Interest::WRITABLE);
@@ -119,12 +123,13 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(
         core: Core,
+        (hours, rules): (Option<Hours>, SessionRules),
         (journal, sinks, points): (Journal, Sinks, Source),
         application: AppExecutor,
     ) -> Self {
         let (inbox, index) = (Inbox::default(), core.index());
         let received = Received::of(sinks.log.as_ref());
-        let executor = Executor::new(core, (journal, sinks, points), application);
+        let executor = Executor::new(core, (hours, rules), (journal, sinks, points), application);
         Self { executor, stream: None, inbox, unseen: false, received, index, last_turn_ns: 0 }
     }
 
@@ -315,7 +320,7 @@ impl Link {
         executor.end_with_queue(now, queue, &mut left, queue_first).map_err(Down::Store)?;
         let more = end_turn(executor, (inbox, received), now, &mut **stream)?;
         if let Err(why) = outcome {
-            return executor.core.end(now, why).map(|()| Turn { progress: true, again: more });
+            return executor.end(now, why).map(|()| Turn { progress: true, again: more });
         }
         // The worker is called when the application has had enough.
         let goes_on = executor.goes_on(now, is_behind || *unseen);
@@ -409,7 +414,7 @@ impl Link {
         self.executor.send_some(now, queue, &mut left);
         self.flush(now)?;
         if let Err(why) = outcome {
-            return self.executor.core.end(now, why).map(|()| false);
+            return self.executor.end(now, why).map(|()| false);
         }
         let has_answer = self.executor.core.is_judging() && self.executor.hears_answer();
         let owes_turn = self.executor.core.delivery.owes_turn();
@@ -677,10 +682,11 @@ fn lose(
     now: Now,
     (end, reason): (usize, Garbled),
 ) -> (usize, Result<(), Down>) {
-    let end = executor.core.lost_with(inbox, end);
+    let new = inbox.take_received();
+    let end = executor.core.lost_with(inbox.bytes(), end, new);
     received.garbled(inbox.range(end));
     let lost = executor.core.garbled_frame(now, &inbox.bytes()[..end], reason);
-    (end, lost.and_then(|()| executor.put_entries(now).map_err(Down::Store)))
+    (end, lost.map_err(Down::from).and_then(|()| executor.put_entries(now).map_err(Down::Store)))
 }
 
 /// Drops the bytes of a message that is too long, as far as they have come.
@@ -721,13 +727,15 @@ fn pass_over(
     let (end, reason) = match found {
         Frame::Garbled { skip, reason } => (skip, reason),
         Frame::TooLong { end } => {
-            executor.core.begin_too_long(now, inbox, end)?;
+            inbox.too_long = Some(Box::new(TooLong::new(end)));
+            executor.core.begin_too_long(now, end)?;
             executor.put_entries(now).map_err(Down::Store)?;
             return skip(executor, (inbox, received), now);
         }
         Frame::Whole(_) | Frame::Partial => return Ok(()),
     };
-    let end = executor.core.lost_with(inbox, end);
+    let new = inbox.take_received();
+    let end = executor.core.lost_with(inbox.bytes(), end, new);
     received.garbled(inbox.range(end));
     // Later it is but bytes that a counterparty may send to mislead whoever reads the log.
     let answers_logon = executor.core.session.state() == transfix_session::State::LogonSent;

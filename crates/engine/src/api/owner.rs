@@ -13,9 +13,8 @@ use crate::drive::registry::Registry;
 use crate::link::access::Access;
 use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::before_send::BeforeSend;
-use crate::link::callbacks::{Callbacks, PassedOn};
+use crate::link::callbacks::{Callbacks, Judgement, PassedOn};
 use crate::link::gate::Gate;
-use crate::link::judging::Judgement;
 use crate::link::told::{SessionEvent, SessionNotice};
 use crate::observe::called::{Callback, Called};
 

@@ -115,8 +115,8 @@ impl DrivenSession {
             next_ns: None,
             clocks_ns: 0,
         };
-        let link = slot.lock();
-        let (has_schedule, has_failed) = (link.core().options.hours.is_some(), link.has_failed());
+        let mut link = slot.lock();
+        let (has_schedule, has_failed) = (link.executor().hours.is_some(), link.has_failed());
         drop(link);
         slot.look_at = has_schedule.then_some(0);
         if has_failed {
@@ -137,7 +137,7 @@ impl DrivenSession {
         }
         self.clocks_ns = clocks_ns;
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
-        let Some(hours) = &mut link.core_mut().options.hours else { return Ok(()) };
+        let Some(hours) = &mut link.executor().hours else { return Ok(()) };
         // Where windows touch, the next one is open at the end of this one.
         let same = hours.stays() || hours.at(now.utc) == self.window;
         let may_stay = hours.may_connect(now.utc) && same;
@@ -198,13 +198,13 @@ impl DrivenSession {
 
     /// The window of the schedule, if there is one now.
     fn window_at(&self, now: Now) -> Option<Interval> {
-        self.lock().core_mut().options.hours.as_mut().and_then(|hours| hours.at(now.utc))
+        self.lock().executor().hours.as_mut().and_then(|hours| hours.at(now.utc))
     }
 
     /// Whether the schedule allows a connection now.
     fn is_open(&self, now: Now) -> bool {
         self.look_at.is_none()
-            || self.lock().core_mut().options.hours.as_mut().is_none_or(|h| h.may_connect(now.utc))
+            || self.lock().executor().hours.as_mut().is_none_or(|h| h.may_connect(now.utc))
     }
 
     fn is_enabled(&self) -> bool {

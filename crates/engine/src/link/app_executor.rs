@@ -13,11 +13,10 @@ use transfix_transport::prefetch;
 use crate::link::access::Access;
 use crate::link::answers::{BusinessReject, Direction};
 use crate::link::call::Call;
-use crate::link::callbacks::Callbacks;
+use crate::link::callbacks::{Callbacks, Judgement};
 use crate::link::core::Core;
 use crate::link::delivery::{Delivery, HandedCall};
 use crate::link::desk::Desk;
-use crate::link::judging::Judgement;
 use crate::link::points::Points;
 use crate::link::told::{Disconnection, Rejected, SessionEvent, SessionNotice, Unsendable};
 use crate::observe::mask::masked;
@@ -255,7 +254,7 @@ pub(crate) fn make(
         }
         // The bytes were a message when they came.
         (Call::Message | Call::AdminMessage | Call::Rejected(_), None) => {}
-        (Call::Event(event), _) => application.on_event(event, access),
+        (Call::Event(event), _) => application.on_event(SessionEvent::of(event), access),
         (Call::StateChanged(from, to), _) => {
             application.on_notice(SessionNotice::StateChanged { from, to }, access);
         }

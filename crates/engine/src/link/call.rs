@@ -3,7 +3,7 @@
 use transfix_session::{Disconnect, SendError, State};
 
 use crate::link::answers::Direction;
-use crate::link::told::{SessionEvent, Undone};
+use crate::link::undone::Undone;
 
 /// One call of an application. The bytes of a message or of a frame are kept beside it.
 pub(crate) enum Call {
@@ -14,8 +14,7 @@ pub(crate) enum Call {
     /// A message of the counterparty that rejects one of ours. If it does not name MsgType(35) of
     /// ours, the store does; else this is empty.
     Rejected(Vec<u8>),
-    /// An event that borrows nothing.
-    Event(SessionEvent<'static>),
+    Event(PlainEvent),
     StateChanged(State, State),
     /// The connection has ended, with this Text(58) of the counterparty.
     Disconnected(Disconnect, Option<Vec<u8>>),
@@ -41,4 +40,14 @@ impl Call {
     pub(crate) const fn is_event(&self) -> bool {
         matches!(self, Self::AdminMessage | Self::Rejected(_) | Self::Event(_))
     }
+}
+
+/// A [`SessionEvent`](crate::SessionEvent) that is about no message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PlainEvent {
+    LoggedOn,
+    NumbersReset,
+    ResendLoop { times: u32 },
+    SlowConsumer,
+    CaughtUp,
 }

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
 use transfix_codec::{Body, Message, MsgType};
 use transfix_session::{SendError, SessionId};
@@ -11,7 +12,7 @@ use crate::link::access::Access;
 use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::before_send::BeforeSend;
 use crate::link::gate::Gate;
-use crate::link::judging::Judgement;
+use crate::link::judging::Answer;
 use crate::link::told::{SessionEvent, SessionNotice};
 
 /// The owner of one session. The methods are those of [`Application`](crate::Application), which
@@ -50,6 +51,13 @@ pub(crate) trait Callbacks: Send {
         msg_type: MsgType<'_>,
         fill: &mut dyn FnMut(&mut Body<'_>),
     ) -> PassedOn;
+}
+
+/// What the application says of a Logon(A) when it is asked.
+pub(crate) enum Judgement {
+    Now(Answer),
+    /// The answer comes this way; none will come if the other end has gone.
+    Later(Receiver<Answer>),
 }
 
 /// What has become of a message that was to be passed on to another session.

@@ -8,6 +8,7 @@ mod act;
 mod answering;
 mod calls;
 pub(crate) mod deliver;
+pub(crate) mod event;
 mod logon;
 pub(crate) mod send;
 mod store;
@@ -20,22 +21,19 @@ use std::time::Duration;
 use transfix_codec::frame::SearchBudget;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Tag};
 use transfix_session::{
-    Config, Disconnect, Now, Offer, Outbox, QueueSettings, Replay, Role, Session, SessionId, State,
-    Unavailable, Verdict, Watermarks, nanos,
+    Config, Disconnect, GarbledPolicy, Now, Offer, Outbox, QueueSettings, Replay, Role, Session,
+    SessionId, State, TooLongPolicy, Unavailable, Verdict, Watermarks, nanos,
 };
 
 use self::answering::Answering;
+use self::event::CoreEvent;
 use crate::link::bulk::is_bulky;
-use crate::link::call::Call;
+use crate::link::call::{Call, PlainEvent};
 use crate::link::delivery::Delivery;
-use crate::link::down::Down;
-use crate::link::event::Event;
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
-use crate::link::rule_book::SessionRules;
 use crate::link::slow::Slow;
-use crate::link::told::SessionEvent;
-use crate::schedule::Hours;
+use crate::schedule::ScheduleState;
 use crate::settings::ApplicationSettings;
 
 /// Answers of the session layer that may wait beyond the limit of applications.
@@ -67,6 +65,10 @@ pub(crate) struct BatchLimits {
 pub(crate) struct LinkOptions {
     pub(crate) limits: Limits,
     pub(crate) check_sum: CheckSumPolicy,
+    pub(crate) garbled: GarbledPolicy,
+    /// Whether a message is looked for within the bytes of a garbled one.
+    pub(crate) search_garbled: bool,
+    pub(crate) too_long: TooLongPolicy,
     pub(crate) turn_messages_max: u32,
     /// `None`: all that one turn has.
     pub(crate) batch: Option<BatchLimits>,
@@ -77,8 +79,6 @@ pub(crate) struct LinkOptions {
     pub(crate) queue: QueueSettings,
     /// Whether somebody else may have written the store since the last connection.
     pub(crate) refresh_on_logon: bool,
-    /// When the session may be connected; `None` for always.
-    pub(crate) hours: Option<Hours>,
     pub(crate) unavailable: Unavailable,
     /// Whether messages for third parties are passed on.
     pub(crate) routes: bool,
@@ -110,9 +110,10 @@ pub(crate) struct Core {
     /// The first and the last number of such messages since the last logon.
     pub(super) stored: Option<(u64, u64)>,
     pub(crate) options: LinkOptions,
+    /// What the schedule says now; without a schedule nothing. The executor looks it up.
+    pub(crate) schedule: ScheduleState,
     pub(crate) outgoing: Outgoing,
     pub(crate) delivery: Delivery,
-    rules: SessionRules,
     pub(crate) replay: Replay,
     /// The last batch that was pending when the replay began.
     replay_ticket: u64,
@@ -155,7 +156,7 @@ pub(crate) struct Core {
     /// Calls of the application that are not made yet.
     calls: VecDeque<Call>,
     /// Events that the sinks do not have yet, and how many of them are counted.
-    events: VecDeque<(Now, Event<'static>)>,
+    events: VecDeque<(Now, CoreEvent)>,
     counted_events: usize,
 }
 
@@ -166,7 +167,6 @@ impl Core {
         config: Config,
         numbers: (u64, u64),
         application: Option<ApplicationSettings>,
-        rules: SessionRules,
         options: LinkOptions,
     ) -> Self {
         Self {
@@ -186,7 +186,7 @@ impl Core {
             slow: Slow::of(&options.queue),
             is_told_full: false,
             options,
-            rules,
+            schedule: ScheduleState::unknown(),
             burst_end: 0,
             shown: 0,
             cut: None,
@@ -286,11 +286,11 @@ impl Core {
             match (is_full, std::mem::replace(&mut self.is_told_full, is_full)) {
                 (true, false) => {
                     let (messages, bytes) = self.delivery.waiting();
-                    self.queue_event(now, Event::ApplicationFull { messages, bytes });
+                    self.queue_event(now, CoreEvent::ApplicationFull { messages, bytes });
                 }
                 (false, true) => {
                     let (messages, bytes) = self.delivery.waiting();
-                    self.queue_event(now, Event::ApplicationHasRoom { messages, bytes });
+                    self.queue_event(now, CoreEvent::ApplicationHasRoom { messages, bytes });
                 }
                 _ => {}
             }
@@ -328,9 +328,8 @@ impl Core {
     /// Lets the numbers start again if a window has opened since they began, which was at this time
     /// of the wall clock.
     pub(crate) fn open_window(&mut self, now: Now, since_ns: u64) {
-        let hours = self.options.hours.as_mut();
-        if hours.is_some_and(|hours| hours.restarts(now.utc, since_ns)) {
-            self.queue_event(now, Event::WindowOpened);
+        if self.schedule.restarts(since_ns) {
+            self.queue_event(now, CoreEvent::WindowOpened);
             self.session.restart_numbers(&mut self.out);
         }
     }
@@ -401,11 +400,11 @@ impl Core {
 
     /// Begins with what is due. Returns whether the session takes part in it: its connection is not
     /// about to end.
-    pub(crate) fn begin_tick(&mut self, now: Now) -> Result<bool, Down> {
+    pub(crate) fn begin_tick(&mut self, now: Now) -> Result<bool, Disconnect> {
         self.answering.look(now);
         if let Some((reason, until_ns)) = self.ending {
             let is_over = now.monotonic_ns >= until_ns;
-            return if is_over { Err(Down::Session(reason)) } else { Ok(false) };
+            return if is_over { Err(reason) } else { Ok(false) };
         }
         Ok(true)
     }
@@ -413,12 +412,12 @@ impl Core {
     /// Gives up an application that has not judged the Logon(A) in time.
     pub(crate) fn look_for_judgement(&mut self, now: Now) {
         if self.judging.give_up(now.monotonic_ns) {
-            self.queue_event(now, Event::LogonUnanswered);
+            self.queue_event(now, CoreEvent::LogonUnanswered);
         }
     }
 
     /// Tells if the counterparty takes too slowly what is sent, or does no more.
-    pub(crate) fn look_for_slowness(&mut self, now: Now) -> Result<(), Down> {
+    pub(crate) fn look_for_slowness(&mut self, now: Now) -> Result<(), Disconnect> {
         match self.slow.due(now) {
             Some(is_slow) => self.tell_slow(now, is_slow),
             None => Ok(()),
@@ -426,23 +425,22 @@ impl Core {
     }
 
     /// The session layer does what is due.
-    pub(crate) fn tick_session(&mut self, now: Now) -> Result<(), Down> {
+    pub(crate) fn tick_session(&mut self, now: Now) -> Result<(), Disconnect> {
         if self.is_behind() {
             self.session.note_unread(now);
         }
         match self.session.tick(now, &mut self.out) {
-            Verdict::Disconnect(reason) => Err(Down::Session(reason)),
+            Verdict::Disconnect(reason) => Err(reason),
             _ => Ok(()),
         }
     }
 
     /// The connection is to end for this reason. Returns it unless the store has still to make safe
     /// what is to be written before, or messages are sent again before.
-    pub(crate) fn end(&mut self, now: Now, why: Down) -> Result<(), Down> {
-        let Down::Session(reason) = why else { return Err(why) };
+    pub(crate) fn end(&mut self, now: Now, reason: Disconnect) -> Result<(), Disconnect> {
         // It has waited long enough, or need not.
         if self.ending.is_some() || !self.has_last_words(reason) {
-            return Err(why);
+            return Err(reason);
         }
         self.ending = Some((reason, now.monotonic_ns + ENDING_NS_MAX));
         Ok(())
@@ -464,23 +462,23 @@ impl Core {
         }
     }
 
-    fn tell_slow(&mut self, now: Now, is_slow: bool) -> Result<(), Down> {
+    fn tell_slow(&mut self, now: Now, is_slow: bool) -> Result<(), Disconnect> {
         let bytes = self.out.len();
         let (event, told) = match is_slow {
-            true => (SessionEvent::SlowConsumer, Event::SlowConsumer { bytes }),
-            false => (SessionEvent::CaughtUp, Event::CaughtUp { bytes }),
+            true => (PlainEvent::SlowConsumer, CoreEvent::SlowConsumer { bytes }),
+            false => (PlainEvent::CaughtUp, CoreEvent::CaughtUp { bytes }),
         };
         self.queue_event(now, told);
         if is_slow && self.slow.disconnects() {
-            return Err(Down::Session(Disconnect::Stalled));
+            return Err(Disconnect::Stalled);
         }
         self.call_later(Call::Event(event));
         Ok(())
     }
 
     /// Why the connection is to end: the application or an operator wants it.
-    pub(crate) fn take_cut(&mut self) -> Result<(), Down> {
-        self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
+    pub(crate) fn take_cut(&mut self) -> Result<(), Disconnect> {
+        self.cut.take().map_or(Ok(()), Err)
     }
 
     /// Why the connection ends, as the session sees it.

@@ -18,6 +18,17 @@ pub(crate) enum Down {
     Panicked,
 }
 
+/// The session layer knows no socket and no store, but that the application has panicked in a
+/// thread of its own.
+impl From<Disconnect> for Down {
+    fn from(reason: Disconnect) -> Self {
+        match reason {
+            Disconnect::Panicked => Self::Panicked,
+            reason => Self::Session(reason),
+        }
+    }
+}
+
 impl Down {
     /// What the application is told.
     pub(crate) const fn reason(&self) -> Disconnect {

@@ -9,6 +9,7 @@ use tracing::field::display;
 use transfix_codec::shown::Shown;
 use transfix_session::{Now, Remark, SessionId};
 
+use crate::link::core::event::CoreEvent;
 use crate::link::event::Event;
 use crate::observe::event_codes::event;
 use crate::observe::repeats::{Repeats, tell};
@@ -57,7 +58,7 @@ impl EventLog {
         let (peer, destination) = (self.peer.map(display), self.destination.as_deref());
         let to = (&mut self.repeats, now.monotonic_ns, &self.id);
         match event {
-            Event::LoggedOn { .. } => line!(to, LoggedOn, info, LoggedOn, peer, destination),
+            Event::Core(event) => self.write_of_core(now, event),
             // By a fault of either side it is a warning.
             Event::Disconnected(end) if end.reason.is_error() => {
                 line!(to, Ended, warn, Disconnected, peer, destination, reason = %end);
@@ -77,51 +78,67 @@ impl EventLog {
             Event::ConnectionRefused { peer, why } => {
                 line!(to, Refused, warn, ConnectionRefused, peer = peer.map(display), why);
             }
-            Event::LogonRefused { why } => line!(to, Refused, warn, LogonRefused, peer, why = %why),
-            Event::LogonUnanswered => line!(to, Refused, error, LogonUnanswered, peer),
-            Event::JudgingPanicked => line!(to, Refused, error, JudgingPanicked),
-            Event::LogonFieldsLeftOut(error) => line!(to, Logon, error, LogonFieldsLeftOut, %error),
             Event::NoValidation { error } => line!(to, Logon, error, NoValidation, error),
             Event::SpeaksTls => line!(to, Ended, error, SpeaksTls),
-            Event::WindowOpened => line!(to, Numbers, info, WindowOpened),
-            Event::NumbersBeginAgain => line!(to, Numbers, info, NumbersBeginAgain),
-            Event::NumbersTaken { next_in, next_out } => {
-                line!(to, Numbers, info, NumbersTaken, next_in, next_out);
-            }
-            Event::StoredGone { first, last } => line!(to, Numbers, warn, StoredGone, first, last),
-            Event::Resending { begin, end } => line!(to, Resend, info, Resending, begin, end),
-            Event::AskedAgain { times } => line!(to, ResendLoop, warn, AskedAgain, times),
-            Event::NotStored { missing } => line!(to, Resend, warn, NotStored, missing),
-            Event::Skipped { reason, bytes } => line!(to, Garbled, warn, Skipped, bytes, %reason),
-            Event::Remark(remark) => write_remark(to, *remark),
             Event::Rejected(rejected) => {
                 line!(to, Rejected, warn, RejectedByCounterparty; rejected)
             }
-            Event::NotTaken { seq, reason, text } => {
-                let text = Shown::new(text.as_bytes());
-                line!(to, NotTaken, warn, NotTaken, seq, reason, %text);
-            }
-            Event::NotRouted { why } => line!(to, NotRouted, warn, NotRouted, why),
-            Event::NotAnswered { seq, why } => line!(to, NotSent, warn, NotAnswered, seq, %why),
-            Event::GivenBack { why } => line!(to, NotSent, warn, GivenBack, %why),
-            Event::NotGivenBack { count } => line!(to, NotSent, error, NotGivenBack, count),
             Event::SentInDoubt { bytes } => line!(to, NotSent, error, SentInDoubt, bytes),
             Event::LeftInDoubt { bytes } => line!(to, NotSent, error, LeftInDoubt, bytes),
-            Event::ApplicationFull { messages, bytes } => {
-                line!(to, Full, warn, ApplicationFull, messages, bytes);
-            }
-            Event::ApplicationHasRoom { messages, bytes } => {
-                line!(to, Full, info, ApplicationHasRoom, messages, bytes);
-            }
-            Event::SlowConsumer { bytes } => line!(to, Slow, warn, SlowConsumer, bytes),
-            Event::CaughtUp { bytes } => line!(to, Slow, info, CaughtUp, bytes),
             Event::QueueDamaged { damaged } => line!(to, Store, error, QueueDamaged, damaged),
             Event::StoreNotRead(error) => line!(to, Store, error, StoreNotRead, %error),
             Event::StoreNotOpened(error) => line!(to, Store, error, StoreNotOpened, %error),
             Event::ReadyAgain => line!(to, Store, info, ReadyAgain),
-            Event::Undone(undone) => line!(to, Store, warn, Undone; undone),
             Event::Panicked { seq } => line!(to, Panicked, error, Panicked, seq),
             Event::ReopeningPanicked => line!(to, Panicked, error, ReopeningPanicked),
+        }
+    }
+
+    fn write_of_core(&mut self, now: Now, event: &CoreEvent) {
+        let (peer, destination) = (self.peer.map(display), self.destination.as_deref());
+        let to = (&mut self.repeats, now.monotonic_ns, &self.id);
+        match event {
+            CoreEvent::LoggedOn { .. } => line!(to, LoggedOn, info, LoggedOn, peer, destination),
+            CoreEvent::LogonRefused { why } => {
+                line!(to, Refused, warn, LogonRefused, peer, why = %why)
+            }
+            CoreEvent::LogonUnanswered => line!(to, Refused, error, LogonUnanswered, peer),
+            CoreEvent::JudgingPanicked => line!(to, Refused, error, JudgingPanicked),
+            CoreEvent::LogonFieldsLeftOut(error) => {
+                line!(to, Logon, error, LogonFieldsLeftOut, %error)
+            }
+            CoreEvent::WindowOpened => line!(to, Numbers, info, WindowOpened),
+            CoreEvent::NumbersBeginAgain => line!(to, Numbers, info, NumbersBeginAgain),
+            CoreEvent::NumbersTaken { next_in, next_out } => {
+                line!(to, Numbers, info, NumbersTaken, next_in, next_out);
+            }
+            CoreEvent::StoredGone { first, last } => {
+                line!(to, Numbers, warn, StoredGone, first, last)
+            }
+            CoreEvent::Resending { begin, end } => line!(to, Resend, info, Resending, begin, end),
+            CoreEvent::AskedAgain { times } => line!(to, ResendLoop, warn, AskedAgain, times),
+            CoreEvent::NotStored { missing } => line!(to, Resend, warn, NotStored, missing),
+            CoreEvent::Skipped { reason, bytes } => {
+                line!(to, Garbled, warn, Skipped, bytes, %reason)
+            }
+            CoreEvent::Remark(remark) => write_remark(to, *remark),
+            CoreEvent::NotTaken { seq, reason, text } => {
+                let text = Shown::new(text.as_bytes());
+                line!(to, NotTaken, warn, NotTaken, seq, reason, %text);
+            }
+            CoreEvent::NotRouted { why } => line!(to, NotRouted, warn, NotRouted, why),
+            CoreEvent::NotAnswered { seq, why } => line!(to, NotSent, warn, NotAnswered, seq, %why),
+            CoreEvent::GivenBack { why } => line!(to, NotSent, warn, GivenBack, %why),
+            CoreEvent::NotGivenBack { count } => line!(to, NotSent, error, NotGivenBack, count),
+            CoreEvent::ApplicationFull { messages, bytes } => {
+                line!(to, Full, warn, ApplicationFull, messages, bytes);
+            }
+            CoreEvent::ApplicationHasRoom { messages, bytes } => {
+                line!(to, Full, info, ApplicationHasRoom, messages, bytes);
+            }
+            CoreEvent::SlowConsumer { bytes } => line!(to, Slow, warn, SlowConsumer, bytes),
+            CoreEvent::CaughtUp { bytes } => line!(to, Slow, info, CaughtUp, bytes),
+            CoreEvent::Undone(undone) => line!(to, Store, warn, Undone; undone),
         }
     }
 

@@ -32,8 +32,10 @@ use crate::link::journal::Journal;
 use crate::link::judging::Answer;
 use crate::link::points::{Points, Source};
 use crate::link::queue::SendQueue;
+use crate::link::rule_book::SessionRules;
 use crate::link::sinks::Sinks;
-use crate::link::told::Disconnection;
+use crate::link::told::{Disconnection, Rejected};
+use crate::schedule::Hours;
 
 /// The length of a usual answer.
 const ANSWER_BYTES: usize = 320;
@@ -45,6 +47,9 @@ pub(crate) struct Executor {
     pub(crate) sinks: Sinks,
     pub(crate) points: Points,
     application: AppExecutor,
+    /// When the session may be connected; `None` for always.
+    pub(crate) hours: Option<Hours>,
+    rules: SessionRules,
     /// Judges messages before they are sent.
     gate: Option<Arc<Gate>>,
     /// Receives the application's answer to the Logon(A) that it judges later; as long as that is
@@ -59,6 +64,7 @@ pub(crate) struct Executor {
 impl Executor {
     pub(crate) fn new(
         core: Core,
+        (hours, rules): (Option<Hours>, SessionRules),
         (journal, sinks, points): (Journal, Sinks, Source),
         mut application: AppExecutor,
     ) -> Self {
@@ -69,6 +75,8 @@ impl Executor {
             journal,
             sinks,
             application,
+            hours,
+            rules,
             gate: None,
             judgement: None,
             refresh_look_ns: 0,
@@ -81,14 +89,27 @@ impl Executor {
         self.core.session.set_before_admin(gate.admin_look());
         self.gate = Some(gate);
         // Something may be sent before the first logon.
-        self.core.choose_rules(now, self.core.session.appl_ver_id());
+        self.choose_rules(now, self.core.session.appl_ver_id());
         self.set_rules();
     }
 
     /// A turn begins, and asks the clock.
     #[inline]
     pub(crate) fn begin_turn(&mut self, clock: impl FnOnce() -> Now) -> Now {
-        self.points.begin(&self.sinks.published, self.core.out.end(), clock)
+        let now = self.points.begin(&self.sinks.published, self.core.out.end(), clock);
+        self.look_at_schedule(now);
+        now
+    }
+
+    /// Looks up what the schedule says, if that is not known of this moment.
+    #[inline]
+    pub(super) fn look_at_schedule(&mut self, now: Now) {
+        if let Some(hours) = &mut self.hours
+            && !self.core.schedule.holds(now.utc)
+        {
+            cold_path();
+            self.core.schedule = hours.state(now.utc).clone();
+        }
     }
 
     /// Tells what has happened, and makes the queued calls. `message`: the one in hand.
@@ -121,11 +142,11 @@ impl Executor {
     #[cold]
     pub(crate) fn tell_events(&mut self, now: Now) {
         for (now, event) in self.core.count_events() {
-            self.sinks.count(*now, event);
+            self.sinks.count(*now, &Event::Core(event));
         }
         self.publish(now);
         while let Some((now, event)) = self.core.next_event() {
-            self.sinks.event_log.write(now, &event);
+            self.sinks.event_log.write(now, &Event::Core(&event));
         }
     }
 
@@ -155,6 +176,7 @@ impl Executor {
     /// was made.
     pub(crate) fn connected(&mut self, now: Now, offer: Option<Offer>) -> Result<(), Down> {
         self.points.reset();
+        self.look_at_schedule(now);
         if !self.core.begin_connection(now, self.journal.numbers().created_ns) {
             return self.log_on_refreshed(now);
         }
@@ -203,7 +225,7 @@ impl Executor {
         acted?;
         if self.core.delivery.is_over() {
             cold_path();
-            return Err(self.core.give_up(now));
+            return Err(self.core.give_up(now).into());
         }
         self.act_on_held(now, left)
     }
@@ -249,7 +271,7 @@ impl Executor {
             self.core.held_index = index;
             acted?;
         }
-        self.core.take_cut()
+        Ok(self.core.take_cut()?)
     }
 
     /// Invariant: what the session layer has written for a message is put into the store's batch
@@ -275,7 +297,10 @@ impl Executor {
     /// Passes on the words of the counterparty in a Reject(3), BusinessMessageReject(j) or
     /// Logout(5).
     fn heed(&mut self, now: Now, message: &Message<'_>, verdict: &Verdict) {
-        let Some(mut rejected) = self.core.heed(message, verdict) else { return };
+        if !self.core.heed(message, verdict) {
+            return;
+        }
+        let Some(mut rejected) = Rejected::of(message) else { return };
         let counters = &self.sinks.published.counters;
         if message.msg_type() == b"j" {
             counters.business_rejects_in.add(1);
@@ -318,10 +343,12 @@ impl Executor {
             }
             _ => {}
         }
-        let carried = self.core.carry_out(now, message, verdict);
         if let Verdict::LoggedOn | Verdict::LoggedOnThenResend { .. } | Verdict::Reset = verdict {
+            // The Logon(A)s have agreed on DefaultApplVerID(1137) and DefaultCstmApplVerID(1408).
+            self.choose_rules(now, self.core.session.appl_ver_id());
             self.set_rules();
         }
+        let carried = self.core.carry_out(now, message, verdict);
         self.make_calls(now, Some(message));
         carried?;
         if let Verdict::Resend { begin, end } = *verdict {
@@ -342,6 +369,7 @@ impl Executor {
             return Ok(());
         }
         self.sinks.event_log.tell_untold(now);
+        self.look_at_schedule(now);
         if self.core.is_refreshing() {
             return self.log_on_refreshed(now);
         }
@@ -360,7 +388,14 @@ impl Executor {
             self.make_calls(now, None);
             self.core.take_cut()?;
         }
-        self.core.tick_session(now)
+        Ok(self.core.tick_session(now)?)
+    }
+
+    /// The connection is to go down. Returns why unless something is to be written before: see
+    /// [`Core::end`].
+    pub(crate) fn end(&mut self, now: Now, why: Down) -> Result<(), Down> {
+        let Down::Session(reason) = why else { return Err(why) };
+        Ok(self.core.end(now, reason)?)
     }
 
     /// The connection has ended.

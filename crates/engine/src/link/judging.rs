@@ -1,18 +1,9 @@
 //! The application's judgement of a Logon(A), which may come later.
 
-use std::sync::mpsc::Receiver;
-
 use crate::link::answers::LogonRefusal;
 
 /// What the application says of a Logon(A).
 pub(crate) type Answer = Result<(), LogonRefusal>;
-
-/// What the application says when it is asked.
-pub(crate) enum Judgement {
-    Now(Answer),
-    /// The answer comes this way; none will come if the other end has gone.
-    Later(Receiver<Answer>),
-}
 
 /// The answer where the application gives none.
 pub(crate) fn not_available() -> LogonRefusal {

@@ -3,7 +3,7 @@
 /// What became of a message that [`SessionHandle::send`](crate::SessionHandle::send) took.
 ///
 /// "Stored" means committed. In a store whose commits are pending for a while
-/// ([`Committed`](transfix_store::Committed)) a message may still be lost with the process until
+/// (`Committed::Pending`) a message may still be lost with the process until
 /// its batch is safe; nothing of it has left before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

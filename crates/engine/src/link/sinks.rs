@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use transfix_session::{Now, Remark, SessionId, Verdict};
 
+use crate::link::core::event::CoreEvent;
 use crate::link::event::Event;
 use crate::link::event_log::EventLog;
 use crate::link::failed_logons::{LogonWatch, is_failed_logon};
@@ -34,26 +35,33 @@ impl Sinks {
 
     /// Counts an event, and keeps of it what others may look at.
     pub(crate) fn count(&mut self, now: Now, event: &Event<'_>) {
+        match event {
+            Event::Core(event) => self.count_of_core(event),
+            Event::Disconnected(end) => {
+                // Before the connection counts as ended: both counts are looked at together.
+                self.reasons.ended(end.reason);
+                self.published.note_end(now.utc, end.reason, end.text);
+            }
+            Event::ConnectionRefused { .. } => self.published.counters.refused.add(1),
+            _ => {}
+        }
+    }
+
+    fn count_of_core(&mut self, event: &CoreEvent) {
         let counters = &self.published.counters;
         match event {
-            Event::LoggedOn { heart_bt_int } => {
+            CoreEvent::LoggedOn { heart_bt_int } => {
                 counters.logons.add(1);
                 self.published.note_heart_bt_int(*heart_bt_int);
                 if let Some(watch) = self.watch.take() {
                     watch.succeeded();
                 }
             }
-            Event::Disconnected(end) => {
-                // Before the connection counts as ended: both counts are looked at together.
-                self.reasons.ended(end.reason);
-                self.published.note_end(now.utc, end.reason, end.text);
-            }
-            Event::ConnectionRefused { .. } => counters.refused.add(1),
-            Event::Skipped { .. } => counters.garbled.add(1),
-            Event::Remark(Remark::PassedOver(count)) => counters.passed_over.add(*count),
-            Event::NotStored { missing } => counters.not_stored.add(*missing),
-            Event::SlowConsumer { .. } => self.published.note_slow(true),
-            Event::CaughtUp { .. } => self.published.note_slow(false),
+            CoreEvent::Skipped { .. } => counters.garbled.add(1),
+            CoreEvent::Remark(Remark::PassedOver(count)) => counters.passed_over.add(*count),
+            CoreEvent::NotStored { missing } => counters.not_stored.add(*missing),
+            CoreEvent::SlowConsumer { .. } => self.published.note_slow(true),
+            CoreEvent::CaughtUp { .. } => self.published.note_slow(false),
             _ => {}
         }
     }

@@ -6,6 +6,8 @@ use transfix_codec::shown::Shown;
 use transfix_codec::{Message, MsgType, Tag, tag};
 use transfix_session::{Disconnect, SendError, State};
 
+use crate::link::call::PlainEvent;
+use crate::link::undone::Undone;
 use crate::observe::called::Callback;
 use crate::observe::event_codes::EventCode;
 
@@ -63,6 +65,17 @@ impl fmt::Debug for SessionEvent<'_> {
 }
 
 impl SessionEvent<'_> {
+    /// An event that is about no message.
+    pub(crate) const fn of(event: PlainEvent) -> Self {
+        match event {
+            PlainEvent::LoggedOn => Self::LoggedOn,
+            PlainEvent::NumbersReset => Self::NumbersReset,
+            PlainEvent::ResendLoop { times } => Self::ResendLoop { times },
+            PlainEvent::SlowConsumer => Self::SlowConsumer,
+            PlainEvent::CaughtUp => Self::CaughtUp,
+        }
+    }
+
     /// The name of a call for it.
     pub(crate) const fn callback(&self) -> Callback {
         match self {
@@ -297,36 +310,6 @@ pub struct Unsendable<'a> {
 impl<'a> Unsendable<'a> {
     pub(crate) const fn new(msg_type: &'a [u8], body: &'a [u8], why: SendError) -> Self {
         Self { msg_type: MsgType::of(msg_type), body, why }
-    }
-}
-
-/// What the application has seen and done, and the store has not kept: the session goes on from
-/// before it. Ranges have their first number and the one behind their last; they may be empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Undone {
-    /// MsgSeqNum(34) of messages that [`Application::on_message`] may have had, and that come
-    /// again.
-    ///
-    /// [`Application::on_message`]: crate::Application::on_message
-    pub received: std::ops::Range<u64>,
-    /// MsgSeqNum(34) of messages that were sent in answer or besides: they never left, and their
-    /// numbers are used for others.
-    pub sent: std::ops::Range<u64>,
-}
-
-impl fmt::Display for Undone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |range: &std::ops::Range<u64>| range.end.saturating_sub(range.start);
-        write!(
-            f,
-            "{} messages received come again, from MsgSeqNum(34) {} on; {} sent never left, from \
-             {} on",
-            count(&self.received),
-            self.received.start,
-            count(&self.sent),
-            self.sent.start
-        )
     }
 }
 

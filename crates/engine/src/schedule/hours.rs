@@ -3,7 +3,7 @@
 use transfix_codec::Timestamp;
 use transfix_session::Now;
 
-use super::{Interval, NumbersAtOpening, Outside, Schedule};
+use super::{Interval, NumbersAtOpening, Outside, Schedule, ScheduleState};
 
 /// How long the wall clock is trusted not to have been set.
 const LOOK_AGAIN_NS: u64 = 60_000_000_000;
@@ -14,25 +14,49 @@ pub(crate) struct Hours {
     schedule: Schedule,
     /// The open window, if there is one.
     open: Option<Interval>,
-    /// From and until when that holds.
-    from: Timestamp,
-    until: Timestamp,
+    state: ScheduleState,
 }
 
 impl Hours {
     pub(crate) const fn new(schedule: Schedule) -> Self {
-        let never = Timestamp(i64::MAX);
-        Self { schedule, open: None, from: never, until: never }
+        Self { schedule, open: None, state: ScheduleState::unknown() }
+    }
+
+    /// What the schedule says at `now`.
+    pub(crate) fn state(&mut self, now: Timestamp) -> &ScheduleState {
+        if !self.state.holds(now) {
+            self.open = self.schedule.at(now);
+            self.state = match self.open {
+                Some(window) => self.inside(window),
+                None => self.outside(now),
+            };
+        }
+        &self.state
+    }
+
+    fn inside(&self, window: Interval) -> ScheduleState {
+        let restarts = self.schedule.numbers() == NumbersAtOpening::Restart;
+        ScheduleState {
+            from: window.open,
+            until: window.close,
+            numbers_from: restarts.then_some(window.open),
+            refusal: None,
+        }
+    }
+
+    fn outside(&self, now: Timestamp) -> ScheduleState {
+        let next = self.schedule.next(now);
+        let refusal = match self.schedule.outside() {
+            Outside::Disconnect => None,
+            Outside::Reject(text) => Some(text.clone()),
+        };
+        let until = next.map_or(Timestamp(i64::MAX), |next| next.open);
+        ScheduleState { from: now, until, numbers_from: None, refusal }
     }
 
     /// The window that is open at `now`.
     pub(crate) fn at(&mut self, now: Timestamp) -> Option<Interval> {
-        if now < self.from || now >= self.until {
-            self.open = self.schedule.at(now);
-            let next = || self.schedule.next(now).map_or(Timestamp(i64::MAX), |next| next.open);
-            (self.from, self.until) =
-                self.open.map_or_else(|| (now, next()), |open| (open.open, open.close));
-        }
+        self.state(now);
         self.open
     }
 
@@ -46,28 +70,10 @@ impl Hours {
         self.stays() || self.at(now).is_some()
     }
 
-    /// What application messages are answered with at `now`, if they are not taken.
-    pub(crate) fn refusal(&mut self, now: Timestamp) -> Option<&str> {
-        if self.at(now).is_some() {
-            return None;
-        }
-        match self.schedule.outside() {
-            Outside::Disconnect => None,
-            Outside::Reject(text) => Some(text),
-        }
-    }
-
-    /// Whether numbers that began at `since_ns` (UTC, since 1970) must begin again at `now`.
-    pub(crate) fn restarts(&mut self, now: Timestamp, since_ns: u64) -> bool {
-        let since = Timestamp(i64::try_from(since_ns).unwrap_or(i64::MAX));
-        self.schedule.numbers() == NumbersAtOpening::Restart
-            && self.at(now).is_some_and(|window| since < window.open)
-    }
-
     /// When to look again at the latest, on the monotonic clock in nanoseconds.
     pub(crate) fn look_again(&mut self, now: Now) -> u64 {
-        self.at(now.utc);
-        let left = u64::try_from(self.until.0.saturating_sub(now.utc.0)).unwrap_or(0);
+        let until = self.state(now.utc).until;
+        let left = u64::try_from(until.0.saturating_sub(now.utc.0)).unwrap_or(0);
         now.monotonic_ns.saturating_add(left.min(LOOK_AGAIN_NS))
     }
 }
@@ -102,13 +108,33 @@ mod tests {
     }
 
     #[test]
+    fn a_state_holds_from_its_moment_until_the_next_edge() {
+        let mut hours = hours(|_| ());
+        assert!(!ScheduleState::unknown().holds(moment("20261120-12:00:00")));
+        let closed = hours.state(moment("20261120-17:30:00")).clone();
+        let open = hours.state(moment("20261120-12:00:00")).clone();
+        for (at, is_open, is_closed) in [
+            ("20261120-07:59:59", false, false),
+            ("20261120-08:00:00", true, false),
+            ("20261120-16:59:59", true, false),
+            ("20261120-17:00:00", false, false),
+            ("20261120-17:30:00", false, true),
+            ("20261121-07:59:59", false, true),
+            ("20261121-08:00:00", false, false),
+        ] {
+            assert_eq!((open.holds(moment(at)), closed.holds(moment(at))), (is_open, is_closed));
+        }
+    }
+
+    #[test]
     fn numbers_begin_again_once_a_window() {
         let mut hours = hours(|_| ());
         let since = |text: &str| moment(text).0.unsigned_abs();
         let now = moment("20261120-09:00:00");
-        assert!(hours.restarts(now, since("20261119-08:00:00")));
-        assert!(!hours.restarts(now, since("20261120-08:00:00")));
-        assert!(!hours.restarts(moment("20261120-18:00:00"), since("20261119-08:00:00")));
+        assert!(hours.state(now).restarts(since("20261119-08:00:00")));
+        assert!(!hours.state(now).restarts(since("20261120-08:00:00")));
+        let later = hours.state(moment("20261120-18:00:00"));
+        assert!(!later.restarts(since("20261119-08:00:00")));
     }
 
     #[test]
@@ -117,8 +143,8 @@ mod tests {
             settings.outside = Outside::Reject("closed".to_owned());
             settings.numbers = NumbersAtOpening::Keep;
         });
-        assert_eq!(hours.refusal(moment("20261120-17:00:00")), Some("closed"));
-        assert_eq!(hours.refusal(moment("20261120-16:00:00")), None);
+        assert_eq!(hours.state(moment("20261120-17:00:00")).refusal(), Some("closed"));
+        assert_eq!(hours.state(moment("20261120-16:00:00")).refusal(), None);
         assert!(hours.may_connect(moment("20261120-17:00:00")));
     }
 

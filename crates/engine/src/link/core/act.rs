@@ -6,10 +6,8 @@ use transfix_codec::Message;
 use transfix_session::{Disconnect, Now, Verdict};
 
 use super::Core;
-use crate::link::call::Call;
-use crate::link::down::Down;
-use crate::link::event::Event;
-use crate::link::told::SessionEvent;
+use super::event::CoreEvent;
+use crate::link::call::{Call, PlainEvent};
 
 impl Core {
     /// Carries out a verdict by which the application is not called with the message. The
@@ -21,7 +19,7 @@ impl Core {
         now: Now,
         message: &Message<'_>,
         verdict: &Verdict,
-    ) -> Result<(), Down> {
+    ) -> Result<(), Disconnect> {
         match *verdict {
             // The turn looks at it again when the application has answered.
             Verdict::LogonOffered => {}
@@ -41,7 +39,7 @@ impl Core {
                 if reason == Disconnect::ResendLoop {
                     self.note_request(now);
                 }
-                return Err(Down::Session(reason));
+                return Err(reason);
             }
         }
         Ok(())
@@ -49,7 +47,7 @@ impl Core {
 
     /// Sends messages again from MsgSeqNum(34) `begin` on.
     pub(crate) fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
-        self.queue_event(now, Event::Resending { begin, end });
+        self.queue_event(now, CoreEvent::Resending { begin, end });
         let last = self.session.next_num_out() - 1;
         self.replay.start(begin, end, last, self.out.end());
         self.replay_ticket = self.watermarks.last_ticket();
@@ -59,7 +57,7 @@ impl Core {
     pub(crate) fn note_remarks(&mut self, now: Now) {
         while let Some(remark) = self.session.take_remark() {
             cold_path();
-            self.queue_event(now, Event::Remark(remark));
+            self.queue_event(now, CoreEvent::Remark(remark));
         }
     }
 
@@ -68,9 +66,8 @@ impl Core {
     fn note_request(&mut self, now: Now) {
         let times = self.session.same_resend_requests();
         if times > 1 {
-            self.queue_event(now, Event::AskedAgain { times });
-            let event = SessionEvent::ResendLoop { times };
-            self.call_later(Call::Event(event));
+            self.queue_event(now, CoreEvent::AskedAgain { times });
+            self.call_later(Call::Event(PlainEvent::ResendLoop { times }));
         }
     }
 }

@@ -7,8 +7,8 @@ use std::hint::cold_path;
 use transfix_session::Now;
 
 use super::Core;
+use super::event::CoreEvent;
 use crate::link::call::Call;
-use crate::link::event::Event;
 
 /// Room for calls, and for events, that is kept when a burst is over.
 const CALLS_KEPT: usize = 16;
@@ -29,18 +29,18 @@ impl Core {
 
     /// Queues an event for the sinks.
     #[cold]
-    pub(crate) fn queue_event(&mut self, now: Now, event: Event<'static>) {
+    pub(crate) fn queue_event(&mut self, now: Now, event: CoreEvent) {
         self.events.push_back((now, event));
     }
 
     /// The queued events that are not counted yet: they are from now on.
-    pub(crate) fn count_events(&mut self) -> impl Iterator<Item = &(Now, Event<'static>)> {
+    pub(crate) fn count_events(&mut self) -> impl Iterator<Item = &(Now, CoreEvent)> {
         let counted = std::mem::replace(&mut self.counted_events, self.events.len());
         self.events.range(counted..)
     }
 
     /// The next queued event, once it is counted.
-    pub(crate) fn next_event(&mut self) -> Option<(Now, Event<'static>)> {
+    pub(crate) fn next_event(&mut self) -> Option<(Now, CoreEvent)> {
         let next = self.events.pop_front();
         match next {
             Some(_) => self.counted_events -= 1,

@@ -9,11 +9,9 @@ use transfix_codec::{Message, tag};
 use transfix_session::{BeginString, Disconnect, LogonFault, Now, State, Verdict};
 
 use super::Core;
+use super::event::CoreEvent;
 use crate::link::answers::BusinessReject;
 use crate::link::delivery::{Handling, Made, Offered};
-use crate::link::down::Down;
-use crate::link::event::Event;
-use crate::link::told::Rejected;
 
 /// Longest Text(58) of a Logout(5) that is kept for the application.
 const TEXT_BYTES_MAX: usize = 4 << 10;
@@ -62,27 +60,22 @@ impl Core {
         &mut self,
         now: Now,
         (message, handling): (&Message<'_>, Handling),
-        delivered: Result<Delivered, Down>,
-    ) -> Result<(), Down> {
+        delivered: Delivered,
+    ) -> Result<(), Disconnect> {
         match delivered {
-            Ok(Delivered::Done) => return Ok(()),
-            Ok(Delivered::Later) => self.delivery.offer_later(now),
-            Ok(Delivered::Behind) => {}
-            Ok(Delivered::Busy) => self.delivery.offer_soon(now),
-            Err(down) => {
-                // Not taken: it comes again after the next logon.
-                self.postpone(message, handling)?;
-                return Err(down);
-            }
+            Delivered::Done => return Ok(()),
+            Delivered::Later => self.delivery.offer_later(now),
+            Delivered::Behind => {}
+            Delivered::Busy => self.delivery.offer_soon(now),
         }
         self.postpone(message, handling)
     }
 
     /// An application in threads of its own has panicked.
-    pub(crate) fn panicked(&mut self) -> Down {
+    pub(crate) fn panicked(&mut self) -> Disconnect {
         self.answering.close();
         self.expected = self.delivery.has_panicked();
-        Down::Panicked
+        Disconnect::Panicked
     }
 
     /// An application in threads of its own is not available for the first message that was handed
@@ -91,7 +84,7 @@ impl Core {
         &mut self,
         now: Now,
         reject: BusinessReject,
-    ) -> Result<Option<Made>, Down> {
+    ) -> Result<Option<Made>, Disconnect> {
         self.answering.close();
         let passed_over = match self.delivery.judge(Err(reject)) {
             Offered::Later => {
@@ -128,10 +121,10 @@ impl Core {
 
     /// The application was offered a message often enough.
     #[cold]
-    pub(crate) fn give_up(&mut self, now: Now) -> Down {
+    pub(crate) fn give_up(&mut self, now: Now) -> Disconnect {
         let why = Disconnect::ApplicationNotAvailable;
         self.session.logout(now, &why.to_string(), &mut self.out);
-        Down::Session(why)
+        why
     }
 
     /// What is to be done with a message whose turn it is.
@@ -141,7 +134,7 @@ impl Core {
         now: Now,
         (message, numbers): (&Message<'m>, Numbers),
         handling: Handling,
-    ) -> Result<Step<'m>, Down> {
+    ) -> Result<Step<'m>, Disconnect> {
         let is_behind = !self.delivery.rests();
         if handling == Handling::Reject {
             cold_path();
@@ -151,10 +144,10 @@ impl Core {
             self.session.refuse_throttled(now, message, &mut self.out);
             let seq = message.msg_seq_num().unwrap_or(0);
             let text = "too many messages of this type".into();
-            self.queue_event(now, Event::NotTaken { seq, reason: 0, text });
+            self.queue_event(now, CoreEvent::NotTaken { seq, reason: 0, text });
             return Ok(Step::Over(Delivered::Done));
         }
-        let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
+        let closed = self.schedule.refusal();
         // A reject cannot be rejected: who was refused must learn it at any hour.
         if let Some(text) = closed.filter(|_| message.msg_type() != b"j") {
             cold_path();
@@ -188,7 +181,7 @@ impl Core {
         now: Now,
         (message, numbers): (&Message<'_>, Numbers),
         answer: Result<(), BusinessReject>,
-    ) -> Result<Option<Delivered>, Down> {
+    ) -> Result<Option<Delivered>, Disconnect> {
         match self.delivery.judge(answer) {
             Offered::Taken => {}
             Offered::Rejected(reject) => self.reject(now, (message, numbers), &reject),
@@ -207,7 +200,7 @@ impl Core {
     ) {
         if let Some(error) = reject.cause {
             let seq = message.msg_seq_num().unwrap_or(0);
-            self.queue_event(now, Event::NotAnswered { seq, why: error });
+            self.queue_event(now, CoreEvent::NotAnswered { seq, why: error });
         }
         if reject.is_silent() {
             return;
@@ -236,7 +229,10 @@ impl Core {
         self.session.business_reject(now, (message, seq), why, &mut self.out);
         if self.out.entries().len() > before {
             let (seq, (reason, text)) = (message.msg_seq_num().unwrap_or(0), why);
-            self.queue_event(now, Event::NotTaken { seq, reason, text: text.to_owned().into() });
+            self.queue_event(
+                now,
+                CoreEvent::NotTaken { seq, reason, text: text.to_owned().into() },
+            );
         }
     }
 
@@ -246,13 +242,13 @@ impl Core {
         &mut self,
         message: &Message<'_>,
         handling: Handling,
-    ) -> Result<(), Down> {
+    ) -> Result<(), Disconnect> {
         let seq = self.number_of(message);
         let config = self.session.config();
         let room = (config.protocol.held_messages_max, config.protocol.held_bytes_max);
         match self.delivery.postpone((seq, message), handling, room) {
             true => Ok(()),
-            false => Err(Down::Session(Disconnect::ApplicationNotAvailable)),
+            false => Err(Disconnect::ApplicationNotAvailable),
         }
     }
 
@@ -266,19 +262,15 @@ impl Core {
     }
 
     /// Takes the words of the counterparty out of a Reject(3), BusinessMessageReject(j) or
-    /// Logout(5). Returns those of a reject that is to be told.
-    pub(crate) fn heed<'m>(
-        &mut self,
-        message: &Message<'m>,
-        verdict: &Verdict,
-    ) -> Option<Rejected<'m>> {
+    /// Logout(5). Returns true if it is a reject that is to be told.
+    pub(crate) fn heed(&mut self, message: &Message<'_>, verdict: &Verdict) -> bool {
         let refuses_logon =
             *verdict == Verdict::Disconnect(Disconnect::LogonRefused(LogonFault::AnsweredByReject));
         if message.msg_type() == b"5" || refuses_logon {
             let text = message.raw(tag::TEXT).filter(|text| !text.is_empty());
             self.logout_text = text.map(|text| text[..text.len().min(TEXT_BYTES_MAX)].to_vec());
             if !refuses_logon {
-                return None;
+                return false;
             }
         }
         // A duplicate has been told before.
@@ -286,15 +278,12 @@ impl Core {
         let seq = message.msg_seq_num();
         let is_new = seq.is_ok_and(|seq| self.expected <= seq && seq < next);
         let counts = is_new && matches!(verdict, Verdict::Handled | Verdict::Deliver);
-        if !counts && !refuses_logon {
-            return None;
-        }
-        Rejected::of(message)
+        counts || refuses_logon
     }
 
     /// A message could not be passed on to the session with another counterparty.
     pub(crate) fn not_routed(&mut self, now: Now, message: &Message<'_>, why: &str) {
-        self.queue_event(now, Event::NotRouted { why: why.to_owned() });
+        self.queue_event(now, CoreEvent::NotRouted { why: why.to_owned() });
         // BusinessRejectReason(380): 7 is "DeliverTo firm not available", from FIX 4.3 on; 4 is
         // "application not available".
         let reason = if self.id().begin_string >= BeginString::Fix43 { 7 } else { 4 };

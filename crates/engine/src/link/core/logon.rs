@@ -1,13 +1,12 @@
 //! The Logon(A) of a connection: judged, filled, accepted.
 
 use transfix_codec::{Message, Misuse};
-use transfix_session::{ApplVerId, Now, Verdict};
+use transfix_session::{Now, Verdict};
 
 use super::Core;
-use crate::link::call::Call;
-use crate::link::event::Event;
+use super::event::CoreEvent;
+use crate::link::call::{Call, PlainEvent};
 use crate::link::judging::{self, Answer, Asked, Judging};
-use crate::link::told::SessionEvent;
 
 impl Core {
     /// Gives a message to the session layer.
@@ -32,9 +31,6 @@ impl Core {
         if self.session.offer().is_some() {
             return None;
         }
-        // It may say itself by which version it is to be judged.
-        let proposed = self.session.proposed_appl_ver_id(logon);
-        self.choose_rules(now, proposed.or(self.session.appl_ver_id()));
         let verdict = self.session.receive(now, logon, &mut self.out);
         (verdict != Verdict::LogonOffered).then_some(verdict)
     }
@@ -47,7 +43,7 @@ impl Core {
             None => Err(Verdict::LogonOffered),
             Some(Ok(())) => Ok(refreshes_until_ns),
             Some(Err(refusal)) => {
-                self.queue_event(now, Event::LogonRefused { why: refusal.text.clone() });
+                self.queue_event(now, CoreEvent::LogonRefused { why: refusal.text.clone() });
                 Err(self.session.deny_logon(now, &refusal.text, &mut self.out))
             }
         }
@@ -60,7 +56,7 @@ impl Core {
             Some(Some(answer)) => Judging::Answered(answer, Asked::Now),
             Some(None) => Judging::Asked(now.monotonic_ns + self.answer_ns()),
             None => {
-                self.queue_event(now, Event::JudgingPanicked);
+                self.queue_event(now, CoreEvent::JudgingPanicked);
                 Judging::Answered(Err(judging::not_available()), Asked::Now)
             }
         };
@@ -91,7 +87,7 @@ impl Core {
             self.session.set_logon_fields(|body| _ = body.fields_unchecked(&fields))
         });
         if let Err(error) = set {
-            self.queue_event(now, Event::LogonFieldsLeftOut(error));
+            self.queue_event(now, CoreEvent::LogonFieldsLeftOut(error));
         }
     }
 
@@ -101,31 +97,20 @@ impl Core {
         self.stored = None;
         self.outgoing.begin_pause(now);
         self.note_state();
-        // Once more: DefaultCstmApplVerID(1408) is agreed now.
-        self.choose_rules(now, self.session.appl_ver_id());
         let heart_bt_int = self.session.agreed_heart_bt_int();
-        self.queue_event(now, Event::LoggedOn { heart_bt_int });
+        self.queue_event(now, CoreEvent::LoggedOn { heart_bt_int });
         if std::mem::take(&mut self.stored_at_logon) {
             // It shows the counterparty the gap behind our Logon(A), which it asks for at once.
             let _ = self.session.heartbeat(now, &mut self.out);
         }
         self.call_later(Call::AdminMessage);
-        self.call_later(Call::Event(SessionEvent::LoggedOn));
+        self.call_later(Call::Event(PlainEvent::LoggedOn));
     }
 
     /// The numbers have begun again while the session is logged on, which the journal knows.
     pub(crate) fn reset(&mut self, now: Now) {
-        self.choose_rules(now, self.session.appl_ver_id());
-        self.queue_event(now, Event::NumbersBeginAgain);
+        self.queue_event(now, CoreEvent::NumbersBeginAgain);
         self.call_later(Call::AdminMessage);
-        self.call_later(Call::Event(SessionEvent::NumbersReset));
-    }
-
-    /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
-    pub(crate) fn choose_rules(&mut self, now: Now, version: Option<ApplVerId>) {
-        // The files were there at the start.
-        if let Err(error) = self.rules.apply(&mut self.session, version) {
-            self.queue_event(now, Event::NoValidation { error });
-        }
+        self.call_later(Call::Event(PlainEvent::NumbersReset));
     }
 }

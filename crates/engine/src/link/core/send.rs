@@ -7,8 +7,8 @@ use transfix_codec::Body;
 use transfix_session::{Disconnect, HeaderChange, Now, QueueWhenFull, SendError, State};
 
 use super::Core;
+use super::event::CoreEvent;
 use crate::link::call::Call;
-use crate::link::event::Event;
 use crate::link::outgoing::{GivenBack, IfLost};
 use crate::link::sent::Sent;
 
@@ -205,7 +205,7 @@ impl Core {
     pub(crate) fn not_committed(&mut self, now: Now) {
         let Some(count) = self.outgoing.keep_waiting() else { return };
         if count > 0 {
-            self.queue_event(now, Event::NotGivenBack { count });
+            self.queue_event(now, CoreEvent::NotGivenBack { count });
         }
         self.put_back_untold(now);
         self.tell_unsent(now, u64::MAX);
@@ -217,7 +217,7 @@ impl Core {
     pub(crate) fn tell_unsent(&mut self, now: Now, ticket: u64) {
         while let Some((left, why)) = self.outgoing.take_untold(ticket) {
             self.calls.push_back(Call::Unsent(left.msg_type, left.body, why));
-            self.queue_event(now, Event::GivenBack { why });
+            self.queue_event(now, CoreEvent::GivenBack { why });
         }
     }
 
@@ -226,7 +226,7 @@ impl Core {
     pub(crate) fn put_back_untold(&mut self, now: Now) {
         let count = self.outgoing.put_back_untold();
         if count > 0 {
-            self.queue_event(now, Event::NotGivenBack { count });
+            self.queue_event(now, CoreEvent::NotGivenBack { count });
         }
     }
 }

@@ -4,9 +4,9 @@
 use transfix_session::{Awaited, Config, Entry, Now, Replay, Session};
 
 use super::Core;
+use super::event::CoreEvent;
 use crate::link::call::Call;
-use crate::link::event::Event;
-use crate::link::told::Undone;
+use crate::link::undone::Undone;
 
 /// The session layer that goes on from these next numbers, inbound and outbound.
 pub(super) fn session_of(config: Config, (next_in, next_out): (u64, u64)) -> Session {
@@ -77,7 +77,7 @@ impl Core {
     pub(crate) fn note_missing(&mut self, now: Now) {
         let missing = std::mem::take(&mut self.replay.missing);
         if missing > 0 && self.options.keeps.outbound {
-            self.queue_event(now, Event::NotStored { missing });
+            self.queue_event(now, CoreEvent::NotStored { missing });
         }
     }
 
@@ -96,7 +96,7 @@ impl Core {
         (next_in, next_out): (u64, u64),
         asked_to_reset: bool,
     ) {
-        self.queue_event(now, Event::NumbersTaken { next_in, next_out });
+        self.queue_event(now, CoreEvent::NumbersTaken { next_in, next_out });
         self.session.set_next_num_in(next_in);
         self.session.set_next_num_out(next_out);
         if asked_to_reset {
@@ -144,7 +144,7 @@ impl Core {
         let kept = (self.session.next_num_in(), self.session.next_num_out());
         let undone =
             Undone { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };
-        self.queue_event(now, Event::Undone(undone.clone()));
+        self.queue_event(now, CoreEvent::Undone(undone.clone()));
         self.note_state();
         self.calls.push_back(Call::Undone(Box::new(undone)));
     }

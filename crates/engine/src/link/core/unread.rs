@@ -8,9 +8,7 @@ use transfix_codec::{CheckSumPolicy, Garbled};
 use transfix_session::{Disconnect, GarbledPolicy, Now, TooLongPolicy, Verdict};
 
 use crate::link::core::Core;
-use crate::link::down::Down;
-use crate::link::event::Event;
-use crate::link::inbox::Inbox;
+use crate::link::core::event::CoreEvent;
 use crate::link::judging::Judging;
 
 /// The longest message that is skipped; a longer one ends the session, which would be deaf for as
@@ -18,14 +16,15 @@ use crate::link::judging::Judging;
 const SKIPPED_BYTES_MAX: usize = 64 << 20;
 
 impl Core {
-    /// How many of the `covered` bytes that begin with a garbled message go with it.
-    pub(crate) fn lost_with(&mut self, inbox: &mut Inbox, covered: usize) -> usize {
-        if !self.rules.validation.search_garbled {
+    /// How many of the `covered` bytes of `unread`, which begin with a garbled message, go with it.
+    /// `received`: how many bytes have come in since the last call.
+    pub(crate) fn lost_with(&mut self, unread: &[u8], covered: usize, received: usize) -> usize {
+        if !self.options.search_garbled {
             return covered;
         }
-        self.search_budget.earn(inbox.take_received());
+        self.search_budget.earn(received);
         let (limits, budget) = (self.options.limits, &mut self.search_budget);
-        frame::message_within(inbox.bytes(), covered, limits, budget).unwrap_or(covered)
+        frame::message_within(unread, covered, limits, budget).unwrap_or(covered)
     }
 
     pub(crate) fn garbled(&mut self, now: Now, reason: Garbled, bytes: usize) {
@@ -34,7 +33,7 @@ impl Core {
             self.judging = Judging::default();
             self.session.take_offer();
         }
-        self.queue_event(now, Event::Skipped { reason, bytes });
+        self.queue_event(now, CoreEvent::Skipped { reason, bytes });
     }
 
     /// A frame that is no sound message: skipped, unless the session rejects such ones.
@@ -43,9 +42,9 @@ impl Core {
         now: Now,
         frame: &[u8],
         reason: Garbled,
-    ) -> Result<(), Down> {
+    ) -> Result<(), Disconnect> {
         self.garbled(now, reason, frame.len());
-        if self.rules.validation.garbled == GarbledPolicy::Skip {
+        if self.options.garbled == GarbledPolicy::Skip {
             return Ok(());
         }
         let verdict = self.session.receive_garbled(now, frame, reason, &mut self.out);
@@ -53,10 +52,10 @@ impl Core {
     }
 
     /// Carries out the verdict on a message that was not read as one.
-    fn act_on_unread(&mut self, now: Now, verdict: &Verdict) -> Result<(), Down> {
+    fn act_on_unread(&mut self, now: Now, verdict: &Verdict) -> Result<(), Disconnect> {
         self.note_remarks(now);
         if let Verdict::Disconnect(reason) = verdict {
-            return Err(Down::Session(*reason));
+            return Err(*reason);
         }
         // Its number may have closed a gap: the next turn goes on with what was kept above it.
         Ok(())
@@ -65,14 +64,8 @@ impl Core {
     /// A message of `bytes` declared bytes begins, more than the session accepts. `Err` if that
     /// ends the session, else the message is to be skipped.
     #[cold]
-    pub(crate) fn begin_too_long(
-        &mut self,
-        now: Now,
-        inbox: &mut Inbox,
-        bytes: usize,
-    ) -> Result<(), Down> {
-        inbox.too_long = Some(Box::new(TooLong::new(bytes)));
-        let rejects = self.rules.validation.too_long == TooLongPolicy::Reject;
+    pub(crate) fn begin_too_long(&mut self, now: Now, bytes: usize) -> Result<(), Disconnect> {
+        let rejects = self.options.too_long == TooLongPolicy::Reject;
         if rejects && bytes <= SKIPPED_BYTES_MAX {
             return Ok(());
         }
@@ -80,7 +73,7 @@ impl Core {
         let bytes_max = self.options.limits.message_bytes_max;
         let why = Disconnect::MessageTooLong { bytes, bytes_max };
         match self.session.refuse_message(now, why, &mut self.out) {
-            Verdict::Disconnect(why) => Err(Down::Session(why)),
+            Verdict::Disconnect(why) => Err(why),
             _ => Ok(()),
         }
     }
@@ -92,7 +85,7 @@ impl Core {
         now: Now,
         message: &TooLong,
         outcome: Result<(), Garbled>,
-    ) -> Result<(), Down> {
+    ) -> Result<(), Disconnect> {
         let reason = match outcome {
             Ok(()) => Garbled::TooLong,
             // The checks of the session do not verify it.

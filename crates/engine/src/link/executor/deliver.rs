@@ -19,10 +19,16 @@ impl Executor {
         handling: Handling,
     ) -> Result<(), Down> {
         if self.core.delivery.has_postponed() {
-            return self.core.postpone(message, handling);
+            return Ok(self.core.postpone(message, handling)?);
         }
-        let delivered = self.handle(now, (message, Numbers::Hold), handling);
-        self.core.delivered(now, (message, handling), delivered)
+        match self.handle(now, (message, Numbers::Hold), handling) {
+            Ok(delivered) => Ok(self.core.delivered(now, (message, handling), delivered)?),
+            Err(down) => {
+                // Not taken: it comes again after the next logon.
+                self.core.postpone(message, handling)?;
+                Err(down)
+            }
+        }
     }
 
     /// Offers the messages again that wait for the application, as far as it takes them, and at
@@ -70,7 +76,7 @@ impl Executor {
         self.hear_what_was_had(now)?;
         match self.application.desk().and_then(|desk| desk.stopped()) {
             None => {}
-            Some(Stopped::Panicked) => return Err(self.core.panicked()),
+            Some(Stopped::Panicked) => return Err(self.core.panicked().into()),
             Some(Stopped::NotAvailable(reject)) => {
                 if let Some(made) = self.core.not_available(now, reject)? {
                     if let Some(desk) = self.application.desk() {

@@ -3,12 +3,14 @@
 use std::sync::mpsc::TryRecvError;
 
 use transfix_codec::{Body, Message};
-use transfix_session::{Now, Role, Verdict};
+use transfix_session::{ApplVerId, Now, Role, Verdict};
 
 use super::Executor;
 use crate::link::access::Access;
 use crate::link::app_executor::judge;
-use crate::link::judging::{Judgement, Judging, not_available};
+use crate::link::callbacks::Judgement;
+use crate::link::event::Event;
+use crate::link::judging::{Judging, not_available};
 
 impl Executor {
     /// Gives a message to the session; a Logon(A) that the session layer finds good to the
@@ -28,6 +30,11 @@ impl Executor {
     #[cold]
     fn receive_logon(&mut self, now: Now, logon: &Message<'_>) -> Verdict {
         let is_offered = self.core.session.offer().is_some();
+        if !is_offered {
+            // It may say itself by which version it is to be judged.
+            let proposed = self.core.session.proposed_appl_ver_id(logon);
+            self.choose_rules(now, proposed.or(self.core.session.appl_ver_id()));
+        }
         let verdict = self.core.receive_logon(now, logon);
         self.set_rules();
         if let Some(verdict) = verdict {
@@ -59,6 +66,15 @@ impl Executor {
             self.fill_logon(now);
         }
         self.core.accept_logon(now)
+    }
+
+    /// Lets the session judge by the rules of this version, which a FIXT.1.1 acceptor may learn
+    /// from the Logon(A).
+    pub(super) fn choose_rules(&mut self, now: Now, version: Option<ApplVerId>) {
+        // The files were there at the start.
+        if let Err(error) = self.rules.apply(&mut self.core.session, version) {
+            self.tell(now, &Event::NoValidation { error });
+        }
     }
 
     /// Gives the gate the rules of the session.

@@ -106,6 +106,7 @@ impl Executor {
             return Err(error);
         }
         self.journal.end_refresh(self.core.awaits_refresh());
+        self.look_at_schedule(now);
         self.core.open_window(now, self.journal.numbers().created_ns);
         Ok(())
     }

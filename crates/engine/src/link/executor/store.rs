@@ -11,6 +11,7 @@ use transfix_store::{Committed, Numbers, Record, StoreError};
 
 use super::Executor;
 use crate::io::Io;
+use crate::link::core::event::CoreEvent;
 use crate::link::core::{BatchLimits, Core};
 use crate::link::event::Event;
 use crate::link::gate::Gate;
@@ -118,7 +119,7 @@ impl Executor {
             gone = gone.or(stored.take());
         });
         if let Some((first, last)) = gone {
-            core.queue_event(now, Event::StoredGone { first, last });
+            core.queue_event(now, CoreEvent::StoredGone { first, last });
         }
         put?;
         if core.has_late() { self.put_late(now) } else { Ok(()) }
