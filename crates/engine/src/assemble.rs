@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Rules, Tag};
+use transfix_session::core::judging::{self, Answer};
+use transfix_session::core::{BatchLimits, Core, Keeps, LinkOptions};
 use transfix_session::{Config, Offer, Outbox, ProtocolConfig, Role, Session, Verdict, nanos};
 use transfix_store::{Store, StoreError};
 
@@ -26,11 +28,9 @@ use crate::error::{EngineError, io_error};
 use crate::io::Io;
 use crate::link::app_executor::{self, AppExecutor};
 use crate::link::callbacks::{Callbacks, Judgement};
-use crate::link::core::{BatchLimits, Core, Keeps, LinkOptions};
 use crate::link::failed_logons::is_failed_logon;
 use crate::link::gate::Gate;
 use crate::link::journal::Journal;
-use crate::link::judging::{self, Answer};
 use crate::link::points::Source;
 use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
@@ -259,9 +259,8 @@ pub(crate) fn assemble(
     let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
     let application = match line {
         Some(line) => {
-            let session = (id.clone(), Arc::clone(registry));
-            let visit_max = options.turn_messages_max;
-            let bench = Bench::of((application, options.index()), visit_max, session, line);
+            let (session, most) = ((id.clone(), Arc::clone(registry)), options.turn_messages_max);
+            let bench = Bench::of((application, options.index()), most, session, line);
             let (caller, desk) = (Arc::clone(bench.caller()), Arc::clone(bench.desk()));
             AppExecutor::Threads { caller, desk, _bench: bench }
         }

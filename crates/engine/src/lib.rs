@@ -92,14 +92,11 @@ pub use api::version::MessageVersion;
 pub use drive::outcome::{Outcome, SessionOutcome};
 pub use engine::Engine;
 pub use error::EngineError;
-pub use link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 pub use link::before_send::{BeforeSend, OutgoingMessage, Veto};
-pub use link::sent::Sent;
 pub use link::session_dictionaries::SessionDictionaries;
 pub use link::told::{
     Disconnection, Rejected, RejectedBy, SessionEvent, SessionNotice, Unsendable,
 };
-pub use link::undone::Undone;
 pub use observe::counters::Counters;
 pub use observe::event_codes::EventCode;
 pub use observe::latency::{Latency, LatencyHistogram, LatencyStage};
@@ -158,10 +155,11 @@ pub use transfix_codec::{
 };
 pub use transfix_dictionary::Dictionary;
 pub use transfix_session::{
-    ApplVerId, BeginString, Disconnect, HeaderChange, Key, LogonConfig, LogonFault,
-    MSG_SEQ_NUM_MAX, Now, NumbersConfig, OperateError, OutOfRange, ProtocolConfig, Remark,
-    ResendConfig, ResetPolicy, Role, Secret, SendError, SessionId, State, SubIds, Throttle,
-    ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
+    ApplVerId, BeginString, BusinessReject, Direction, Disconnect, HeaderChange, Key, LogonConfig,
+    LogonFault, LogonRefusal, MSG_SEQ_NUM_MAX, Now, NumbersConfig, OperateError, OutOfRange,
+    ProtocolConfig, Remark, Resend, ResendConfig, ResetPolicy, Role, Secret, SendError, Sent,
+    SessionId, State, SubIds, Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
+    Undone,
 };
 pub use transfix_store::{Store, StoreError};
 

@@ -10,14 +10,9 @@
 //! lock around the link) sends.
 
 pub(crate) mod access;
-pub(crate) mod answers;
 pub(crate) mod app_executor;
 pub(crate) mod before_send;
-mod bulk;
-pub(crate) mod call;
 pub(crate) mod callbacks;
-pub(crate) mod core;
-pub(crate) mod delivery;
 pub(crate) mod desk;
 pub(crate) mod down;
 pub(crate) mod event;
@@ -27,32 +22,27 @@ pub(crate) mod failed_logons;
 pub(crate) mod gate;
 mod inbox;
 pub(crate) mod journal;
-pub(crate) mod judging;
 pub(crate) mod later;
-pub(crate) mod outgoing;
 pub(crate) mod points;
 pub(crate) mod queue;
 pub(crate) mod refusal;
 pub(crate) mod rule_book;
-pub(crate) mod sent;
 pub(crate) mod session_dictionaries;
 pub(crate) mod sinks;
-mod slow;
 pub(crate) mod told;
-pub(crate) mod undone;
 
 use std::hint::cold_path;
 use std::io;
 
 use transfix_codec::frame::TooLong;
 use transfix_codec::{Body, FieldIndex, Frame, Garbled, Message, frame};
-use transfix_session::{Awaited, Disconnect, HeaderChange, Now, Offer, SendError, Verdict};
+use transfix_session::core::Core;
+use transfix_session::{Awaited, Disconnect, HeaderChange, Now, Offer, SendError, Sent, Verdict};
 use transfix_store::StoreError;
 use transfix_transport::{Interest, Registry, Stream, Token};
 
 use crate::io::Io;
 use crate::link::app_executor::AppExecutor;
-use crate::link::core::Core;
 pub(crate) use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::executor::Executor;
@@ -62,7 +52,6 @@ use crate::link::journal::Journal;
 use crate::link::points::Source;
 use crate::link::queue::SendQueue;
 use crate::link::rule_book::SessionRules;
-use crate::link::sent::Sent;
 use crate::link::sinks::Sinks;
 use crate::observe::protocol_log::Received;
 use crate::schedule::Hours;

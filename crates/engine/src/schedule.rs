@@ -30,7 +30,6 @@ mod cron;
 mod holidays;
 mod hours;
 mod settings;
-mod state;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -45,7 +44,6 @@ use transfix_codec::Timestamp;
 
 pub(crate) use hours::Hours;
 pub use settings::{NumbersAtOpening, Outside, ScheduleSettings, WindowSettings};
-pub(crate) use state::ScheduleState;
 use window::Window;
 
 use crate::settings::check::Step;

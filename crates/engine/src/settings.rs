@@ -35,7 +35,6 @@ use std::path::Path;
 mod added;
 pub(crate) mod admin;
 pub(crate) mod allow_from;
-pub(crate) mod application;
 pub(crate) mod check;
 pub(crate) mod dictionary_source;
 pub(crate) mod engine;
@@ -67,7 +66,6 @@ pub(crate) mod validation;
 mod words;
 
 pub use admin::AdminSettings;
-pub use application::{ApplicationSettings, WhenFull};
 pub use engine::{EngineSettings, ThreadLost};
 pub use events::{
     EventForm, EventLevel, EventLevels, EventLevelsError, EventSettings, SyslogFacility,
@@ -82,8 +80,8 @@ pub use store::{Durability, StoreSettings};
 pub use threads::{AfterPanic, Mode, SendMode, ThreadSettings};
 pub use tls::{CertificateFiles, ClientCertificate, TlsSettings, TlsVersion};
 pub use transfix_session::{
-    GarbledPolicy, Offline, QueueSettings, QueueWhenFull, SlowConsumer, TooLongPolicy, Unavailable,
-    UnavailableAction, Unsent,
+    ApplicationSettings, GarbledPolicy, Offline, QueueSettings, QueueWhenFull, SlowConsumer,
+    TooLongPolicy, Unavailable, UnavailableAction, Unsent, WhenFull,
 };
 pub use validation::{ValidateOut, ValidationSettings};
 

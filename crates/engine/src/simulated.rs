@@ -45,12 +45,10 @@ mod pair;
 #[cfg(feature = "rig")]
 pub mod rig;
 
-pub use pair::Pair;
-
 use std::sync::{Arc, MutexGuard};
 
 use transfix_codec::Body;
-use transfix_session::{Disconnect, Now, OperateError, SendError};
+use transfix_session::{Disconnect, Now, OperateError, SendError, Sent};
 use transfix_transport::Stream;
 use transfix_transport::memory::{MemoryStream, pipe};
 
@@ -63,10 +61,10 @@ use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
 use crate::error::EngineError;
 use crate::link::rule_book::RuleBook;
-use crate::link::sent::Sent;
 use crate::link::{Arrival, Down, Link};
 use crate::settings::SessionSettings;
 use crate::settings::check;
+pub use pair::Pair;
 
 /// Bytes under way in each direction.
 const PIPE_BYTES: usize = 64 << 10;

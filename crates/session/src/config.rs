@@ -1,5 +1,6 @@
 //! What a session is told once, before it starts: identity, role, times and limits.
 
+mod application;
 mod identity;
 mod logon;
 mod numbers;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use transfix_codec::{Precision, Tag, Timestamp, tag};
 
+pub use application::{ApplicationSettings, WhenFull};
 pub use identity::{ApplVerId, BeginString, SessionId, SubIds};
 pub use logon::{LogonConfig, Secret};
 pub use numbers::{NumbersConfig, TooLow, TooLowAtLogon};
@@ -25,6 +27,7 @@ pub use protocol::ProtocolConfig;
 pub use queue::{Offline, QueueSettings, QueueWhenFull, SlowConsumer, Unsent};
 pub use resend::ResendConfig;
 pub use reset::ResetPolicy;
+
 #[doc(hidden)]
 pub use table::{Days, Hours, Micros, Millis, Mins, Secs, Unit};
 pub use table::{Key, OutOfRange};

@@ -26,8 +26,13 @@
 extern crate self as transfix_session;
 
 mod admin;
+mod answers;
 mod before_admin;
 mod config;
+// The session with all that waits around it. `transfix` carries out what it decides; nobody else
+// is promised anything.
+#[doc(hidden)]
+pub mod core;
 mod gap;
 mod garbled;
 mod header;
@@ -43,22 +48,26 @@ mod replay;
 mod resend;
 pub mod reset;
 mod rule_set;
+mod sent;
 mod session;
 pub mod state;
 mod throttle;
 mod tick;
 mod timer;
+mod undone;
 mod verdict;
 mod watermarks;
 
+pub use answers::{BusinessReject, Direction, LogonRefusal, Resend};
 pub use before_admin::{BeforeAdmin, NewAdmin};
 pub use config::{
-    ApplVerId, BeginString, Config, GarbledPolicy, Key, LogonConfig, MSG_SEQ_NUM_MAX, Now,
-    NumbersConfig, Offline, OutOfRange, ProtocolConfig, QueueSettings, QueueWhenFull, ResendConfig,
-    ResetPolicy, Role, Secret, SessionId, SlowConsumer, SubIds, Throttle, ThrottleAction,
-    TimingConfig, TooLongPolicy, TooLow, TooLowAtLogon, Unavailable, UnavailableAction, Unsent,
-    nanos,
+    ApplVerId, ApplicationSettings, BeginString, Config, GarbledPolicy, Key, LogonConfig,
+    MSG_SEQ_NUM_MAX, Now, NumbersConfig, Offline, OutOfRange, ProtocolConfig, QueueSettings,
+    QueueWhenFull, ResendConfig, ResetPolicy, Role, Secret, SessionId, SlowConsumer, SubIds,
+    Throttle, ThrottleAction, TimingConfig, TooLongPolicy, TooLow, TooLowAtLogon, Unavailable,
+    UnavailableAction, Unsent, WhenFull, nanos,
 };
+
 #[doc(hidden)]
 pub use config::{Days, Hours, Micros, Millis, Mins, Secs, Unit};
 pub use logon_fault::LogonFault;
@@ -67,8 +76,10 @@ pub use outbox::{Entry, Kind, Outbox, ResetCause};
 pub use replay::{Found, Replay};
 pub use reset::{Reset, ResetEvent};
 pub use rule_set::{Agreed, Checks, RuleSet, StandardRules};
+pub use sent::Sent;
 pub use session::{HeaderChange, Session};
 pub use state::{Event, State};
 pub use transfix_codec::Message;
+pub use undone::Undone;
 pub use verdict::{Disconnect, OperateError, Remark, SendError, Verdict};
 pub use watermarks::{Awaited, Watermarks};

@@ -12,7 +12,7 @@ pub(super) struct Fault {
     pub(super) worlds: u64,
 }
 
-const SESSION: &str = "session";
+pub(super) const SESSION: &str = "session";
 pub(super) const ENGINE: &str = "engine";
 const STORE: &str = "store";
 
@@ -299,7 +299,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "replay-outlives-its-connection",
         changes: &[(
-            ENGINE,
+            SESSION,
             "self.slow.reset();\n        self.replay.clear();",
             "self.slow.reset();",
         )],
@@ -495,14 +495,14 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "reject-of-a-closed-window-lost",
-        changes: &[(ENGINE, "closed.filter(|_| message.msg_type() != b\"j\")", "closed")],
+        changes: &[(SESSION, "closed.filter(|_| message.msg_type() != b\"j\")", "closed")],
         kind: "schedules",
         worlds: 1_000,
     },
     Fault {
         name: "denied-and-logged-on",
         changes: &[(
-            ENGINE,
+            SESSION,
             "Err(self.session.deny_logon(now, &refusal.text, &mut self.out))",
             "Err(self.session.accept_logon(now, &mut self.out))",
         )],
@@ -543,7 +543,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "postponed-counts-as-received",
         changes: &[(
-            ENGINE,
+            SESSION,
             "let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());",
             "let next_in = self.session.stored_num_in();",
         )],
@@ -553,7 +553,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "stored-overtakes-queued",
         changes: &[(
-            ENGINE,
+            SESSION,
             "let stores = self.stores(state) && !self.is_held_back;",
             "let stores = false;",
         )],
@@ -563,7 +563,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "full-queue-forgotten",
         changes: &[(
-            ENGINE,
+            SESSION,
             "self.sends_more() || self.goes_on_reading(now, has_left)",
             "self.goes_on_reading(now, has_left)",
         )],
@@ -573,7 +573,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "returned-and-sent",
         changes: &[(
-            ENGINE,
+            SESSION,
             "let all = self.backlog.take_all();",
             "let all = self.backlog.take_all();\n        self.backlog.put_back(all.clone());",
         )],

@@ -1,7 +1,7 @@
 //! Deliberate faults in the threaded half of the engine: workers, acceptor, connectors, handles.
 //! Worlds of the kind `engines` must catch them.
 
-use super::list::{ENGINE, Fault};
+use super::list::{ENGINE, Fault, SESSION};
 
 const KIND: &str = "engines";
 
@@ -83,7 +83,11 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "stop-that-forgets-what-waits",
-        changes: &[(ENGINE, "self.keeps_unsent() && self.keeps_in_store()", "self.keeps_unsent()")],
+        changes: &[(
+            SESSION,
+            "self.keeps_unsent() && self.keeps_in_store()",
+            "self.keeps_unsent()",
+        )],
         kind: KIND,
         worlds: 500,
     },
@@ -105,7 +109,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "stored-before-what-is-held-back",
-        changes: &[(ENGINE, "waits && (active || self.stores(state))", "waits && active")],
+        changes: &[(SESSION, "waits && (active || self.stores(state))", "waits && active")],
         kind: KIND,
         worlds: 500,
     },
@@ -165,9 +169,9 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "counts-while-the-application-has-it",
         changes: &[(
-            ENGINE,
-            "state.begun().filter(|seq| *seq != state.counted)",
-            "state.had.iter().map(|had| had.seq).filter(|seq| *seq > 0)",
+            SESSION,
+            "self.calls.iter().find_map(HandedCall::number)",
+            "self.calls.iter().skip(1).find_map(HandedCall::number)",
         )],
         kind: KIND,
         worlds: 2_000,

@@ -37,35 +37,24 @@ const LAYERS: &[(&str, &[&str])] = &[(
     ],
 )];
 
-/// The modules of a crate that only decide, by their path, and what these may not name: what waits,
-/// or carries out.
-const DECIDES: (&str, &str, &[&str]) = (
-    "engine",
-    "link::core",
+/// A crate that only decides, and what its files may not name: what waits, or carries out. Memory
+/// that is shared (`Arc`) waits for nobody.
+const DECIDES: (&str, &[&str]) = (
+    "session",
     &[
+        "std::env",
+        "std::fs",
         "std::io",
         "std::net",
+        "std::process",
+        "std::sync",
         "std::thread",
+        "std::time::Instant",
+        "std::time::SystemTime",
         "tracing::",
         "transfix_dictionary",
         "transfix_store",
         "transfix_transport",
-        "crate::clock",
-        "crate::io",
-        "crate::link::app_executor",
-        "crate::link::callbacks",
-        "crate::link::down",
-        "crate::link::event_log",
-        "crate::link::executor",
-        "crate::link::gate",
-        "crate::link::inbox",
-        "crate::link::journal",
-        "crate::link::points",
-        "crate::link::rule_book",
-        "crate::link::sinks",
-        "crate::link::told",
-        "crate::observe",
-        "crate::schedule::Hours",
     ],
 );
 
@@ -116,16 +105,13 @@ pub(super) fn check(
 
 /// Names of what waits, or carries out, where only decisions are.
 fn beside_decisions(name: &str, modules: &Modules) -> Vec<Violation> {
-    let (of, above, others) = DECIDES;
-    let decides = |module: &str| {
-        let below = module.strip_prefix(above);
-        name == of && below.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
-    };
+    let (decides, others) = DECIDES;
     let mut violations = Vec::new();
-    for (module, text) in modules.iter().filter(|(module, _)| decides(module)) {
+    for (module, text) in modules.iter().filter(|_| name == decides) {
+        let text = text.replace("std::sync::Arc", "");
         for other in others.iter().filter(|other| text.contains(**other)) {
             let file = format!("crates/{name}/src/{}.rs", module.replace("::", "/"));
-            let remedy = format!("names {other}, and {above} only decides");
+            let remedy = format!("names {other}, and this crate only decides");
             violations.push(Violation { file, line: 1, rule: "decision", remedy });
         }
     }
@@ -368,17 +354,17 @@ mod tests {
 
     #[test]
     fn what_decides_names_nothing_that_waits() {
-        let file = |path: &str, text: &str| (format!("crates/engine/src/{path}"), text.to_owned());
+        let file = |path: &str, text: &str| (format!("crates/{path}"), text.to_owned());
         let files = [
-            file("link/core.rs", "// transfix_store\nuse crate::link::call::Call;"),
-            file("link/core/a.rs", "use transfix_store::Store;"),
-            file("link/journal.rs", "use transfix_store::Store;"),
+            file("session/src/core.rs", "// transfix_store\nuse std::sync::Arc;"),
+            file("session/src/core/a.rs", "use std::sync::{Arc, Mutex};"),
+            file("engine/src/link/journal.rs", "use transfix_store::Store;"),
         ];
         let mut violations = Vec::new();
         check(&files.into_iter().collect(), &mut violations);
         let told: Vec<String> = violations.iter().map(Violation::to_string).collect();
-        let expected = "names transfix_store, and link::core only decides";
-        assert_eq!(told, [format!("crates/engine/src/link/core/a.rs:1: decision: {expected}")]);
+        let expected = "names std::sync, and this crate only decides";
+        assert_eq!(told, [format!("crates/session/src/core/a.rs:1: decision: {expected}")]);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::link::answers::BusinessReject;
+use transfix_session::BusinessReject;
+
 use crate::link::later::{Answer, Later};
 
 /// The answer to a message, to be given from any thread: see

@@ -4,7 +4,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use transfix_codec::{Body, Message};
-use transfix_session::{ApplVerId, HeaderChange, Now, SendError, SessionId, State};
+use transfix_session::{
+    ApplVerId, BusinessReject, Direction, HeaderChange, LogonRefusal, Now, Resend, SendError,
+    SessionId, State,
+};
 
 use crate::api::answer::MessageAnswer;
 use crate::api::handle::SessionHandle;
@@ -12,7 +15,6 @@ use crate::api::logon::LogonAttempt;
 use crate::api::options::{AnswerOptions, Opening};
 use crate::drive::registry::Registry;
 use crate::link::access::Access;
-use crate::link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 use crate::link::before_send::BeforeSend;
 use crate::link::gate::Gate;
 use crate::link::told::{SessionEvent, SessionNotice};

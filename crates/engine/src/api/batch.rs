@@ -3,9 +3,7 @@
 use std::fmt;
 
 use transfix_codec::{Body, Misuse, Precision};
-use transfix_session::SendError;
-
-use crate::link::sent::Sent;
+use transfix_session::{SendError, Sent};
 
 /// Messages of one session that are sent together: made by
 /// [`SessionHandle::batch`](crate::SessionHandle::batch), sent by

@@ -7,7 +7,7 @@ use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
 use transfix_codec::Body;
-use transfix_session::{OperateError, SendError, SessionId, State};
+use transfix_session::{OperateError, SendError, Sent, SessionId, State};
 use transfix_store::StoreError;
 
 use crate::api::batch::{Batch, BatchSent};
@@ -17,7 +17,6 @@ use crate::drive::shared::Shared;
 use crate::link::Link;
 use crate::link::callbacks::PassedOn;
 use crate::link::queue::Pushed;
-use crate::link::sent::Sent;
 use crate::observe::counters::Counters;
 use crate::observe::latency::Latency;
 use crate::settings::{Offline, SendMode, SessionSettings};

@@ -5,13 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use transfix_session::SessionId;
+use transfix_session::core::judging::Answer;
+use transfix_session::{LogonRefusal, SessionId};
 
 use crate::api::handle::SessionHandle;
 use crate::drive::bell::Bell;
 use crate::drive::registry::Registry;
-use crate::link::answers::LogonRefusal;
-use crate::link::judging::Answer;
 
 /// A counterparty that wants to log on, while [`Application::judge_logon`] is asked.
 ///

@@ -1,10 +1,9 @@
 //! How a message is sent, where it is not sent as usual.
 
 use transfix_codec::{Body, tag};
-use transfix_session::{HeaderChange, SendError, SessionId};
+use transfix_session::{HeaderChange, SendError, Sent, SessionId};
 
 use crate::api::version::MessageVersion;
-use crate::link::sent::Sent;
 
 /// How a [`SessionHandle`](crate::SessionHandle) sends a message.
 ///

@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use transfix_codec::{Body, Message, MsgType};
-use transfix_session::SessionId;
+use transfix_session::{BusinessReject, Direction, Resend, SessionId};
 
 use crate::api::application::{Application, SessionRef, SessionView};
 use crate::api::handle::SessionHandle;
 use crate::api::logon::LogonAttempt;
 use crate::drive::registry::Registry;
 use crate::link::access::Access;
-use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::before_send::BeforeSend;
 use crate::link::callbacks::{Callbacks, Judgement, PassedOn};
 use crate::link::gate::Gate;

@@ -9,6 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError, Weak};
 
 use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Message};
+use transfix_session::core::Core;
+use transfix_session::core::call::Call;
+use transfix_session::core::delivery::Made;
 use transfix_session::{ApplVerId, HeaderChange, SendError, SessionId, State};
 
 use crate::drive::line::{Line, Visited};
@@ -16,10 +19,7 @@ use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
 use crate::link::access::{Access, Remote};
 use crate::link::app_executor::{Caller, lock, make};
-use crate::link::call::Call;
 use crate::link::callbacks::Callbacks;
-use crate::link::core::Core;
-use crate::link::delivery::Made;
 use crate::link::desk::{Desk, Item};
 use crate::link::later::{Answer, Later, Parts};
 use crate::settings::QueueWhenFull;

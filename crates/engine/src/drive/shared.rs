@@ -6,6 +6,7 @@ use std::sync::{Arc, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use transfix_codec::CheckSumPolicy;
+use transfix_session::core::Core;
 use transfix_session::{Disconnect, Secret, SendError, SessionId};
 
 use crate::drive::bell::{Bell, Door};
@@ -14,7 +15,6 @@ use crate::drive::registry::Registry;
 use crate::drive::waiting::WaitingBytes;
 use crate::io::Io;
 use crate::link::Link;
-use crate::link::core::Core;
 use crate::link::desk::Desk;
 use crate::link::failed_logons::LogonRecord;
 use crate::link::gate::Gate;

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::Duration;
 
+use transfix_session::core::ENDING_NS_MAX;
 use transfix_session::{Role, SessionId, nanos};
 
 use super::{Engine, connector};
@@ -28,7 +29,6 @@ use crate::drive::worker::Worker;
 use crate::error::{EngineError, io_error};
 use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
-use crate::link::core::ENDING_NS_MAX;
 use crate::observe::event_codes::event;
 use crate::observe::supervised::{pin_to, supervise};
 use crate::settings::template::is_template;

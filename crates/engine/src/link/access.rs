@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use transfix_codec::Body;
+use transfix_session::core::Core;
 use transfix_session::{ApplVerId, HeaderChange, Now, SendError, Session, SessionId, State};
 
-use crate::link::core::Core;
 use crate::link::later::Later;
 use crate::link::points::Points;
 

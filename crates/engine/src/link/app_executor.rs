@@ -7,15 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transfix_codec::{FieldIndex, Message};
-use transfix_session::{Now, Session, SessionId};
+use transfix_session::core::Core;
+use transfix_session::core::call::Call;
+use transfix_session::core::delivery::{Delivery, HandedCall};
+use transfix_session::{BusinessReject, Direction, Now, Session, SessionId};
 use transfix_transport::prefetch;
 
 use crate::link::access::Access;
-use crate::link::answers::{BusinessReject, Direction};
-use crate::link::call::Call;
 use crate::link::callbacks::{Callbacks, Judgement};
-use crate::link::core::Core;
-use crate::link::delivery::{Delivery, HandedCall};
 use crate::link::desk::Desk;
 use crate::link::points::Points;
 use crate::link::told::{Disconnection, Rejected, SessionEvent, SessionNotice, Unsendable};

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use transfix_codec::{Body, Message, MsgType};
-use transfix_session::{SendError, SessionId};
+use transfix_session::core::judging::Answer;
+use transfix_session::{BusinessReject, Direction, Resend, SendError, SessionId};
 
 use crate::link::access::Access;
-use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::before_send::BeforeSend;
 use crate::link::gate::Gate;
-use crate::link::judging::Answer;
 use crate::link::told::{SessionEvent, SessionNotice};
 
 /// The owner of one session. The methods are those of [`Application`](crate::Application), which

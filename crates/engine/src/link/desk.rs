@@ -8,11 +8,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use transfix_session::Now;
-
-use crate::link::answers::BusinessReject;
-use crate::link::call::Call;
-use crate::link::delivery::Made;
+use transfix_session::core::call::Call;
+use transfix_session::core::delivery::Made;
+use transfix_session::{BusinessReject, Now};
 
 /// Buffers that are kept for further messages, and their bytes together: as many as a few turns
 /// hand over.
@@ -140,7 +138,7 @@ impl Desk {
         let mut state = self.lock();
         let is_void = state.running.take() == Some(Running::IsVoid);
         match made {
-            Made::Rejected(reject) if is_message && !is_void && reject.is_not_available() => {
+            Made::NotAvailable(reject) if is_message && !is_void => {
                 (state.halted, state.refusal) = (true, Some(reject));
                 state.waiting.push_front(Item { call: Call::Message, bytes, now });
             }

@@ -6,9 +6,9 @@
 use std::io;
 use std::net::SocketAddr;
 
+use transfix_session::core::event::CoreEvent;
 use transfix_store::StoreError;
 
-use crate::link::core::event::CoreEvent;
 use crate::link::told::{Disconnection, Rejected};
 
 /// Something that has happened to a session.

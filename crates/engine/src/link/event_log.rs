@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 
 use tracing::field::display;
 use transfix_codec::shown::Shown;
+use transfix_session::core::event::CoreEvent;
 use transfix_session::{Now, Remark, SessionId};
 
-use crate::link::core::event::CoreEvent;
 use crate::link::event::Event;
 use crate::observe::event_codes::event;
 use crate::observe::repeats::{Repeats, tell};

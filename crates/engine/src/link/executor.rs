@@ -17,19 +17,18 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use transfix_codec::{CheckSumPolicy, Message, tag};
-use transfix_session::{Disconnect, Now, Offer, Role, Verdict};
+use transfix_session::core::Core;
+use transfix_session::core::call::Call;
+use transfix_session::core::delivery::Handling;
+use transfix_session::core::judging::Answer;
+use transfix_session::{Direction, Disconnect, Now, Offer, Role, Verdict};
 use transfix_transport::prefetch;
 
-use crate::link::answers::Direction;
 use crate::link::app_executor::AppExecutor;
-use crate::link::call::Call;
-use crate::link::core::Core;
-use crate::link::delivery::Handling;
 use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::gate::Gate;
 use crate::link::journal::Journal;
-use crate::link::judging::Answer;
 use crate::link::points::{Points, Source};
 use crate::link::queue::SendQueue;
 use crate::link::rule_book::SessionRules;

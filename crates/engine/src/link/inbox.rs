@@ -5,9 +5,8 @@ use std::io;
 use std::ops::Range;
 
 use transfix_codec::frame::TooLong;
+use transfix_session::core::bulk::is_bulky;
 use transfix_transport::Stream;
-
-use crate::link::bulk::is_bulky;
 
 /// The size of the buffer of a counterparty that sends little at a time: some ten messages.
 const SMALL: usize = 4 << 10;

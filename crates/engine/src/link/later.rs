@@ -5,9 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use transfix_session::Now;
-
-use crate::link::answers::BusinessReject;
+use transfix_session::{BusinessReject, Now};
 
 /// What the application was called for: the bytes of the message, and when it came.
 pub(crate) type Parts = (Vec<u8>, Now);

@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use transfix_codec::{Body, Misuse, MsgType, Precision};
 use transfix_session::SendError;
+use transfix_session::core::bulk;
+use transfix_session::core::outgoing::record;
 
-use crate::link::bulk;
-use crate::link::outgoing::record;
 use crate::link::points::Source;
 
 /// A bounded queue of messages without header and trailer.

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use transfix_session::core::event::CoreEvent;
 use transfix_session::{Now, Remark, SessionId, Verdict};
 
-use crate::link::core::event::CoreEvent;
 use crate::link::event::Event;
 use crate::link::event_log::EventLog;
 use crate::link::failed_logons::{LogonWatch, is_failed_logon};

@@ -4,10 +4,9 @@ use std::fmt;
 
 use transfix_codec::shown::Shown;
 use transfix_codec::{Message, MsgType, Tag, tag};
-use transfix_session::{Disconnect, SendError, State};
+use transfix_session::core::call::PlainEvent;
+use transfix_session::{Disconnect, SendError, State, Undone};
 
-use crate::link::call::PlainEvent;
-use crate::link::undone::Undone;
 use crate::observe::called::Callback;
 use crate::observe::event_codes::EventCode;
 

@@ -2,8 +2,9 @@
 
 use transfix_codec::Timestamp;
 use transfix_session::Now;
+use transfix_session::core::schedule_state::ScheduleState;
 
-use super::{Interval, NumbersAtOpening, Outside, Schedule, ScheduleState};
+use super::{Interval, NumbersAtOpening, Outside, Schedule};
 
 /// How long the wall clock is trusted not to have been set.
 const LOOK_AGAIN_NS: u64 = 60_000_000_000;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use transfix_session::{
-    BeginString, Config, Key, LogonConfig, NumbersConfig, ProtocolConfig, QueueSettings,
-    ResendConfig, Role, SessionId, SubIds, TimingConfig, Unavailable, settings_table,
+    ApplicationSettings, BeginString, Config, Key, LogonConfig, NumbersConfig, ProtocolConfig,
+    QueueSettings, ResendConfig, Role, SessionId, SubIds, TimingConfig, Unavailable,
+    settings_table,
 };
 
 use crate::schedule::{ScheduleSettings, offsets_of};
-use crate::settings::application::ApplicationSettings;
 use crate::settings::failover::FailoverSettings;
 use crate::settings::log::LogSettings;
 use crate::settings::proxy::ProxySettings;

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, MutexGuard};
 
 use transfix_codec::Body;
-use transfix_session::{Config, Disconnect, Now, Outbox, SendError, Session, State};
+use transfix_session::{Config, Disconnect, Now, Outbox, SendError, Sent, Session, State};
 use transfix_store::{Store, StoreError};
 use transfix_transport::Stream;
 
@@ -19,7 +19,6 @@ use crate::drive::driven::DrivenSession;
 use crate::drive::proxy_header::ProxyHeader;
 use crate::drive::registry::Registry;
 use crate::link::rule_book::Wanted;
-use crate::link::sent::Sent;
 use crate::link::{Arrival, Down, Link};
 use crate::observe::counters::Counters;
 use crate::observe::latency::Latency;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::Duration;
 
 use transfix_codec::{FrameWriter, Precision, tag};
-use transfix_session::{BeginString, Role, SessionId};
+use transfix_session::{BeginString, BusinessReject, Role, SessionId};
 use transfix_transport::memory::{MemoryStream, pipe};
 
 use super::*;
@@ -16,7 +16,6 @@ use crate::drive::connector::Pauses;
 use crate::drive::registry::Registry as Sessions;
 use crate::drive::routes::Routes;
 use crate::io::{Io, System};
-use crate::link::answers::BusinessReject;
 use crate::link::rule_book::RuleBook;
 use crate::schedule::ScheduleSettings;
 use crate::settings::{Durability, Mode, SessionSettings};

@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
 use transfix_session::Disconnect;
+use transfix_session::core::ENDING_NS_MAX;
 
 use super::{LOOK, Worker, down, guarded, spin_ns};
 use crate::drive::bell::Release;
 use crate::drive::driven::DrivenSession;
 use crate::drive::outcome::{Outcome, SessionOutcome};
 use crate::link::Down;
-use crate::link::core::ENDING_NS_MAX;
 
 /// Panics at the end of a session that do not get it on.
 const PANICS_BORNE_MAX: u32 = 8;

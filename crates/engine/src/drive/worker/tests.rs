@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use transfix_codec::{FrameWriter, Precision, tag};
-use transfix_session::{BeginString, Role, SessionId};
+use transfix_session::{BeginString, BusinessReject, Role, SessionId};
 use transfix_transport::{Registry, SocketOptions, TcpStream};
 
 use super::*;
@@ -15,7 +15,6 @@ use crate::api::owner::Owner;
 use crate::assemble::open;
 use crate::drive::registry::Registry as Sessions;
 use crate::io::{System, Waker};
-use crate::link::answers::BusinessReject;
 use crate::link::rule_book::RuleBook;
 use crate::settings::{Durability, SessionSettings};
 

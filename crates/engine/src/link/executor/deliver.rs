@@ -1,13 +1,12 @@
 //! Messages of the counterparty on their way to the application, or on to another session.
 
 use transfix_codec::{Body, CheckSumPolicy, Message, Tag, tag};
-use transfix_session::Now;
+use transfix_session::core::deliver::{Delivered, Numbers, Step};
+use transfix_session::core::delivery::{Handling, Made};
+use transfix_session::{BusinessReject, Now};
 
 use super::Executor;
-use crate::link::answers::BusinessReject;
 use crate::link::callbacks::PassedOn;
-use crate::link::core::deliver::{Delivered, Numbers, Step};
-use crate::link::delivery::{Handling, Made};
 use crate::link::desk::{Had, Stopped};
 use crate::link::down::Down;
 
@@ -35,7 +34,7 @@ impl Executor {
     /// most `left` of them, which are counted down. [`Core::next_deadline`] is over if some are
     /// left.
     ///
-    /// [`Core::next_deadline`]: crate::link::core::Core::next_deadline
+    /// [`Core::next_deadline`]: transfix_session::core::Core::next_deadline
     pub(super) fn offer_again(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
         while *left > 0
             && let Some((seq, bytes, handling)) = self.core.delivery.next(now)

@@ -3,6 +3,7 @@
 use std::sync::mpsc::TryRecvError;
 
 use transfix_codec::{Body, Message};
+use transfix_session::core::judging::{Judging, not_available};
 use transfix_session::{ApplVerId, Now, Role, Verdict};
 
 use super::Executor;
@@ -10,7 +11,6 @@ use crate::link::access::Access;
 use crate::link::app_executor::judge;
 use crate::link::callbacks::Judgement;
 use crate::link::event::Event;
-use crate::link::judging::{Judging, not_available};
 
 impl Executor {
     /// Gives a message to the session; a Logon(A) that the session layer finds good to the

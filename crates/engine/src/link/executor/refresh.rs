@@ -3,6 +3,7 @@
 //!
 //! Invariant: from the begin of a refresh to its end nothing is put into the store.
 
+use transfix_session::core::judging::Judging;
 use transfix_session::{Disconnect, Now, State, Verdict};
 use transfix_store::StoreError;
 
@@ -10,7 +11,6 @@ use super::Executor;
 use super::store::unanswered;
 use crate::link::down::Down;
 use crate::link::event::Event;
-use crate::link::judging::Judging;
 
 /// Time between two looks at a refresh, if the store does not call.
 const REFRESH_LOOK_NS: u64 = 10_000_000;

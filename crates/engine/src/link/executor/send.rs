@@ -4,15 +4,14 @@
 use std::hint::cold_path;
 
 use transfix_codec::Body;
-use transfix_session::{HeaderChange, Now, SendError};
+use transfix_session::core::outgoing::IfLost;
+use transfix_session::core::send::SendOrStore;
+use transfix_session::{HeaderChange, Now, SendError, Sent};
 use transfix_store::StoreError;
 
 use super::Executor;
-use crate::link::core::send::SendOrStore;
 use crate::link::event::Event;
-use crate::link::outgoing::IfLost;
 use crate::link::queue::SendQueue;
-use crate::link::sent::Sent;
 
 impl Executor {
     /// Sends for a handle: how long it takes to encode the message, and the message to the
@@ -81,7 +80,7 @@ impl Executor {
     /// Sends or stores what other threads handed over, as far as the session takes it now, and at
     /// most `left` messages, which are counted down. If some are left, [`Core::sends_more`].
     ///
-    /// [`Core::sends_more`]: crate::link::core::Core::sends_more
+    /// [`Core::sends_more`]: transfix_session::core::Core::sends_more
     #[inline(always)]
     pub(crate) fn send_some(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
         if self.core.outgoing.is_pending() || queue.is_pending() {

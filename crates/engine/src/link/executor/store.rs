@@ -7,15 +7,15 @@ use std::io;
 use std::time::Duration;
 
 use transfix_session::Now;
+use transfix_session::core::event::CoreEvent;
+use transfix_session::core::outgoing::Restored;
+use transfix_session::core::{BatchLimits, Core};
 use transfix_store::{Committed, Numbers, Record, StoreError};
 
 use super::Executor;
 use crate::io::Io;
-use crate::link::core::event::CoreEvent;
-use crate::link::core::{BatchLimits, Core};
 use crate::link::event::Event;
 use crate::link::gate::Gate;
-use crate::link::outgoing::Restored;
 use crate::link::queue::SendQueue;
 use crate::link::sinks::Sinks;
 

@@ -6,16 +6,15 @@ use std::hint::cold_path;
 use std::io;
 
 use transfix_codec::{CheckSumPolicy, Frame, Limits, Message, frame};
-use transfix_session::{Found, Now, Outbox, Replay, Session, Watermarks};
+use transfix_session::core::Core;
+use transfix_session::core::delivery::Delivery;
+use transfix_session::{Direction, Found, Now, Outbox, Replay, Resend, Session, Watermarks};
 use transfix_store::{Kind, StoreError};
 use transfix_transport::Stream;
 
 use super::Executor;
 use crate::link::access::Access;
-use crate::link::answers::{Direction, Resend};
 use crate::link::app_executor::AppExecutor;
-use crate::link::core::Core;
-use crate::link::delivery::Delivery;
 use crate::link::down::Down;
 use crate::link::journal::Journal;
 use crate::observe::counters::LiveCounters;

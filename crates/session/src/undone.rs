@@ -7,10 +7,8 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Undone {
-    /// MsgSeqNum(34) of messages that [`Application::on_message`] may have had, and that come
+    /// MsgSeqNum(34) of messages that `Application::on_message` may have had, and that come
     /// again.
-    ///
-    /// [`Application::on_message`]: crate::Application::on_message
     pub received: std::ops::Range<u64>,
     /// MsgSeqNum(34) of messages that were sent in answer or besides: they never left, and their
     /// numbers are used for others.

@@ -6,22 +6,21 @@
 //! `offline = "queue"` is in the store; what is given back is given back once.
 
 mod backlog;
-pub(crate) mod record;
+pub mod record;
 
 use std::collections::VecDeque;
 
-use transfix_session::{Now, Offline, QueueSettings, SendError, State, Unsent, nanos};
-
+use crate::{Now, Offline, QueueSettings, SendError, State, Unsent, nanos};
 use backlog::Backlog;
-pub(super) use backlog::{Left, Restored};
+pub use backlog::{Left, Restored};
 use record::Queued;
 
 /// A message that is not sent, and why.
-pub(super) type GivenBack = (Left, SendError);
+pub type GivenBack = (Left, SendError);
 
 /// What becomes of a message that was given back, if the store fails before that is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IfLost {
+pub enum IfLost {
     /// It waits as before.
     Waits,
     /// It is given back when the store is open again, as is all that waits.
@@ -39,7 +38,7 @@ struct Untold {
 }
 
 /// Messages that wait to be sent.
-pub(crate) struct Outgoing {
+pub struct Outgoing {
     options: QueueSettings,
     /// Taken from the queue of other threads, and not sent yet.
     backlog: Backlog,
@@ -51,13 +50,13 @@ pub(crate) struct Outgoing {
     /// counterparty that sends without a pause would keep it from being sent.
     is_first: bool,
     /// An operator holds them back.
-    pub(crate) is_held_back: bool,
+    pub is_held_back: bool,
     /// Until when they wait after a logon.
     pause_until_ns: Option<u64>,
 }
 
 impl Outgoing {
-    pub(super) fn new(options: QueueSettings) -> Self {
+    pub fn new(options: QueueSettings) -> Self {
         Self {
             options,
             backlog: Backlog::default(),
@@ -70,32 +69,32 @@ impl Outgoing {
     }
 
     /// Whether the outbox takes no more messages of the application.
-    pub(super) const fn is_full(&self, outbox_bytes: usize) -> bool {
+    pub const fn is_full(&self, outbox_bytes: usize) -> bool {
         outbox_bytes > self.options.queued_bytes_max
     }
 
-    pub(super) const fn options(&self) -> &QueueSettings {
+    pub const fn options(&self) -> &QueueSettings {
         &self.options
     }
 
     /// Whether messages get their numbers without a logon.
-    pub(super) fn stores(&self, state: State) -> bool {
+    pub fn stores(&self, state: State) -> bool {
         self.options.offline == Offline::Store && state != State::Active
     }
 
     /// Whether what waits for a logon is kept in the store.
-    pub(super) fn keeps_in_store(&self) -> bool {
+    pub fn keeps_in_store(&self) -> bool {
         self.options.offline == Offline::Queue
     }
 
     /// Whether a new message must take its place behind others: it is kept for the next logon, or
     /// those that wait since before the logon go first.
-    pub(super) fn must_queue(&self, state: State) -> bool {
+    pub fn must_queue(&self, state: State) -> bool {
         self.waits_behind(state) || self.keeps_now(state)
     }
 
     /// Whether others that are held back go first.
-    pub(super) fn waits_behind(&self, state: State) -> bool {
+    pub fn waits_behind(&self, state: State) -> bool {
         let active = state == State::Active;
         let waits = self.is_held_back || self.pause_until_ns.is_some();
         waits && (active || self.stores(state))
@@ -107,40 +106,40 @@ impl Outgoing {
     }
 
     /// Whether something has found no room before, and would find it now.
-    pub(super) fn sends_more(&self, state: State, outbox_bytes: usize) -> bool {
+    pub fn sends_more(&self, state: State, outbox_bytes: usize) -> bool {
         !self.backlog.is_empty() && !self.is_full(outbox_bytes) && !self.must_wait(state)
     }
 
     /// Whether [`Outgoing::begin`] has something to decide, or messages wait here. Most turns find
     /// nothing, and pay for no more than this look.
     #[inline]
-    pub(super) fn is_pending(&self) -> bool {
+    pub fn is_pending(&self) -> bool {
         self.pause_until_ns.is_some() || !self.backlog.is_empty()
     }
 
     /// Whether no message waits here; the queue of other threads may have some.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.backlog.is_empty()
     }
 
     /// Takes in messages that other threads have handed over: `add` puts them behind those that
     /// wait.
-    pub(super) fn take_in(&mut self, add: impl FnOnce(&mut Vec<u8>)) {
+    pub fn take_in(&mut self, add: impl FnOnce(&mut Vec<u8>)) {
         self.backlog.take_in(add);
     }
 
     /// Whether the last turn has left messages that come first in this one.
-    pub(super) const fn is_first(&self) -> bool {
+    pub const fn is_first(&self) -> bool {
         self.is_first
     }
 
     /// Those that were left by the last turn have had their turn.
-    pub(super) const fn had_turn(&mut self) {
+    pub const fn had_turn(&mut self) {
         self.is_first = false;
     }
 
     /// Begins to send. Returns whether messages may be sent or stored now.
-    pub(super) fn begin(&mut self, now: Now, state: State) -> bool {
+    pub fn begin(&mut self, now: Now, state: State) -> bool {
         // The pause after a logon ends at its time, even if nothing can be sent then.
         self.pause_until_ns = self.pause_until_ns.filter(|until| now.monotonic_ns < *until);
         let stores = self.stores(state) && !self.is_held_back;
@@ -149,7 +148,7 @@ impl Outgoing {
 
     /// The next message to be sent, if one more may be and the outbox has room. It stays until it
     /// [is sent](Outgoing::sent) or [refused](Outgoing::refuse_first).
-    pub(super) fn next(&mut self, outbox_bytes: usize, left: &mut u32) -> Option<Queued<'_>> {
+    pub fn next(&mut self, outbox_bytes: usize, left: &mut u32) -> Option<Queued<'_>> {
         let is_full = self.is_full(outbox_bytes);
         let message = self.backlog.first()?;
         if *left == 0 {
@@ -164,59 +163,59 @@ impl Outgoing {
     }
 
     /// The first one is sent under this MsgSeqNum(34).
-    pub(super) fn sent(&mut self, seq: u64) {
+    pub fn sent(&mut self, seq: u64) {
         self.backlog.first_is_sent(seq);
     }
 
     /// The first one cannot be sent.
-    pub(super) fn refuse_first(&mut self) -> Option<Left> {
+    pub fn refuse_first(&mut self) -> Option<Left> {
         self.backlog.take_first()
     }
 
     /// Lets the messages that wait since before the logon wait a little longer.
-    pub(super) fn begin_pause(&mut self, now: Now) {
+    pub fn begin_pause(&mut self, now: Now) {
         let pause_ns = nanos(self.options.queue_pause);
         self.pause_until_ns = (pause_ns > 0).then(|| now.monotonic_ns + pause_ns);
     }
 
-    pub(super) const fn end_pause(&mut self) {
+    pub const fn end_pause(&mut self) {
         self.pause_until_ns = None;
     }
 
     /// When the pause ends, on the monotonic clock.
-    pub(super) const fn pause_until_ns(&self) -> Option<u64> {
+    pub const fn pause_until_ns(&self) -> Option<u64> {
         self.pause_until_ns
     }
 
     /// Whether messages are to be put into the store, since they wait for a logon.
-    pub(super) fn keeps_now(&self, state: State) -> bool {
+    pub fn keeps_now(&self, state: State) -> bool {
         self.keeps_in_store() && state != State::Active
     }
 
     /// The first message that the store does not have yet, with the ticket under which it is put.
-    pub(super) fn next_to_keep(&self) -> Option<(u64, Queued<'_>)> {
+    pub fn next_to_keep(&self) -> Option<(u64, Queued<'_>)> {
         self.backlog.next_to_keep()
     }
 
     /// That message is put into the store.
-    pub(super) fn note_put(&mut self, now: Now) {
+    pub fn note_put(&mut self, now: Now) {
         self.backlog.note_put(now.utc.0.unsigned_abs());
     }
 
     /// Up to which ticket nothing waits any more, once: what the store is to be told.
-    pub(super) const fn take_gone(&mut self) -> Option<u64> {
+    pub const fn take_gone(&mut self) -> Option<u64> {
         self.backlog.take_gone()
     }
 
     /// What the store was given is safe. Returns whether messages were given back that the
     /// application can be told of.
-    pub(super) fn committed(&mut self) -> bool {
+    pub fn committed(&mut self) -> bool {
         self.backlog.committed();
         !self.untold.is_empty()
     }
 
     /// What the store was given is safe as soon as this ticket is.
-    pub(super) fn will_be_committed(&mut self, ticket: u64) {
+    pub fn will_be_committed(&mut self, ticket: u64) {
         self.backlog.will_be_committed(ticket);
         for untold in self.untold.iter_mut().rev().take_while(|left| left.ticket == UNCOMMITTED) {
             untold.ticket = ticket;
@@ -224,18 +223,18 @@ impl Outgoing {
     }
 
     /// All up to this ticket is safe.
-    pub(super) fn committed_up_to(&mut self, ticket: u64) {
+    pub fn committed_up_to(&mut self, ticket: u64) {
         self.backlog.committed_up_to(ticket);
     }
 
     /// Drops the message that waits behind so many bytes: its sender hears of a failure. Those of
     /// others stay.
-    pub(super) fn refuse(&mut self, at: usize) {
+    pub fn refuse(&mut self, at: usize) {
         self.backlog.refuse(at);
     }
 
     /// Takes in a record of what waits in the store, which was put at this time.
-    pub(super) fn add_restored(
+    pub fn add_restored(
         &self,
         restored: &mut Restored,
         (ticket, time_ns): (u64, u64),
@@ -246,13 +245,13 @@ impl Outgoing {
 
     /// Goes on with what waits in the store; another process may have sent some of it if the store
     /// `is_shared`. If it has failed before, what was sent and is not safe waits again.
-    pub(super) fn restore(&mut self, restored: Restored, how: (bool, bool)) {
+    pub fn restore(&mut self, restored: Restored, how: (bool, bool)) {
         self.backlog.restore(restored, how);
     }
 
     /// What has waited for a logon longer than it may: at most `left` messages, which are counted
     /// down. [`Outgoing::deadline`] is over if some are left.
-    pub(super) fn take_expired(&mut self, now: Now, left: &mut u32) -> Vec<GivenBack> {
+    pub fn take_expired(&mut self, now: Now, left: &mut u32) -> Vec<GivenBack> {
         let mut expired = Vec::new();
         while *left > 0
             && self.deadline(now).is_some_and(|at| at <= now.monotonic_ns)
@@ -265,7 +264,7 @@ impl Outgoing {
     }
 
     /// When the first message that waits expires, on the monotonic clock.
-    pub(crate) fn deadline(&self, now: Now) -> Option<u64> {
+    pub fn deadline(&self, now: Now) -> Option<u64> {
         let expires = self.options.queue_expires;
         let since_ns = self.backlog.first_kept_ns().filter(|_| !expires.is_zero())?;
         let waited_ns = now.utc.0.unsigned_abs().saturating_sub(since_ns);
@@ -273,14 +272,14 @@ impl Outgoing {
     }
 
     /// Whether one message waits, which expires: the worker does not know of it yet.
-    pub(crate) fn is_first_to_expire(&self) -> bool {
+    pub fn is_first_to_expire(&self) -> bool {
         !self.options.queue_expires.is_zero() && self.backlog.holds_one()
     }
 
     /// The store has not taken what was given back since the last commit: those that it may have
     /// wait on, and the application is told of the others. Returns how many wait on; `None` if
     /// nothing was given back.
-    pub(super) fn keep_waiting(&mut self) -> Option<usize> {
+    pub fn keep_waiting(&mut self) -> Option<usize> {
         let is_new = |untold: &&Untold| untold.ticket == UNCOMMITTED;
         let new = self.untold.iter().rev().take_while(is_new).count();
         let new = self.untold.split_off(self.untold.len() - new);
@@ -301,12 +300,12 @@ impl Outgoing {
     }
 
     /// Returns true if messages were given back since the last commit.
-    pub(super) fn gives_back(&self) -> bool {
+    pub fn gives_back(&self) -> bool {
         self.untold.back().is_some_and(|last| last.ticket == UNCOMMITTED)
     }
 
     /// The application is told of these as soon as the next commit is safe.
-    pub(super) fn tell_later(&mut self, messages: Vec<GivenBack>, if_lost: IfLost) {
+    pub fn tell_later(&mut self, messages: Vec<GivenBack>, if_lost: IfLost) {
         let ticket = UNCOMMITTED;
         let untold = messages.into_iter().map(|message| Untold { ticket, message, if_lost });
         self.untold.extend(untold);
@@ -314,12 +313,12 @@ impl Outgoing {
 
     /// How much is not settled yet: bytes that wait or are in doubt, and 1 for each message still
     /// to be told.
-    pub(super) fn unsettled(&self) -> usize {
+    pub fn unsettled(&self) -> usize {
         self.bytes() + self.backlog.uncommitted_bytes() + self.untold.len()
     }
 
     /// The next message that the application can be told of, since this ticket is safe.
-    pub(super) fn take_untold(&mut self, ticket: u64) -> Option<GivenBack> {
+    pub fn take_untold(&mut self, ticket: u64) -> Option<GivenBack> {
         let first = self.untold.front()?;
         let is_safe = first.ticket <= ticket;
         is_safe.then(|| self.untold.pop_front()).flatten().map(|untold| untold.message)
@@ -327,7 +326,7 @@ impl Outgoing {
 
     /// The store has failed before it was safe that messages are given back: those that it may have
     /// wait again. Returns how many; the others were never in it.
-    pub(super) fn put_back_untold(&mut self) -> usize {
+    pub fn put_back_untold(&mut self) -> usize {
         let (mut back, mut others) = (Vec::new(), VecDeque::new());
         for untold in self.untold.drain(..) {
             if !untold.message.0.is_kept() {
@@ -348,12 +347,12 @@ impl Outgoing {
     }
 
     /// MsgSeqNum(34) of the first message that is sent and not safe.
-    pub(super) fn first_uncommitted(&self) -> Option<u64> {
+    pub fn first_uncommitted(&self) -> Option<u64> {
         self.backlog.first_uncommitted().map(|(_, seq)| seq)
     }
 
     /// Returns true if that message can be this frame, which the store has under its number.
-    pub(super) fn may_be_stored_as(&self, frame: &[u8]) -> bool {
+    pub fn may_be_stored_as(&self, frame: &[u8]) -> bool {
         self.backlog.first_uncommitted().is_some_and(|(message, _)| {
             let mut found = frame.windows(message.body.len().max(1));
             message.body.is_empty() || found.any(|bytes| bytes == message.body)
@@ -361,85 +360,85 @@ impl Outgoing {
     }
 
     /// The store has that message.
-    pub(super) fn forget_first_uncommitted(&mut self) {
+    pub fn forget_first_uncommitted(&mut self) {
         self.backlog.forget_first_uncommitted();
     }
 
     /// Whether what waits is kept at the end of a connection, and not given back.
-    pub(super) fn keeps_unsent(&self) -> bool {
+    pub fn keeps_unsent(&self) -> bool {
         self.options.unsent == Unsent::Keep
     }
 
     /// Whether what waits is kept as the engine ends.
-    pub(super) fn keeps_rest(&self) -> bool {
+    pub fn keeps_rest(&self) -> bool {
         self.keeps_unsent() && self.keeps_in_store()
     }
 
     /// All that waits, to be given back.
-    pub(super) fn take_all(&mut self, why: SendError) -> Vec<GivenBack> {
+    pub fn take_all(&mut self, why: SendError) -> Vec<GivenBack> {
         let all = self.backlog.take_all();
         all.into_iter().map(|left| (left, why)).collect()
     }
 
     /// What the store may have, and what was sent last, is given back when the store is open again:
     /// it is not known yet whether it was sent. Returns the bytes of the latter.
-    pub(super) fn return_later(&mut self, why: SendError) -> usize {
+    pub fn return_later(&mut self, why: SendError) -> usize {
         self.returns = Some(why);
         self.backlog.uncommitted_bytes()
     }
 
     /// Bytes of messages of which only the store can tell whether it has them: it has failed, or
     /// not said yet that they are safe.
-    pub(crate) fn bytes_in_doubt(&self, has_failed: bool) -> usize {
+    pub fn bytes_in_doubt(&self, has_failed: bool) -> usize {
         let untold = self.untold.iter().map(|untold| untold.message.0.body.len());
         let waiting = if has_failed { self.backlog.uncertain_bytes() } else { 0 };
         self.backlog.uncommitted_bytes() + untold.sum::<usize>() + waiting
     }
 
     /// What waits and was never given to the store, which therefore cannot have it.
-    pub(super) fn take_never_stored(&mut self) -> Vec<GivenBack> {
+    pub fn take_never_stored(&mut self) -> Vec<GivenBack> {
         let all = self.backlog.take_unkept();
         all.into_iter().map(|left| (left, SendError::Closed)).collect()
     }
 
     /// All that waits is given back when the store is open again, or it would fail at the same
     /// message once more.
-    pub(super) fn return_too_large(&mut self) {
+    pub fn return_too_large(&mut self) {
         self.returns.get_or_insert(SendError::Failed);
     }
 
     /// What could not be given back before the store was open again.
-    pub(super) fn take_late(&mut self) -> Vec<GivenBack> {
+    pub fn take_late(&mut self) -> Vec<GivenBack> {
         self.returns.take().map(|why| self.take_all(why)).unwrap_or_default()
     }
 
     /// How many bytes wait here.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.backlog.len()
     }
 
     /// How many bytes have left since the start: were sent, stored or given back.
-    pub(super) const fn left_bytes(&self) -> u64 {
+    pub const fn left_bytes(&self) -> u64 {
         self.backlog.left_bytes()
     }
 
     /// What waits, oldest first: MsgType(35) and body.
-    pub(super) fn list(&self) -> Vec<(String, Vec<u8>)> {
+    pub fn list(&self) -> Vec<(String, Vec<u8>)> {
         record::list(self.backlog.bytes())
     }
 
     /// Drops what waits.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.backlog.clear();
     }
 
     /// Whether a burst has left far more memory than is used.
-    pub(super) const fn is_bulky(&self) -> bool {
+    pub const fn is_bulky(&self) -> bool {
         self.backlog.is_bulky()
     }
 
     /// Gives back the memory of a burst that is over.
-    pub(super) fn trim(&mut self) {
+    pub fn trim(&mut self) {
         self.backlog.trim();
     }
 }

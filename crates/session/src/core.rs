@@ -1,16 +1,24 @@
-//! The part of a link that decides: session layer, and what is to be sent. It knows no socket and
-//! no store, and calls no application.
+//! One session with all that waits around it: messages for the application, messages to be sent,
+//! and what is not safe in the store yet. It decides, and knows no socket, no store and no
+//! application: whoever has it carries out what it decides.
 //!
 //! Invariant: calls of the application, and events, are queued in the order in which they came
 //! about, and carried out outside of the core.
 
 mod act;
 mod answering;
+pub mod bulk;
+pub mod call;
 mod calls;
-pub(crate) mod deliver;
-pub(crate) mod event;
+pub mod deliver;
+pub mod delivery;
+pub mod event;
+pub mod judging;
 mod logon;
-pub(crate) mod send;
+pub mod outgoing;
+pub mod schedule_state;
+pub mod send;
+pub mod slow;
 mod store;
 mod unread;
 
@@ -20,21 +28,21 @@ use std::time::Duration;
 
 use transfix_codec::frame::SearchBudget;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Tag};
-use transfix_session::{
-    Config, Disconnect, GarbledPolicy, Now, Offer, Outbox, QueueSettings, Replay, Role, Session,
-    SessionId, State, TooLongPolicy, Unavailable, Verdict, Watermarks, nanos,
-};
 
 use self::answering::Answering;
 use self::event::CoreEvent;
-use crate::link::bulk::is_bulky;
-use crate::link::call::{Call, PlainEvent};
-use crate::link::delivery::Delivery;
-use crate::link::judging::{Asked, Judging};
-use crate::link::outgoing::Outgoing;
-use crate::link::slow::Slow;
-use crate::schedule::ScheduleState;
-use crate::settings::ApplicationSettings;
+use crate::core::bulk::is_bulky;
+use crate::core::call::{Call, PlainEvent};
+use crate::core::delivery::Delivery;
+use crate::core::judging::{Asked, Judging};
+use crate::core::outgoing::Outgoing;
+use crate::core::schedule_state::ScheduleState;
+use crate::core::slow::Slow;
+use crate::{
+    ApplicationSettings, Config, Disconnect, GarbledPolicy, Now, Offer, Outbox, QueueSettings,
+    Replay, Role, Session, SessionId, State, TooLongPolicy, Unavailable, Verdict, Watermarks,
+    nanos,
+};
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
@@ -44,55 +52,55 @@ const OUTBOX_BYTES: usize = 64 << 10;
 const OUTBOX_BYTES_FIRST: usize = 1 << 10;
 /// How long a connection that is to end may wait for the store, which has still to make safe what
 /// is the last word on it.
-pub(crate) const ENDING_NS_MAX: u64 = 10_000_000_000;
+pub const ENDING_NS_MAX: u64 = 10_000_000_000;
 
 /// Which messages a store keeps.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Keeps {
-    pub(crate) outbound: bool,
-    pub(crate) inbound: bool,
+pub struct Keeps {
+    pub outbound: bool,
+    pub inbound: bool,
 }
 
 /// How much is stored and written at once.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BatchLimits {
-    pub(crate) messages_max: u64,
-    pub(crate) bytes_max: usize,
+pub struct BatchLimits {
+    pub messages_max: u64,
+    pub bytes_max: usize,
 }
 
 /// Limits and switches of a link.
 #[derive(Clone, Debug)]
-pub(crate) struct LinkOptions {
-    pub(crate) limits: Limits,
-    pub(crate) check_sum: CheckSumPolicy,
-    pub(crate) garbled: GarbledPolicy,
+pub struct LinkOptions {
+    pub limits: Limits,
+    pub check_sum: CheckSumPolicy,
+    pub garbled: GarbledPolicy,
     /// Whether a message is looked for within the bytes of a garbled one.
-    pub(crate) search_garbled: bool,
-    pub(crate) too_long: TooLongPolicy,
-    pub(crate) turn_messages_max: u32,
+    pub search_garbled: bool,
+    pub too_long: TooLongPolicy,
+    pub turn_messages_max: u32,
     /// `None`: all that one turn has.
-    pub(crate) batch: Option<BatchLimits>,
+    pub batch: Option<BatchLimits>,
     /// Without such limits, a turn that nobody waits for writes before its end: a commit costs
     /// next to nothing.
-    pub(crate) writes_early: bool,
-    pub(crate) keeps: Keeps,
-    pub(crate) queue: QueueSettings,
+    pub writes_early: bool,
+    pub keeps: Keeps,
+    pub queue: QueueSettings,
     /// Whether somebody else may have written the store since the last connection.
-    pub(crate) refresh_on_logon: bool,
-    pub(crate) unavailable: Unavailable,
+    pub refresh_on_logon: bool,
+    pub unavailable: Unavailable,
     /// Whether messages for third parties are passed on.
-    pub(crate) routes: bool,
+    pub routes: bool,
     /// How long the application may take to answer a Logon(A).
-    pub(crate) logon_answer: Duration,
+    pub logon_answer: Duration,
     /// Data fields that the dictionaries define, each after its Length field.
-    pub(crate) data_fields: Vec<(Tag, Tag)>,
+    pub data_fields: Vec<(Tag, Tag)>,
     /// After so long without a turn the next one leaves no memory.
-    pub(crate) rest_after_ns: u64,
+    pub rest_after_ns: u64,
 }
 
 impl LinkOptions {
     /// Memory for the index of messages of this session.
-    pub(crate) fn index(&self) -> FieldIndex {
+    pub fn index(&self) -> FieldIndex {
         let mut index = FieldIndex::default();
         index.set_data_fields(self.data_fields.iter().copied());
         index
@@ -100,42 +108,42 @@ impl LinkOptions {
 }
 
 /// One session without its socket: the session layer, and what its messages need on their way.
-pub(crate) struct Core {
-    pub(crate) session: Session,
-    pub(crate) out: Outbox,
+pub struct Core {
+    pub session: Session,
+    pub out: Outbox,
     /// Messages that are numbered and not put yet, and that are not written.
-    pub(super) late: Outbox,
+    pub late: Outbox,
     /// Such messages came behind our Logon(A).
     stored_at_logon: bool,
     /// The first and the last number of such messages since the last logon.
-    pub(super) stored: Option<(u64, u64)>,
-    pub(crate) options: LinkOptions,
+    pub stored: Option<(u64, u64)>,
+    pub options: LinkOptions,
     /// What the schedule says now; without a schedule nothing. The executor looks it up.
-    pub(crate) schedule: ScheduleState,
-    pub(crate) outgoing: Outgoing,
-    pub(crate) delivery: Delivery,
-    pub(crate) replay: Replay,
+    pub schedule: ScheduleState,
+    pub outgoing: Outgoing,
+    pub delivery: Delivery,
+    pub replay: Replay,
     /// The last batch that was pending when the replay began.
     replay_ticket: u64,
-    pub(crate) watermarks: Watermarks,
+    pub watermarks: Watermarks,
     /// Why the connection ends as soon as the store has made safe what is still to be written, and
     /// when it ends in any case, on the monotonic clock.
     ending: Option<(Disconnect, u64)>,
     /// Of messages that were kept as bytes.
-    pub(crate) held_index: FieldIndex,
+    pub held_index: FieldIndex,
     /// Offset up to which one callback alone has filled the outbox.
     burst_end: u64,
     /// Offset up to which log and application have seen the outgoing stream.
-    pub(crate) shown: u64,
+    pub shown: u64,
     /// The connection is to end for this reason: the application or an operator wants it.
-    pub(crate) cut: Option<Disconnect>,
+    pub cut: Option<Disconnect>,
     /// The connection of an initiator waits for the store, which takes over what another process
     /// has written, until this moment of the monotonic clock at the latest.
-    pub(super) refreshes_until_ns: Option<u64>,
-    pub(super) judging: Judging,
+    pub refreshes_until_ns: Option<u64>,
+    pub judging: Judging,
     answering: Answering,
     /// Whether the counterparty takes too slowly what is sent.
-    pub(crate) slow: Slow,
+    pub slow: Slow,
     /// It was told that as much waits for the application as may.
     is_told_full: bool,
     /// The state that the application was told of last.
@@ -148,9 +156,9 @@ pub(crate) struct Core {
     search_budget: SearchBudget,
     /// Other sessions of the thread have had turns since the last one of this: what it needs is far
     /// from the processor.
-    pub(crate) was_away: bool,
+    pub was_away: bool,
     /// When memory is given back, on the monotonic clock.
-    pub(crate) trim_at_ns: Option<u64>,
+    pub trim_at_ns: Option<u64>,
     /// A turn has panicked: what it has left in memory is not to be trusted.
     panicked: bool,
     /// Calls of the application that are not made yet.
@@ -163,7 +171,7 @@ pub(crate) struct Core {
 impl Core {
     /// A session that goes on from these next numbers, inbound and outbound. `application`: of one
     /// that is called in threads of its own.
-    pub(crate) fn new(
+    pub fn new(
         config: Config,
         numbers: (u64, u64),
         application: Option<ApplicationSettings>,
@@ -205,17 +213,17 @@ impl Core {
         }
     }
 
-    pub(crate) fn id(&self) -> &SessionId {
+    pub fn id(&self) -> &SessionId {
         &self.session.config().id
     }
 
     /// Memory for the index of messages of this session.
-    pub(crate) fn index(&self) -> FieldIndex {
+    pub fn index(&self) -> FieldIndex {
         self.options.index()
     }
 
     /// Whether something waits for the store, or to be sent as soon as the socket takes it.
-    pub(crate) fn waits(&self) -> bool {
+    pub fn waits(&self) -> bool {
         !self.out.is_empty()
             || self.replay.active
             || self.sends_more()
@@ -225,8 +233,7 @@ impl Core {
     }
 
     /// Whether something waits to be sent, and can be as soon as the socket takes it.
-    #[cfg(feature = "rig")]
-    pub(crate) fn waits_for_socket(&self) -> bool {
+    pub fn waits_for_socket(&self) -> bool {
         self.watermarks.writable(&self.out) > 0
             || self.replays_now()
             || (self.ending.is_none() && (self.sends_more() || self.cut.is_some()))
@@ -234,13 +241,13 @@ impl Core {
 
     /// Whether messages are sent again now: what comes before is written, and the store has made
     /// safe what they are.
-    pub(crate) fn replays_now(&self) -> bool {
+    pub fn replays_now(&self) -> bool {
         self.replay.is_next(self.out.written()) && self.watermarks.is_safe(self.replay_ticket)
     }
 
     /// Whether a burst has left far more memory than is used.
     #[inline]
-    pub(crate) fn is_bulky(&self) -> bool {
+    pub fn is_bulky(&self) -> bool {
         let replayed = &self.replay.out;
         is_bulky(self.out.capacity(), self.out.len())
             || is_bulky(replayed.capacity(), replayed.len())
@@ -250,7 +257,7 @@ impl Core {
     }
 
     /// Gives back the memory of a burst that is over.
-    pub(crate) fn trim(&mut self) {
+    pub fn trim(&mut self) {
         for out in [&mut self.out, &mut self.replay.out] {
             if is_bulky(out.capacity(), out.len()) {
                 out.shrink_to(OUTBOX_BYTES.max(out.len()));
@@ -265,14 +272,14 @@ impl Core {
     /// as much before it as may be, or a new connection begins and it is not done with the last
     /// one.
     #[inline]
-    pub(crate) fn is_behind(&mut self) -> bool {
+    pub fn is_behind(&mut self) -> bool {
         self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.stands_still())
     }
 
     /// Returns true if another turn follows at once: there is more to send, this turn has left
     /// something unread that can be read, or the application has had what was waited for.
     #[inline(always)]
-    pub(crate) fn goes_on(&mut self, now: Now, has_left: bool) -> bool {
+    pub fn goes_on(&mut self, now: Now, has_left: bool) -> bool {
         self.delivery.owes_turn() | (self.sends_more() || self.goes_on_reading(now, has_left))
     }
 
@@ -299,13 +306,13 @@ impl Core {
     }
 
     /// MsgSeqNum(34) of the message that is being handled, or was last.
-    pub(crate) const fn handled(&self) -> u64 {
+    pub const fn handled(&self) -> u64 {
         self.expected
     }
 
     /// Bytes that wait in memory: to be sent, or to be handed to the application. The queue of
     /// other threads is not counted.
-    pub(crate) fn waiting_bytes(&self) -> usize {
+    pub fn waiting_bytes(&self) -> usize {
         let (_, held) = self.session.held();
         let out = self.out.len() + self.replay.out.len();
         out + self.outgoing.bytes() + held + self.delivery.bytes()
@@ -313,7 +320,7 @@ impl Core {
 
     /// Whether far more waits than applications may queue: a counterparty that makes us answer and
     /// never reads.
-    pub(crate) fn is_stalled(&self) -> bool {
+    pub fn is_stalled(&self) -> bool {
         let max = self.options.queue.queued_bytes_max;
         let begin = self.out.written().max(self.burst_end);
         let bytes = (self.out.end() - begin) as usize;
@@ -321,13 +328,13 @@ impl Core {
     }
 
     /// Whether as much waits to be written as may.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.outgoing.is_full(self.out.len())
     }
 
     /// Lets the numbers start again if a window has opened since they began, which was at this time
     /// of the wall clock.
-    pub(crate) fn open_window(&mut self, now: Now, since_ns: u64) {
+    pub fn open_window(&mut self, now: Now, since_ns: u64) {
         if self.schedule.restarts(since_ns) {
             self.queue_event(now, CoreEvent::WindowOpened);
             self.session.restart_numbers(&mut self.out);
@@ -336,7 +343,7 @@ impl Core {
 
     /// A link is up, and the numbers began at this time of the wall clock. Returns whether the
     /// session is to begin at once; if not, it waits for the store.
-    pub(crate) fn begin_connection(&mut self, now: Now, since_ns: u64) -> bool {
+    pub fn begin_connection(&mut self, now: Now, since_ns: u64) -> bool {
         self.logout_text = None;
         self.stored_at_logon = false;
         self.judging = Judging::default();
@@ -353,34 +360,34 @@ impl Core {
     }
 
     /// Whether the connection waits for the store before the session hears of it.
-    pub(crate) const fn is_refreshing(&self) -> bool {
+    pub const fn is_refreshing(&self) -> bool {
         self.refreshes_until_ns.is_some()
     }
 
     /// Returns true if a connection waits for the store, before or behind its Logon(A).
-    pub(crate) fn awaits_refresh(&self) -> bool {
+    pub fn awaits_refresh(&self) -> bool {
         self.is_refreshing() || self.judging.refreshes_until_ns().is_some()
     }
 
     /// The Logon(A) of this connection was judged already, and accepted, before this session was
     /// made.
-    pub(crate) fn was_offered(&mut self, offer: Offer) {
+    pub fn was_offered(&mut self, offer: Offer) {
         self.session.set_offer(offer);
         self.judging = Judging::Answered(Ok(()), Asked::Before);
     }
 
     /// How long the application may take to judge a Logon(A), and the store to be refreshed for it.
-    pub(crate) fn answer_ns(&self) -> u64 {
+    pub fn answer_ns(&self) -> u64 {
         nanos(self.options.logon_answer)
     }
 
     /// Whether the session is to have a turn of its worker, after something that was not one.
-    pub(crate) fn calls_worker(&mut self) -> bool {
+    pub fn calls_worker(&mut self) -> bool {
         self.slow.calls_worker() | self.delivery.owes_turn()
     }
 
     /// When a tick is due at the latest, apart from looks at a refresh of the store.
-    pub(crate) fn next_deadline(&self) -> Option<u64> {
+    pub fn next_deadline(&self) -> Option<u64> {
         if let Some((_, until_ns)) = self.ending {
             return self.answering.deadline().into_iter().chain([until_ns]).min();
         }
@@ -400,7 +407,7 @@ impl Core {
 
     /// Begins with what is due. Returns whether the session takes part in it: its connection is not
     /// about to end.
-    pub(crate) fn begin_tick(&mut self, now: Now) -> Result<bool, Disconnect> {
+    pub fn begin_tick(&mut self, now: Now) -> Result<bool, Disconnect> {
         self.answering.look(now);
         if let Some((reason, until_ns)) = self.ending {
             let is_over = now.monotonic_ns >= until_ns;
@@ -410,14 +417,14 @@ impl Core {
     }
 
     /// Gives up an application that has not judged the Logon(A) in time.
-    pub(crate) fn look_for_judgement(&mut self, now: Now) {
+    pub fn look_for_judgement(&mut self, now: Now) {
         if self.judging.give_up(now.monotonic_ns) {
             self.queue_event(now, CoreEvent::LogonUnanswered);
         }
     }
 
     /// Tells if the counterparty takes too slowly what is sent, or does no more.
-    pub(crate) fn look_for_slowness(&mut self, now: Now) -> Result<(), Disconnect> {
+    pub fn look_for_slowness(&mut self, now: Now) -> Result<(), Disconnect> {
         match self.slow.due(now) {
             Some(is_slow) => self.tell_slow(now, is_slow),
             None => Ok(()),
@@ -425,7 +432,7 @@ impl Core {
     }
 
     /// The session layer does what is due.
-    pub(crate) fn tick_session(&mut self, now: Now) -> Result<(), Disconnect> {
+    pub fn tick_session(&mut self, now: Now) -> Result<(), Disconnect> {
         if self.is_behind() {
             self.session.note_unread(now);
         }
@@ -437,7 +444,7 @@ impl Core {
 
     /// The connection is to end for this reason. Returns it unless the store has still to make safe
     /// what is to be written before, or messages are sent again before.
-    pub(crate) fn end(&mut self, now: Now, reason: Disconnect) -> Result<(), Disconnect> {
+    pub fn end(&mut self, now: Now, reason: Disconnect) -> Result<(), Disconnect> {
         // It has waited long enough, or need not.
         if self.ending.is_some() || !self.has_last_words(reason) {
             return Err(reason);
@@ -449,13 +456,13 @@ impl Core {
     /// Whether something is still to be written before the connection ends for this reason: it
     /// waits for the store, or the counterparty has logged out, and the answer stands behind the
     /// messages that it has asked for before.
-    pub(crate) fn has_last_words(&self, reason: Disconnect) -> bool {
+    pub fn has_last_words(&self, reason: Disconnect) -> bool {
         let answers = reason == Disconnect::LoggedOut && !self.out.is_empty();
         self.waits_for_store() || (answers && self.replay.active)
     }
 
     /// Why the connection ends as soon as all is written.
-    pub(crate) const fn ending(&self) -> Option<Disconnect> {
+    pub const fn ending(&self) -> Option<Disconnect> {
         match self.ending {
             Some((reason, _)) => Some(reason),
             None => None,
@@ -477,12 +484,12 @@ impl Core {
     }
 
     /// Why the connection is to end: the application or an operator wants it.
-    pub(crate) fn take_cut(&mut self) -> Result<(), Disconnect> {
+    pub fn take_cut(&mut self) -> Result<(), Disconnect> {
         self.cut.take().map_or(Ok(()), Err)
     }
 
     /// Why the connection ends, as the session sees it.
-    pub(crate) fn end_reason(&self, reason: Disconnect) -> Disconnect {
+    pub fn end_reason(&self, reason: Disconnect) -> Disconnect {
         match (reason, self.session.state()) {
             (Disconnect::LinkLost, State::LogonSent) => Disconnect::LogonUnanswered,
             _ => reason,
@@ -491,14 +498,14 @@ impl Core {
 
     /// The connection has ended: what the application has not taken is asked for again.
     /// `begun`: calls of an application in threads of its own which have begun.
-    pub(crate) fn forget_untaken(&mut self, begun: usize) {
+    pub fn forget_untaken(&mut self, begun: usize) {
         if let Some(seq) = self.delivery.forget_numbered(begun) {
             self.session.set_next_num_in(seq);
         }
     }
 
     /// The connection has ended, and what the application has sent in it is put.
-    pub(crate) fn disconnected(&mut self) {
+    pub fn disconnected(&mut self) {
         // An initiator that has waited for its store has not begun the connection.
         if self.refreshes_until_ns.take().is_none() {
             self.session.disconnected(&mut self.out);
@@ -506,7 +513,7 @@ impl Core {
     }
 
     /// The end of the connection is in the journal. Returns Text(58) of the counterparty.
-    pub(crate) fn end_connection(&mut self) -> Option<Vec<u8>> {
+    pub fn end_connection(&mut self) -> Option<Vec<u8>> {
         self.cut = None;
         self.outgoing.end_pause();
         self.slow.reset();

@@ -7,13 +7,13 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use transfix_codec::{Garbled, Misuse};
-use transfix_session::{Remark, SendError};
 
-use crate::link::undone::Undone;
+use crate::undone::Undone;
+use crate::{Remark, SendError};
 
 /// Something that the core has brought about in a session.
 #[derive(Clone, Debug)]
-pub(crate) enum CoreEvent {
+pub enum CoreEvent {
     /// The counterparty has logged on, or has accepted our Logon(A), with this HeartBtInt(108).
     LoggedOn {
         heart_bt_int: Duration,

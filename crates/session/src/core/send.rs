@@ -4,13 +4,13 @@
 use std::hint::cold_path;
 
 use transfix_codec::Body;
-use transfix_session::{Disconnect, HeaderChange, Now, QueueWhenFull, SendError, State};
 
 use super::Core;
 use super::event::CoreEvent;
-use crate::link::call::Call;
-use crate::link::outgoing::{GivenBack, IfLost};
-use crate::link::sent::Sent;
+use crate::core::call::Call;
+use crate::core::outgoing::{GivenBack, IfLost};
+use crate::sent::Sent;
+use crate::{Disconnect, HeaderChange, Now, QueueWhenFull, SendError, State};
 
 /// Bytes that callbacks may send beyond `queued_bytes_max`: a program that never stops sending in
 /// one must not take all memory, and the batch of a store has an end.
@@ -18,13 +18,13 @@ const CALLBACK_BYTES_MAX: usize = 64 << 20;
 
 /// Messages that wait are sent, or are stored as if they had been lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SendOrStore {
+pub enum SendOrStore {
     Send,
     Store,
 }
 
 impl Core {
-    pub(crate) fn send(
+    pub fn send(
         &mut self,
         now: Now,
         msg_type: &[u8],
@@ -41,7 +41,7 @@ impl Core {
     }
 
     /// Sends for the application, as one of its callbacks does.
-    pub(crate) fn send_now(
+    pub fn send_now(
         &mut self,
         now: Now,
         msg_type: &[u8],
@@ -56,7 +56,7 @@ impl Core {
 
     /// Sends for the application, in a callback.
     #[inline]
-    pub(crate) fn send_in_callback(
+    pub fn send_in_callback(
         &mut self,
         now: Now,
         msg_type: &[u8],
@@ -92,7 +92,7 @@ impl Core {
     }
 
     /// Logs out for the application, or ends the connection if there is no logon.
-    pub(crate) fn log_out_or_cut(&mut self, now: Now, text: &str) {
+    pub fn log_out_or_cut(&mut self, now: Now, text: &str) {
         if !self.session.logout(now, text, &mut self.out) {
             self.cut = Some(Disconnect::Application);
         }
@@ -120,22 +120,22 @@ impl Core {
 
     /// Whether a message must take its place in the queue: it is kept for the next logon, or others
     /// that wait since before the logon go first.
-    pub(crate) fn must_queue(&self) -> bool {
+    pub fn must_queue(&self) -> bool {
         self.outgoing.must_queue(self.session.state())
     }
 
     /// Whether others that are held back go before a message that is to be stored at once.
-    pub(crate) fn waits_behind(&self) -> bool {
+    pub fn waits_behind(&self) -> bool {
         self.outgoing.waits_behind(self.session.state())
     }
 
     /// Whether something of the queue has found no room before, and would find it now.
-    pub(crate) fn sends_more(&self) -> bool {
+    pub fn sends_more(&self) -> bool {
         self.outgoing.sends_more(self.session.state(), self.out.len())
     }
 
     /// Begins with the messages that wait. `None`: they go on waiting.
-    pub(crate) fn begin_sending(&mut self, now: Now, left: &mut u32) -> Option<SendOrStore> {
+    pub fn begin_sending(&mut self, now: Now, left: &mut u32) -> Option<SendOrStore> {
         let state = self.session.state();
         if !self.outgoing.begin(now, state) {
             return None;
@@ -150,7 +150,7 @@ impl Core {
 
     /// Encodes the first message that waits, within `left` and the room of the outbox. It stays
     /// first until [`Core::settle_first`]. Returns its number, and when it was handed over.
-    pub(crate) fn send_first(
+    pub fn send_first(
         &mut self,
         now: Now,
         left: &mut u32,
@@ -173,7 +173,7 @@ impl Core {
 
     /// The first message leaves under this number, or goes back to the application: it may be
     /// longer than the counterparty takes, which was not known when it was accepted.
-    pub(crate) fn settle_first(&mut self, sent: Result<u64, SendError>) {
+    pub fn settle_first(&mut self, sent: Result<u64, SendError>) {
         match sent {
             Ok(seq) => self.outgoing.sent(seq),
             Err(why) => {
@@ -185,7 +185,7 @@ impl Core {
 
     /// Gives back what has waited for a logon longer than it may: at most `left` messages, which
     /// are counted down.
-    pub(crate) fn expire_queued(&mut self, now: Now, left: &mut u32) {
+    pub fn expire_queued(&mut self, now: Now, left: &mut u32) {
         let expired = self.outgoing.take_expired(now, left);
         self.give_back(expired, IfLost::Waits);
     }
@@ -193,7 +193,7 @@ impl Core {
     /// Tells the application what is not sent, as soon as the store has made that safe: a later
     /// process must not send what was given back. If the store fails, those that it may have wait
     /// on. A commit must follow.
-    pub(in crate::link) fn give_back(&mut self, messages: Vec<GivenBack>, if_lost: IfLost) {
+    pub fn give_back(&mut self, messages: Vec<GivenBack>, if_lost: IfLost) {
         if !messages.is_empty() {
             self.count_answer();
             self.outgoing.tell_later(messages, if_lost);
@@ -202,7 +202,7 @@ impl Core {
 
     /// The store has not taken the last batch.
     #[cold]
-    pub(crate) fn not_committed(&mut self, now: Now) {
+    pub fn not_committed(&mut self, now: Now) {
         let Some(count) = self.outgoing.keep_waiting() else { return };
         if count > 0 {
             self.queue_event(now, CoreEvent::NotGivenBack { count });
@@ -214,7 +214,7 @@ impl Core {
     /// Tells the application what is not sent, where that is safe with this ticket or an earlier
     /// one.
     #[cold]
-    pub(crate) fn tell_unsent(&mut self, now: Now, ticket: u64) {
+    pub fn tell_unsent(&mut self, now: Now, ticket: u64) {
         while let Some((left, why)) = self.outgoing.take_untold(ticket) {
             self.calls.push_back(Call::Unsent(left.msg_type, left.body, why));
             self.queue_event(now, CoreEvent::GivenBack { why });
@@ -223,7 +223,7 @@ impl Core {
 
     /// The store has failed before it was safe that messages are given back: those that it may have
     /// wait again.
-    pub(crate) fn put_back_untold(&mut self, now: Now) {
+    pub fn put_back_untold(&mut self, now: Now) {
         let count = self.outgoing.put_back_untold();
         if count > 0 {
             self.queue_event(now, CoreEvent::NotGivenBack { count });

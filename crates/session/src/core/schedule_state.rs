@@ -5,36 +5,36 @@ use transfix_codec::Timestamp;
 /// What a schedule says of the moments from `from` until `until`. Outside of them it must be looked
 /// up again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ScheduleState {
-    pub(super) from: Timestamp,
-    pub(super) until: Timestamp,
+pub struct ScheduleState {
+    pub from: Timestamp,
+    pub until: Timestamp,
     /// Numbers that began before this moment begin again: the open window has opened then.
-    pub(super) numbers_from: Option<Timestamp>,
+    pub numbers_from: Option<Timestamp>,
     /// Text(58) of the answer to application messages, if they are not taken.
-    pub(super) refusal: Option<String>,
+    pub refusal: Option<String>,
 }
 
 impl ScheduleState {
     /// Says nothing of any moment: it must be looked up first.
-    pub(crate) const fn unknown() -> Self {
+    pub const fn unknown() -> Self {
         let never = Timestamp(i64::MAX);
         Self { from: never, until: never, numbers_from: None, refusal: None }
     }
 
     /// Whether it says something of `now`; if not, the clock has gone on, or was set back.
     #[inline]
-    pub(crate) const fn holds(&self, now: Timestamp) -> bool {
+    pub const fn holds(&self, now: Timestamp) -> bool {
         self.from.0 <= now.0 && now.0 < self.until.0
     }
 
     /// What application messages are answered with, if they are not taken.
     #[inline]
-    pub(crate) fn refusal(&self) -> Option<&str> {
+    pub fn refusal(&self) -> Option<&str> {
         self.refusal.as_deref()
     }
 
     /// Whether numbers that began at `since_ns` (UTC, since 1970) must begin again.
-    pub(crate) fn restarts(&self, since_ns: u64) -> bool {
+    pub fn restarts(&self, since_ns: u64) -> bool {
         let since = Timestamp(i64::try_from(since_ns).unwrap_or(i64::MAX));
         self.numbers_from.is_some_and(|from| since < from)
     }

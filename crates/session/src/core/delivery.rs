@@ -8,12 +8,11 @@ mod handed;
 use std::collections::VecDeque;
 
 use transfix_codec::Message;
-use transfix_session::{Now, Unavailable, UnavailableAction, nanos};
 
-use crate::link::answers::BusinessReject;
-use crate::settings::ApplicationSettings;
+use crate::answers::BusinessReject;
+use crate::{ApplicationSettings, Now, Unavailable, UnavailableAction, nanos};
 use handed::Handed;
-pub(crate) use handed::HandedCall;
+pub use handed::HandedCall;
 
 const MS: u64 = 1_000_000;
 /// Time before a message is offered again to a session that was busy.
@@ -21,7 +20,7 @@ const SOON_NS: u64 = MS / 5;
 
 /// What is done with a message when its turn comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Handling {
+pub enum Handling {
     /// The application gets it.
     Offer,
     /// It is rejected, since too many came at once (`throttle`). Not before its turn: if a new
@@ -38,7 +37,7 @@ struct Postponed {
 }
 
 /// What the application has made of a message.
-pub(super) enum Offered {
+pub enum Offered {
     /// It has had it, or passes it over for good.
     Taken,
     /// It does not take it: the counterparty is told.
@@ -50,23 +49,29 @@ pub(super) enum Offered {
 }
 
 /// What the application has made of something.
-pub(crate) enum Made {
+pub enum Made {
     /// It has had it.
     Had,
     Rejected(BusinessReject),
+    /// It is not available for it.
+    NotAvailable(BusinessReject),
     /// It has panicked.
     Panicked,
 }
 
 impl Made {
     /// What follows from its answer.
-    pub(crate) fn of(answer: Result<(), BusinessReject>) -> Self {
-        answer.map_or_else(Self::Rejected, |()| Self::Had)
+    pub fn of(answer: Result<(), BusinessReject>) -> Self {
+        match answer {
+            Ok(()) => Self::Had,
+            Err(reject) if reject.is_not_available() => Self::NotAvailable(reject),
+            Err(reject) => Self::Rejected(reject),
+        }
     }
 }
 
 /// What the application has not taken yet.
-pub(crate) struct Delivery {
+pub struct Delivery {
     /// What was handed over to an application that is called in threads of its own.
     handed: Option<Handed>,
     policy: Unavailable,
@@ -81,13 +86,13 @@ pub(crate) struct Delivery {
 
 impl Delivery {
     /// `limits`: of an application that is called in threads of its own.
-    pub(super) fn new(limits: Option<ApplicationSettings>, policy: Unavailable) -> Self {
+    pub fn new(limits: Option<ApplicationSettings>, policy: Unavailable) -> Self {
         let handed = limits.map(Handed::new);
         Self { handed, policy, postponed: VecDeque::new(), bytes: 0, offers: 0, at_ns: 0 }
     }
 
     /// What follows from the application's answer.
-    pub(super) fn judge(&self, answer: Result<(), BusinessReject>) -> Offered {
+    pub fn judge(&self, answer: Result<(), BusinessReject>) -> Offered {
         match answer {
             Ok(()) => Offered::Taken,
             Err(reject) if !reject.is_not_available() => Offered::Rejected(reject),
@@ -101,14 +106,14 @@ impl Delivery {
     }
 
     /// A call was handed over.
-    pub(crate) fn hand_over(&mut self, call: HandedCall) {
+    pub fn hand_over(&mut self, call: HandedCall) {
         if let Some(handed) = &mut self.handed {
             handed.put(call);
         }
     }
 
     /// The first call that was handed over has ended.
-    pub(super) fn take_had(&mut self, made: &Made) -> Option<HandedCall> {
+    pub fn take_had(&mut self, made: &Made) -> Option<HandedCall> {
         let handed = self.handed.as_mut()?;
         let had = handed.take_first()?;
         if matches!(made, Made::Panicked) && !had.is_void {
@@ -119,24 +124,24 @@ impl Delivery {
 
     /// The application has panicked in a thread of its own: it is called for no more messages.
     /// Returns the number of the message that it was called for; 0 if it was at none.
-    pub(super) fn has_panicked(&mut self) -> u64 {
+    pub fn has_panicked(&mut self) -> u64 {
         self.handed.as_mut().map_or(0, |handed| handed.panicked(0))
     }
 
     /// Whether the application has had everything that it was handed, or is called in the thread
     /// that drives the session. If not, [`Delivery::owes_turn`] says when it has.
-    pub(super) fn rests(&mut self) -> bool {
+    pub fn rests(&mut self) -> bool {
         self.handed.as_mut().is_none_or(Handed::rests)
     }
 
     /// Whether an application that is called in threads of its own does nothing, and will not by
     /// itself. If not, [`Delivery::owes_turn`] says when it is so.
-    pub(crate) fn stands_still(&mut self) -> bool {
+    pub fn stands_still(&mut self) -> bool {
         self.handed.as_mut().is_none_or(Handed::stands_still)
     }
 
     /// The application is called, and is to be asked something when it has returned.
-    pub(crate) fn await_return(&mut self) {
+    pub fn await_return(&mut self) {
         if let Some(handed) = &mut self.handed {
             handed.await_return();
         }
@@ -144,64 +149,64 @@ impl Delivery {
 
     /// Whether something that was waited for has come about: the session is to have a turn.
     #[inline]
-    pub(crate) fn owes_turn(&mut self) -> bool {
+    pub fn owes_turn(&mut self) -> bool {
         self.handed.as_mut().is_some_and(Handed::owes_turn)
     }
 
     /// Whether nothing more is to be read before the application has had more.
-    pub(crate) fn is_behind(&self) -> bool {
+    pub fn is_behind(&self) -> bool {
         self.handed.as_ref().is_some_and(|handed| handed.waits_when_full() && handed.is_full())
     }
 
     /// Whether more waits for the application than may, and the connection is to end.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.handed.as_ref().is_some_and(|handed| !handed.waits_when_full() && handed.is_over())
     }
 
     /// Whether a message may be handed over now; `None` for an application that is called in the
     /// thread that drives the session.
-    pub(super) fn has_room(&self) -> Option<bool> {
+    pub fn has_room(&self) -> Option<bool> {
         self.handed.as_ref().map(|handed| !handed.is_full())
     }
 
     /// Whether no more is to be read while as much waits as may.
-    pub(super) fn waits_when_full(&self) -> bool {
+    pub fn waits_when_full(&self) -> bool {
         self.handed.as_ref().is_some_and(Handed::waits_when_full)
     }
 
     /// Whether a burst has left memory behind.
     #[inline]
-    pub(super) fn is_bulky(&self) -> bool {
+    pub fn is_bulky(&self) -> bool {
         self.handed.as_ref().is_some_and(Handed::is_bulky)
     }
 
     /// Gives back the memory of a burst that is over.
-    pub(super) fn trim(&mut self) {
+    pub fn trim(&mut self) {
         if let Some(handed) = &mut self.handed {
             handed.trim();
         }
     }
 
     /// Whether messages wait for the application.
-    pub(crate) fn has_postponed(&self) -> bool {
+    pub fn has_postponed(&self) -> bool {
         !self.postponed.is_empty()
     }
 
     /// How many messages and frames wait for an application in threads of its own, and their
     /// bytes.
-    pub(super) fn waiting(&self) -> (usize, usize) {
+    pub fn waiting(&self) -> (usize, usize) {
         self.handed.as_ref().map_or((0, 0), Handed::waiting)
     }
 
     /// Bytes of the messages that wait.
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.bytes + self.handed.as_ref().map_or(0, Handed::bytes)
     }
 
     /// Lets a message wait behind the others. Returns whether there is room for it: so many
     /// messages and bytes at most, but always for one. `seq` is its number; 0 if that means nothing
     /// once the numbers are reset, which is under way.
-    pub(super) fn postpone(
+    pub fn postpone(
         &mut self,
         (seq, message): (u64, &Message<'_>),
         handling: Handling,
@@ -220,18 +225,18 @@ impl Delivery {
 
     /// The message that is to be offered again now, with its number; 0 if that means nothing any
     /// more.
-    pub(crate) fn next(&self, now: Now) -> Option<(u64, Vec<u8>, Handling)> {
+    pub fn next(&self, now: Now) -> Option<(u64, Vec<u8>, Handling)> {
         let first = self.postponed.front().filter(|_| self.offers_more(now))?;
         Some((first.seq, first.bytes.clone(), first.handling))
     }
 
     /// Whether messages are to be offered again now.
-    pub(crate) fn offers_more(&self, now: Now) -> bool {
+    pub fn offers_more(&self, now: Now) -> bool {
         self.deadline().is_some_and(|at| now.monotonic_ns >= at)
     }
 
     /// When the first message that waits is offered again, on the monotonic clock.
-    pub(super) fn deadline(&self) -> Option<u64> {
+    pub fn deadline(&self) -> Option<u64> {
         let (is_halted, is_idle) =
             self.handed.as_ref().map_or((false, true), |all| (all.is_halted(), all.is_idle()));
         let waits_for_time = is_halted || (self.has_postponed() && is_idle);
@@ -239,7 +244,7 @@ impl Delivery {
     }
 
     /// The application in threads of its own was not available for the first message that waits.
-    pub(super) fn halt(&mut self, now: Now) {
+    pub fn halt(&mut self, now: Now) {
         self.offer_later(now);
         if let Some(handed) = &mut self.handed {
             handed.halt();
@@ -247,7 +252,7 @@ impl Delivery {
     }
 
     /// Whether the application is to have the message once more now that it was not available for.
-    pub(crate) fn goes_on(&mut self, now: Now) -> bool {
+    pub fn goes_on(&mut self, now: Now) -> bool {
         let Some(handed) = self.handed.as_mut().filter(|_| now.monotonic_ns >= self.at_ns) else {
             return false;
         };
@@ -255,19 +260,19 @@ impl Delivery {
     }
 
     /// The message that the application was not available for is passed over.
-    pub(super) fn pass_over(&mut self) {
+    pub fn pass_over(&mut self) {
         if let Some(handed) = &mut self.handed {
             handed.end_halt();
         }
     }
 
     /// The application has had a message that was handed over.
-    pub(super) const fn was_taken(&mut self) {
+    pub const fn was_taken(&mut self) {
         self.offers = 0;
     }
 
     /// The first message that waits was taken: the next one is offered at once.
-    pub(super) fn first_is_taken(&mut self) {
+    pub fn first_is_taken(&mut self) {
         if let Some(first) = self.postponed.pop_front() {
             self.bytes -= first.bytes.len();
         }
@@ -275,44 +280,44 @@ impl Delivery {
     }
 
     /// The message whose turn it is was offered once more, and is to be offered again.
-    pub(super) fn offer_later(&mut self, now: Now) {
+    pub fn offer_later(&mut self, now: Now) {
         self.offers += 1;
         self.at_ns = now.monotonic_ns + nanos(self.policy.delay);
     }
 
     /// The message whose turn it is found another session busy, and is to be offered again soon.
-    pub(super) const fn offer_soon(&mut self, now: Now) {
+    pub const fn offer_soon(&mut self, now: Now) {
         self.at_ns = now.monotonic_ns + SOON_NS;
     }
 
     /// The lowest number of a message that has not been taken yet; those of before a reset have
     /// none.
-    pub(super) fn first_seq(&self) -> Option<u64> {
+    pub fn first_seq(&self) -> Option<u64> {
         let handed_over = self.handed.as_ref().and_then(Handed::first_seq);
         handed_over.or_else(|| if self.has_postponed() { self.first_postponed() } else { None })
     }
 
     /// The number of the message that an application in a thread of its own is called for, if it
     /// has not been taken yet, and all that it has had before is known.
-    pub(super) fn running_seq(&self) -> Option<u64> {
+    pub fn running_seq(&self) -> Option<u64> {
         self.handed.as_ref().and_then(Handed::running_seq)
     }
 
     /// The message with this number counts as taken, also while the application is called for it.
     /// Returns whether the number still names one.
-    pub(super) fn count(&mut self, seq: u64) -> bool {
+    pub fn count(&mut self, seq: u64) -> bool {
         self.handed.as_mut().is_some_and(|handed| handed.count(seq))
     }
 
     /// What an application in a thread of its own has answered may be lost. Returns the highest
     /// number of a message that it has had among the first `begun` calls.
-    pub(crate) fn last_seq(&self, begun: usize) -> Option<u64> {
+    pub fn last_seq(&self, begun: usize) -> Option<u64> {
         self.handed.as_ref()?.last_seq(begun)
     }
 
     /// The first `begun` calls do not count: those that the application has had are forgotten, and
     /// the one that it may be called for now (`runs`) means nothing.
-    pub(crate) fn undo(&mut self, begun: usize, runs: bool) {
+    pub fn undo(&mut self, begun: usize, runs: bool) {
         if let Some(handed) = &mut self.handed {
             handed.undo(begun, runs);
         }
@@ -324,7 +329,7 @@ impl Delivery {
     }
 
     /// The numbers have been reset: those of the messages mean nothing any more.
-    pub(super) fn forget_numbers(&mut self) {
+    pub fn forget_numbers(&mut self) {
         self.postponed.iter_mut().for_each(|waiting| waiting.seq = 0);
         if let Some(handed) = &mut self.handed {
             handed.forget_numbers();
@@ -333,14 +338,14 @@ impl Delivery {
 
     /// Whether the call at this place, counted from the first that was handed over, is for a
     /// message that is asked for again after the next logon.
-    pub(crate) fn is_asked_again(&self, place: usize) -> bool {
+    pub fn is_asked_again(&self, place: usize) -> bool {
         self.handed.as_ref().is_some_and(|handed| handed.is_numbered(place))
     }
 
     /// Drops what is asked for again after the next logon, behind the first `begun` calls. Returns
     /// the number that it begins with. Messages of before a reset are nowhere else any more: they
     /// go on waiting.
-    pub(super) fn forget_numbered(&mut self, begun: usize) -> Option<u64> {
+    pub fn forget_numbered(&mut self, begun: usize) -> Option<u64> {
         let seq = self.first_seq()?;
         if let Some(handed) = &mut self.handed {
             handed.forget_numbered(begun);
@@ -353,7 +358,7 @@ impl Delivery {
 
     /// A panic may have left half a change: all that waits is asked for again, and of what was
     /// handed over no message counts. See [`Delivery::undo`].
-    pub(super) fn clear(&mut self, begun: usize, runs: bool) {
+    pub fn clear(&mut self, begun: usize, runs: bool) {
         self.postponed.clear();
         if let Some(handed) = &mut self.handed {
             handed.clear(begun, runs);

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::record::{self, Queued};
-use crate::link::bulk;
+use crate::core::bulk;
 
 /// What the store knows of a message that waits.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +23,9 @@ struct Kept {
 
 /// A message that has left.
 #[derive(Clone, Debug)]
-pub(in crate::link) struct Left {
-    pub(in crate::link) msg_type: Vec<u8>,
-    pub(in crate::link) body: Vec<u8>,
+pub struct Left {
+    pub msg_type: Vec<u8>,
+    pub body: Vec<u8>,
     kept: Option<Kept>,
 }
 
@@ -36,7 +36,7 @@ impl Left {
     }
 
     /// Whether the store may have it.
-    pub(in crate::link) const fn is_kept(&self) -> bool {
+    pub const fn is_kept(&self) -> bool {
         self.kept.is_some()
     }
 }
@@ -373,12 +373,12 @@ impl Backlog {
 
 /// What waits in the store, as it is read.
 #[derive(Debug)]
-pub(in crate::link) struct Restored {
+pub struct Restored {
     bytes: Vec<u8>,
     kept: VecDeque<Kept>,
     next_ticket: u64,
     /// How many records are no messages.
-    pub(in crate::link) damaged: u64,
+    pub damaged: u64,
 }
 
 impl Default for Restored {
@@ -389,7 +389,7 @@ impl Default for Restored {
 
 impl Restored {
     /// The first record from this ticket on is read next.
-    pub(in crate::link) const fn next_ticket(&self) -> u64 {
+    pub const fn next_ticket(&self) -> u64 {
         self.next_ticket
     }
 

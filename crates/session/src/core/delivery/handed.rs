@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::settings::{ApplicationSettings, WhenFull};
+use crate::{ApplicationSettings, WhenFull};
 
 /// Calls and bytes above which a burst leaves memory behind, and the room that is kept.
 const CALLS_KEPT: usize = 256;
@@ -13,19 +13,19 @@ const BYTES_KEPT: usize = 32 << 10;
 
 /// A call that was handed over.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct HandedCall {
+pub struct HandedCall {
     /// Number of a message; 0 if that means nothing any more, or there is none.
-    pub(crate) seq: u64,
+    pub seq: u64,
     /// Bytes of the message or the frame.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
     /// The call is for a message that the application answers.
-    pub(crate) is_message: bool,
+    pub is_message: bool,
     /// It counts toward `messages_max`.
-    pub(crate) counts: bool,
+    pub counts: bool,
     /// The message is committed as taken, though the application may still be called for it.
-    pub(crate) is_counted: bool,
+    pub is_counted: bool,
     /// What the application makes of it means nothing any more.
-    pub(crate) is_void: bool,
+    pub is_void: bool,
 }
 
 impl HandedCall {

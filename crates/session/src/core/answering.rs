@@ -2,9 +2,8 @@
 //!
 //! Invariant: what answers a message is committed together with the number of that message.
 
-use transfix_session::Now;
-
 use super::Core;
+use crate::Now;
 
 /// How long store and socket wait for the end of a call that has sent something. A longer call
 /// counts as returned: its message is taken, with what has been sent so far.
@@ -48,7 +47,7 @@ impl Answering {
 
 impl Core {
     /// The application is about to send in a thread of its own.
-    pub(crate) fn note_answer(&mut self, now: Now) {
+    pub fn note_answer(&mut self, now: Now) {
         if self.answering.open.is_none()
             && let Some(seq) = self.delivery.running_seq()
         {
@@ -58,7 +57,7 @@ impl Core {
 
     /// Whether the worker is to be called for a call that has sent something: it does not know when
     /// it has to look. True once in [`HELD_NS_MAX`].
-    pub(crate) fn awaits_look(&mut self, now: Now) -> bool {
+    pub fn awaits_look(&mut self, now: Now) -> bool {
         let awaits = self.has_open_answer() && self.answering.look_ns.is_none();
         if awaits {
             self.answering.look_later(now);
@@ -67,12 +66,12 @@ impl Core {
     }
 
     /// Whether a call has sent something and has not returned.
-    pub(crate) const fn has_open_answer(&self) -> bool {
+    pub const fn has_open_answer(&self) -> bool {
         self.answering.open.is_some()
     }
 
     /// Whether nothing is committed, and nothing more written, before that call returns.
-    pub(crate) fn holds_answer(&mut self, now: Now) -> bool {
+    pub fn holds_answer(&mut self, now: Now) -> bool {
         let Some(until_ns) = self.answering.until_ns() else { return false };
         if now.monotonic_ns < until_ns {
             return true;
@@ -82,7 +81,7 @@ impl Core {
     }
 
     /// The call counts as returned, if there is one: what must be committed now is.
-    pub(crate) fn count_answer(&mut self) {
+    pub fn count_answer(&mut self) {
         let Some((_, seq)) = self.answering.open.take() else { return };
         let counts = self.delivery.count(seq);
         // The connection ended during the call: the message would be asked for again.

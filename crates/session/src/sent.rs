@@ -1,6 +1,6 @@
 //! What has become of a message that was handed over.
 
-/// What became of a message that [`SessionHandle::send`](crate::SessionHandle::send) took.
+/// What became of a message that `SessionHandle::send` took.
 ///
 /// "Stored" means committed. In a store whose commits are pending for a while
 /// (`Committed::Pending`) a message may still be lost with the process until

@@ -1,23 +1,23 @@
 //! The Logon(A) of a connection: judged, filled, accepted.
 
 use transfix_codec::{Message, Misuse};
-use transfix_session::{Now, Verdict};
 
 use super::Core;
 use super::event::CoreEvent;
-use crate::link::call::{Call, PlainEvent};
-use crate::link::judging::{self, Answer, Asked, Judging};
+use crate::core::call::{Call, PlainEvent};
+use crate::core::judging::{self, Answer, Asked, Judging};
+use crate::{Now, Verdict};
 
 impl Core {
     /// Gives a message to the session layer.
     #[inline(always)]
-    pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
+    pub fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
         self.expected = self.session.next_num_in();
         self.session.receive(now, message, &mut self.out)
     }
 
     /// Gives a message to the session layer that was kept above a gap.
-    pub(crate) fn receive_held(&mut self, now: Now, message: &Message<'_>) -> Verdict {
+    pub fn receive_held(&mut self, now: Now, message: &Message<'_>) -> Verdict {
         self.expected = self.session.next_num_in();
         let verdict = self.session.receive_held(now, message, &mut self.out);
         self.note_remarks(now);
@@ -26,7 +26,7 @@ impl Core {
 
     /// Gives a Logon(A) to the session layer. Returns what becomes of it, or `None` if the
     /// application is to be asked.
-    pub(crate) fn receive_logon(&mut self, now: Now, logon: &Message<'_>) -> Option<Verdict> {
+    pub fn receive_logon(&mut self, now: Now, logon: &Message<'_>) -> Option<Verdict> {
         self.expected = self.session.next_num_in();
         if self.session.offer().is_some() {
             return None;
@@ -37,7 +37,7 @@ impl Core {
 
     /// What becomes of a Logon(A) that the application has judged, or is judging. If it is
     /// accepted: until when the store may be refreshed for it, if that was begun.
-    pub(crate) fn judged_logon(&mut self, now: Now) -> Result<Option<u64>, Verdict> {
+    pub fn judged_logon(&mut self, now: Now) -> Result<Option<u64>, Verdict> {
         let refreshes_until_ns = self.judging.refreshes_until_ns();
         match self.judging.take() {
             None => Err(Verdict::LogonOffered),
@@ -51,7 +51,7 @@ impl Core {
 
     /// The application was asked about the Logon(A), and has answered or will answer later. `None`:
     /// it has panicked.
-    pub(crate) fn note_judgement(&mut self, now: Now, judged: Option<Option<Answer>>) {
+    pub fn note_judgement(&mut self, now: Now, judged: Option<Option<Answer>>) {
         self.judging = match judged {
             Some(Some(answer)) => Judging::Answered(answer, Asked::Now),
             Some(None) => Judging::Asked(now.monotonic_ns + self.answer_ns()),
@@ -65,24 +65,24 @@ impl Core {
     /// Whether the application was asked about the Logon(A), and the session waits for its answer
     /// or has it.
     #[inline]
-    pub(crate) const fn is_judging(&self) -> bool {
+    pub const fn is_judging(&self) -> bool {
         self.judging.has_begun()
     }
 
     /// Whether this connection has let the application wait with its answer to the Logon(A).
     #[inline]
-    pub(crate) const fn has_asked(&self) -> bool {
+    pub const fn has_asked(&self) -> bool {
         self.judging.has_asked()
     }
 
     /// The application has accepted the Logon(A).
-    pub(crate) fn accept_logon(&mut self, now: Now) -> Verdict {
+    pub fn accept_logon(&mut self, now: Now) -> Verdict {
         self.expected = self.session.next_num_in();
         self.session.accept_logon(now, &mut self.out)
     }
 
     /// Our Logon(A) gets these encoded fields of the application.
-    pub(crate) fn set_logon_fields(&mut self, now: Now, filled: Result<Vec<u8>, Misuse>) {
+    pub fn set_logon_fields(&mut self, now: Now, filled: Result<Vec<u8>, Misuse>) {
         let set = filled.and_then(|fields| {
             self.session.set_logon_fields(|body| _ = body.fields_unchecked(&fields))
         });
@@ -92,7 +92,7 @@ impl Core {
     }
 
     /// The session is logged on, which the journal knows.
-    pub(crate) fn logged_on(&mut self, now: Now) {
+    pub fn logged_on(&mut self, now: Now) {
         // The counterparty asks for them from now on.
         self.stored = None;
         self.outgoing.begin_pause(now);
@@ -108,7 +108,7 @@ impl Core {
     }
 
     /// The numbers have begun again while the session is logged on, which the journal knows.
-    pub(crate) fn reset(&mut self, now: Now) {
+    pub fn reset(&mut self, now: Now) {
         self.queue_event(now, CoreEvent::NumbersBeginAgain);
         self.call_later(Call::AdminMessage);
         self.call_later(Call::Event(PlainEvent::NumbersReset));

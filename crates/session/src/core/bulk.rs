@@ -6,12 +6,12 @@ const BULK: usize = 256 << 10;
 const KEPT: usize = 64 << 10;
 
 /// Whether a buffer has far more memory than it uses.
-pub(crate) const fn is_bulky(capacity: usize, len: usize) -> bool {
+pub const fn is_bulky(capacity: usize, len: usize) -> bool {
     capacity > BULK && capacity / 4 > len
 }
 
 /// Gives back the memory of a burst that is over.
-pub(crate) fn trim(bytes: &mut Vec<u8>) {
+pub fn trim(bytes: &mut Vec<u8>) {
     if is_bulky(bytes.capacity(), bytes.len()) {
         bytes.shrink_to(KEPT.max(bytes.len()));
     }

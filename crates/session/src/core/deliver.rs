@@ -6,18 +6,18 @@
 use std::hint::cold_path;
 
 use transfix_codec::{Message, tag};
-use transfix_session::{BeginString, Disconnect, LogonFault, Now, State, Verdict};
 
 use super::Core;
 use super::event::CoreEvent;
-use crate::link::answers::BusinessReject;
-use crate::link::delivery::{Handling, Made, Offered};
+use crate::answers::BusinessReject;
+use crate::core::delivery::{Handling, Made, Offered};
+use crate::{BeginString, Disconnect, LogonFault, Now, State, Verdict};
 
 /// Longest Text(58) of a Logout(5) that is kept for the application.
 const TEXT_BYTES_MAX: usize = 4 << 10;
 
 /// Whether a message is dealt with.
-pub(crate) enum Delivered {
+pub enum Delivered {
     /// The application has had it, or will never have it.
     Done,
     /// It is to be offered again.
@@ -30,7 +30,7 @@ pub(crate) enum Delivered {
 
 /// Whether the number of a message means what it meant when it came.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Numbers {
+pub enum Numbers {
     Hold,
     /// They were reset, or are being reset: it names another message, or soon will.
     Reset,
@@ -38,13 +38,13 @@ pub(crate) enum Numbers {
 
 impl Numbers {
     /// `seq`: as it is kept of a message that waits.
-    pub(crate) const fn of(seq: u64) -> Self {
+    pub const fn of(seq: u64) -> Self {
         if seq == 0 { Self::Reset } else { Self::Hold }
     }
 }
 
 /// What is to be done with a message whose turn it is.
-pub(crate) enum Step<'m> {
+pub enum Step<'m> {
     /// The application is to be called.
     Call,
     /// It is to be passed on to the session with this counterparty.
@@ -56,7 +56,7 @@ pub(crate) enum Step<'m> {
 impl Core {
     /// What was made of a message whose turn it was: it may have to wait.
     #[inline(always)]
-    pub(crate) fn delivered(
+    pub fn delivered(
         &mut self,
         now: Now,
         (message, handling): (&Message<'_>, Handling),
@@ -72,7 +72,7 @@ impl Core {
     }
 
     /// An application in threads of its own has panicked.
-    pub(crate) fn panicked(&mut self) -> Disconnect {
+    pub fn panicked(&mut self) -> Disconnect {
         self.answering.close();
         self.expected = self.delivery.has_panicked();
         Disconnect::Panicked
@@ -80,7 +80,7 @@ impl Core {
 
     /// An application in threads of its own is not available for the first message that was handed
     /// over. Returns what becomes of the message if it is passed over.
-    pub(crate) fn not_available(
+    pub fn not_available(
         &mut self,
         now: Now,
         reject: BusinessReject,
@@ -102,7 +102,7 @@ impl Core {
     /// The first call of an application in threads of its own has ended. Returns the number of the
     /// message if it counts: of a message that is rejected the counterparty must learn, else it
     /// comes again after the next logon.
-    pub(crate) fn take_had(&mut self, made: &Made) -> Option<u64> {
+    pub fn take_had(&mut self, made: &Made) -> Option<u64> {
         let had = self.delivery.take_had(made).filter(|had| had.is_message && !had.is_void)?;
         self.delivery.was_taken();
         self.answering.close();
@@ -112,7 +112,7 @@ impl Core {
     }
 
     /// The application has had the message with this number, or 0 if that means nothing any more.
-    pub(crate) fn note_had(&mut self, seq: u64) {
+    pub fn note_had(&mut self, seq: u64) {
         // The connection ended before.
         if seq > 0 && seq == self.session.next_num_in() {
             self.session.set_next_num_in(seq + 1);
@@ -121,7 +121,7 @@ impl Core {
 
     /// The application was offered a message often enough.
     #[cold]
-    pub(crate) fn give_up(&mut self, now: Now) -> Disconnect {
+    pub fn give_up(&mut self, now: Now) -> Disconnect {
         let why = Disconnect::ApplicationNotAvailable;
         self.session.logout(now, &why.to_string(), &mut self.out);
         why
@@ -129,7 +129,7 @@ impl Core {
 
     /// What is to be done with a message whose turn it is.
     #[inline(always)]
-    pub(crate) fn step<'m>(
+    pub fn step<'m>(
         &mut self,
         now: Now,
         (message, numbers): (&Message<'m>, Numbers),
@@ -176,7 +176,7 @@ impl Core {
     /// The application has answered a message that it was called for. Returns what becomes of it,
     /// if that is not done yet.
     #[inline(always)]
-    pub(crate) fn answered(
+    pub fn answered(
         &mut self,
         now: Now,
         (message, numbers): (&Message<'_>, Numbers),
@@ -192,7 +192,7 @@ impl Core {
     }
 
     #[cold]
-    pub(crate) fn reject(
+    pub fn reject(
         &mut self,
         now: Now,
         (message, numbers): (&Message<'_>, Numbers),
@@ -238,7 +238,7 @@ impl Core {
 
     /// Lets a message wait for the application.
     #[cold]
-    pub(crate) fn postpone(
+    pub fn postpone(
         &mut self,
         message: &Message<'_>,
         handling: Handling,
@@ -254,7 +254,7 @@ impl Core {
 
     /// The number of a message that waits; 0 if that means nothing once the numbers are reset,
     /// which is under way.
-    pub(crate) fn number_of(&self, message: &Message<'_>) -> u64 {
+    pub fn number_of(&self, message: &Message<'_>) -> u64 {
         match self.session.awaits_reset() {
             true => 0,
             false => message.msg_seq_num().unwrap_or(1),
@@ -263,7 +263,7 @@ impl Core {
 
     /// Takes the words of the counterparty out of a Reject(3), BusinessMessageReject(j) or
     /// Logout(5). Returns true if it is a reject that is to be told.
-    pub(crate) fn heed(&mut self, message: &Message<'_>, verdict: &Verdict) -> bool {
+    pub fn heed(&mut self, message: &Message<'_>, verdict: &Verdict) -> bool {
         let refuses_logon =
             *verdict == Verdict::Disconnect(Disconnect::LogonRefused(LogonFault::AnsweredByReject));
         if message.msg_type() == b"5" || refuses_logon {
@@ -282,7 +282,7 @@ impl Core {
     }
 
     /// A message could not be passed on to the session with another counterparty.
-    pub(crate) fn not_routed(&mut self, now: Now, message: &Message<'_>, why: &str) {
+    pub fn not_routed(&mut self, now: Now, message: &Message<'_>, why: &str) {
         self.queue_event(now, CoreEvent::NotRouted { why: why.to_owned() });
         // BusinessRejectReason(380): 7 is "DeliverTo firm not available", from FIX 4.3 on; 4 is
         // "application not available".

@@ -5,11 +5,11 @@
 
 use transfix_codec::frame::{self, TooLong};
 use transfix_codec::{CheckSumPolicy, Garbled};
-use transfix_session::{Disconnect, GarbledPolicy, Now, TooLongPolicy, Verdict};
 
-use crate::link::core::Core;
-use crate::link::core::event::CoreEvent;
-use crate::link::judging::Judging;
+use crate::core::Core;
+use crate::core::event::CoreEvent;
+use crate::core::judging::Judging;
+use crate::{Disconnect, GarbledPolicy, Now, TooLongPolicy, Verdict};
 
 /// The longest message that is skipped; a longer one ends the session, which would be deaf for as
 /// long as it comes.
@@ -18,7 +18,7 @@ const SKIPPED_BYTES_MAX: usize = 64 << 20;
 impl Core {
     /// How many of the `covered` bytes of `unread`, which begin with a garbled message, go with it.
     /// `received`: how many bytes have come in since the last call.
-    pub(crate) fn lost_with(&mut self, unread: &[u8], covered: usize, received: usize) -> usize {
+    pub fn lost_with(&mut self, unread: &[u8], covered: usize, received: usize) -> usize {
         if !self.options.search_garbled {
             return covered;
         }
@@ -27,7 +27,7 @@ impl Core {
         frame::message_within(unread, covered, limits, budget).unwrap_or(covered)
     }
 
-    pub(crate) fn garbled(&mut self, now: Now, reason: Garbled, bytes: usize) {
+    pub fn garbled(&mut self, now: Now, reason: Garbled, bytes: usize) {
         // A Logon(A) that was accepted before this session was made is not taken here.
         if self.judging.has_begun() {
             self.judging = Judging::default();
@@ -37,7 +37,7 @@ impl Core {
     }
 
     /// A frame that is no sound message: skipped, unless the session rejects such ones.
-    pub(crate) fn garbled_frame(
+    pub fn garbled_frame(
         &mut self,
         now: Now,
         frame: &[u8],
@@ -64,7 +64,7 @@ impl Core {
     /// A message of `bytes` declared bytes begins, more than the session accepts. `Err` if that
     /// ends the session, else the message is to be skipped.
     #[cold]
-    pub(crate) fn begin_too_long(&mut self, now: Now, bytes: usize) -> Result<(), Disconnect> {
+    pub fn begin_too_long(&mut self, now: Now, bytes: usize) -> Result<(), Disconnect> {
         let rejects = self.options.too_long == TooLongPolicy::Reject;
         if rejects && bytes <= SKIPPED_BYTES_MAX {
             return Ok(());
@@ -80,7 +80,7 @@ impl Core {
 
     /// A message that is too long has been skipped.
     #[cold]
-    pub(crate) fn end_too_long(
+    pub fn end_too_long(
         &mut self,
         now: Now,
         message: &TooLong,

@@ -10,18 +10,18 @@
 const HEAD: usize = 13;
 
 /// The first message of a buffer.
-pub(crate) struct Queued<'a> {
-    pub(crate) msg_type: &'a [u8],
-    pub(crate) body: &'a [u8],
+pub struct Queued<'a> {
+    pub msg_type: &'a [u8],
+    pub body: &'a [u8],
     /// When it was handed over, by the latency points; 0 if that is not known.
-    pub(crate) put: u64,
+    pub put: u64,
     /// Bytes that it takes in the buffer.
-    pub(crate) len: usize,
+    pub len: usize,
 }
 
 /// Adds a message, which was handed over at `put`. `add_body` adds the body; if it fails, the
 /// buffer is as before.
-pub(crate) fn add<E>(
+pub fn add<E>(
     bytes: &mut Vec<u8>,
     put: u64,
     msg_type: &[u8],
@@ -43,7 +43,7 @@ pub(crate) fn add<E>(
 }
 
 /// Adds a message that waits for a logon.
-pub(crate) fn put(bytes: &mut Vec<u8>, msg_type: &[u8], body: &[u8]) {
+pub fn put(bytes: &mut Vec<u8>, msg_type: &[u8], body: &[u8]) {
     bytes.extend_from_slice(&[0; 8]);
     bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
     bytes.push(msg_type.len() as u8);
@@ -52,7 +52,7 @@ pub(crate) fn put(bytes: &mut Vec<u8>, msg_type: &[u8], body: &[u8]) {
 }
 
 /// MsgType(35) and body of each message.
-pub(crate) fn list(mut bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
+pub fn list(mut bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     while let Some(message) = first(bytes) {
         let msg_type = String::from_utf8_lossy(message.msg_type).into_owned();
@@ -63,7 +63,7 @@ pub(crate) fn list(mut bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
 }
 
 /// The first message.
-pub(crate) fn first(bytes: &[u8]) -> Option<Queued<'_>> {
+pub fn first(bytes: &[u8]) -> Option<Queued<'_>> {
     let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
     let [p0, p1, p2, p3, p4, p5, p6, p7, b0, b1, b2, b3, msg_type] = *head;
     let put = u64::from_le_bytes([p0, p1, p2, p3, p4, p5, p6, p7]);

@@ -1,7 +1,8 @@
 //! The table `application`: what may wait for an application that is called in threads of its own.
 
 use serde::{Deserialize, Serialize};
-use transfix_session::settings_table;
+
+use crate::settings_table;
 
 settings_table! {
     /// `application`: how messages are handed to an application that is called in threads of its

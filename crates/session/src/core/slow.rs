@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is found is told in a tick, where the application may act on it.
 
-use transfix_session::{Now, QueueSettings, SlowConsumer, nanos};
+use crate::{Now, QueueSettings, SlowConsumer, nanos};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -18,7 +18,7 @@ enum Stage {
 
 /// Bytes that wait to be written, and for how long there have been too many.
 #[derive(Debug)]
-pub(crate) struct Slow {
+pub struct Slow {
     /// 0 for no limit.
     bytes_max: usize,
     after_ns: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Slow {
 }
 
 impl Slow {
-    pub(super) fn of(queue: &QueueSettings) -> Self {
+    pub fn of(queue: &QueueSettings) -> Self {
         Self {
             bytes_max: queue.slow_consumer_bytes,
             after_ns: nanos(queue.slow_consumer_after),
@@ -40,7 +40,7 @@ impl Slow {
 
     /// So many bytes wait to be written.
     #[inline]
-    pub(super) fn note(&mut self, now: Now, bytes: usize) {
+    pub fn note(&mut self, now: Now, bytes: usize) {
         if self.bytes_max > 0 {
             self.note_some(now, bytes);
         }
@@ -62,12 +62,12 @@ impl Slow {
 
     /// Whether the worker has to look at [`Slow::deadline`] once more, if it was not its own turn.
     #[inline]
-    pub(crate) fn calls_worker(&mut self) -> bool {
+    pub fn calls_worker(&mut self) -> bool {
         std::mem::take(&mut self.has_new_deadline)
     }
 
     /// When [`Slow::due`] has something to say, on the monotonic clock.
-    pub(super) const fn deadline(&self) -> Option<u64> {
+    pub const fn deadline(&self) -> Option<u64> {
         match self.stage {
             Stage::Behind(since_ns) => Some(since_ns.saturating_add(self.after_ns)),
             Stage::CaughtUp => Some(0),
@@ -76,7 +76,7 @@ impl Slow {
     }
 
     /// Whether the counterparty is slow now, where the application is to be told.
-    pub(super) fn due(&mut self, now: Now) -> Option<bool> {
+    pub fn due(&mut self, now: Now) -> Option<bool> {
         let is_due = self.deadline().is_some_and(|at| now.monotonic_ns >= at);
         is_due.then(|| {
             let is_slow = matches!(self.stage, Stage::Behind(_));
@@ -86,12 +86,12 @@ impl Slow {
     }
 
     /// Whether the connection of a slow counterparty ends.
-    pub(super) fn disconnects(&self) -> bool {
+    pub fn disconnects(&self) -> bool {
         self.then == SlowConsumer::Disconnect
     }
 
     /// The connection has ended.
-    pub(super) const fn reset(&mut self) {
+    pub const fn reset(&mut self) {
         self.stage = Stage::InTime;
     }
 }

@@ -3,18 +3,18 @@
 use std::hint::cold_path;
 
 use transfix_codec::Message;
-use transfix_session::{Disconnect, Now, Verdict};
 
 use super::Core;
 use super::event::CoreEvent;
-use crate::link::call::{Call, PlainEvent};
+use crate::core::call::{Call, PlainEvent};
+use crate::{Disconnect, Now, Verdict};
 
 impl Core {
     /// Carries out a verdict by which the application is not called with the message. The
     /// executor updates the journal and starts a resend. Not inlined: a message that is
     /// delivered, which is the usual one, does not walk over this code.
     #[inline(never)]
-    pub(crate) fn carry_out(
+    pub fn carry_out(
         &mut self,
         now: Now,
         message: &Message<'_>,
@@ -46,7 +46,7 @@ impl Core {
     }
 
     /// Sends messages again from MsgSeqNum(34) `begin` on.
-    pub(crate) fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
+    pub fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
         self.queue_event(now, CoreEvent::Resending { begin, end });
         let last = self.session.next_num_out() - 1;
         self.replay.start(begin, end, last, self.out.end());
@@ -54,7 +54,7 @@ impl Core {
     }
 
     /// Tells what the session layer has to remark.
-    pub(crate) fn note_remarks(&mut self, now: Now) {
+    pub fn note_remarks(&mut self, now: Now) {
         while let Some(remark) = self.session.take_remark() {
             cold_path();
             self.queue_event(now, CoreEvent::Remark(remark));

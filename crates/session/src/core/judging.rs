@@ -1,18 +1,18 @@
 //! The application's judgement of a Logon(A), which may come later.
 
-use crate::link::answers::LogonRefusal;
+use crate::answers::LogonRefusal;
 
 /// What the application says of a Logon(A).
-pub(crate) type Answer = Result<(), LogonRefusal>;
+pub type Answer = Result<(), LogonRefusal>;
 
 /// The answer where the application gives none.
-pub(crate) fn not_available() -> LogonRefusal {
+pub fn not_available() -> LogonRefusal {
     LogonRefusal::new("not available")
 }
 
 /// When the application was asked about a Logon(A).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub enum Asked {
     /// Before the session was made.
     Before,
     /// In the turn that has its answer.
@@ -23,7 +23,7 @@ pub(crate) enum Asked {
 
 /// Where a session stands with the judgement of its Logon(A).
 #[derive(Default)]
-pub(crate) enum Judging {
+pub enum Judging {
     /// There is no Logon(A), or the application was not asked.
     #[default]
     Open,
@@ -37,32 +37,32 @@ pub(crate) enum Judging {
 
 impl Judging {
     /// Whether the application was asked.
-    pub(crate) const fn has_begun(&self) -> bool {
+    pub const fn has_begun(&self) -> bool {
         !matches!(self, Self::Open)
     }
 
     /// Whether the application was asked in an earlier turn of this connection.
-    pub(crate) const fn has_asked(&self) -> bool {
+    pub const fn has_asked(&self) -> bool {
         matches!(self, Self::Asked(_) | Self::Answered(_, Asked::Earlier) | Self::Refreshing(_))
     }
 
     /// Returns true if the application is to answer.
-    pub(crate) const fn awaits_answer(&self) -> bool {
+    pub const fn awaits_answer(&self) -> bool {
         matches!(self, Self::Asked(_))
     }
 
     /// Returns true if the application has answered.
-    pub(crate) const fn has_answer(&self) -> bool {
+    pub const fn has_answer(&self) -> bool {
         matches!(self, Self::Answered(..))
     }
 
     /// The answer that was waited for.
-    pub(crate) fn answer(&mut self, answer: Answer) {
+    pub fn answer(&mut self, answer: Answer) {
         *self = Self::Answered(answer, Asked::Earlier);
     }
 
     /// When no answer is waited for any longer, on the monotonic clock.
-    pub(crate) const fn deadline(&self) -> Option<u64> {
+    pub const fn deadline(&self) -> Option<u64> {
         match self {
             Self::Asked(until_ns) | Self::Refreshing(until_ns) => Some(*until_ns),
             Self::Open | Self::Answered(..) => None,
@@ -70,7 +70,7 @@ impl Judging {
     }
 
     /// Until when the store may be refreshed, if that has begun.
-    pub(crate) const fn refreshes_until_ns(&self) -> Option<u64> {
+    pub const fn refreshes_until_ns(&self) -> Option<u64> {
         match self {
             Self::Refreshing(until_ns) => Some(*until_ns),
             Self::Open | Self::Asked(_) | Self::Answered(..) => None,
@@ -78,7 +78,7 @@ impl Judging {
     }
 
     /// Refuses in place of an application that has not answered in time. Returns whether it did.
-    pub(crate) fn give_up(&mut self, now_ns: u64) -> bool {
+    pub fn give_up(&mut self, now_ns: u64) -> bool {
         let is_late = matches!(self, Self::Asked(until_ns) if now_ns >= *until_ns);
         if is_late {
             self.answer(Err(not_available()));
@@ -87,7 +87,7 @@ impl Judging {
     }
 
     /// The answer, once.
-    pub(crate) fn take(&mut self) -> Option<Answer> {
+    pub fn take(&mut self) -> Option<Answer> {
         match std::mem::take(self) {
             Self::Answered(answer, _) => Some(answer),
             Self::Refreshing(_) => Some(Ok(())),

@@ -1,12 +1,11 @@
 //! The journal as the core sees it: how much of it is safe, and how the session goes on when it is
 //! read or opened again.
 
-use transfix_session::{Awaited, Config, Entry, Now, Replay, Session};
-
 use super::Core;
 use super::event::CoreEvent;
-use crate::link::call::Call;
-use crate::link::undone::Undone;
+use crate::core::call::Call;
+use crate::undone::Undone;
+use crate::{Awaited, Config, Entry, Now, Replay, Session};
 
 /// The session layer that goes on from these next numbers, inbound and outbound.
 pub(super) fn session_of(config: Config, (next_in, next_out): (u64, u64)) -> Session {
@@ -15,7 +14,7 @@ pub(super) fn session_of(config: Config, (next_in, next_out): (u64, u64)) -> Ses
 
 impl Core {
     /// All that was put is committed, and safe.
-    pub(crate) fn committed(&mut self, now: Now) {
+    pub fn committed(&mut self, now: Now) {
         let was_pending = self.watermarks.all_is_safe(self.out.end());
         let has_untold = self.outgoing.committed();
         if was_pending || has_untold {
@@ -24,14 +23,14 @@ impl Core {
     }
 
     /// All that was put is committed, and will be safe with this ticket.
-    pub(crate) fn will_be_committed(&mut self, ticket: u64) {
+    pub fn will_be_committed(&mut self, ticket: u64) {
         self.watermarks.add(ticket, self.out.end());
         self.outgoing.will_be_committed(ticket);
     }
 
     /// All batches up to this ticket are safe.
     #[inline]
-    pub(crate) fn note_safe_up_to(&mut self, now: Now, ticket: u64) {
+    pub fn note_safe_up_to(&mut self, now: Now, ticket: u64) {
         if self.watermarks.safe(ticket) {
             self.outgoing.committed_up_to(ticket);
             self.tell_unsent(now, ticket);
@@ -39,23 +38,23 @@ impl Core {
     }
 
     /// The last batch that was committed, for somebody who waits until it is safe.
-    pub(crate) fn awaited(&self) -> Awaited {
+    pub fn awaited(&self) -> Awaited {
         self.watermarks.awaited()
     }
 
     /// Whether bytes wait for the store, not for the socket.
-    pub(crate) fn waits_for_store(&self) -> bool {
+    pub fn waits_for_store(&self) -> bool {
         self.watermarks.waits(&self.out)
     }
 
     /// Returns true if messages are to be put that have numbers and are not written.
     #[inline]
-    pub(crate) fn has_late(&self) -> bool {
+    pub fn has_late(&self) -> bool {
         !self.late.entries().is_empty()
     }
 
     /// Takes note of the numbers of such messages.
-    pub(crate) fn note_stored(&mut self) {
+    pub fn note_stored(&mut self) {
         for entry in self.late.entries() {
             if let Entry::Frame { seq, .. } = *entry {
                 self.stored = Some((self.stored.map_or(seq, |(first, _)| first), seq));
@@ -64,7 +63,7 @@ impl Core {
     }
 
     /// The next numbers with which a new process goes on.
-    pub(crate) fn kept_numbers(&self) -> (u64, u64) {
+    pub fn kept_numbers(&self) -> (u64, u64) {
         // After a crash, messages that the application has not taken yet are asked for again. While
         // a reset is awaited they cannot be: their numbers are no longer valid.
         let postponed = self.delivery.first_seq().filter(|_| !self.session.awaits_reset());
@@ -74,7 +73,7 @@ impl Core {
 
     /// Tells of numbers that the store has lost, or that were passed over by hand: they go as gap
     /// fills.
-    pub(crate) fn note_missing(&mut self, now: Now) {
+    pub fn note_missing(&mut self, now: Now) {
         let missing = std::mem::take(&mut self.replay.missing);
         if missing > 0 && self.options.keeps.outbound {
             self.queue_event(now, CoreEvent::NotStored { missing });
@@ -82,7 +81,7 @@ impl Core {
     }
 
     /// The store is open again: what it did not take was never on the wire.
-    pub(crate) fn forget_unsent(&mut self) {
+    pub fn forget_unsent(&mut self) {
         self.out.clear();
         self.late.clear();
         self.answering.close();
@@ -90,7 +89,7 @@ impl Core {
     }
 
     /// Takes over the numbers of the store.
-    pub(crate) fn take_numbers(
+    pub fn take_numbers(
         &mut self,
         now: Now,
         (next_in, next_out): (u64, u64),
@@ -104,26 +103,26 @@ impl Core {
         }
     }
 
-    /// The application has returned from [`SessionNotice::Undone`](crate::SessionNotice::Undone).
-    pub(crate) fn is_whole(&mut self) {
+    /// The application has returned from `SessionNotice::Undone`.
+    pub fn is_whole(&mut self) {
         self.panicked = false;
     }
 
     /// A turn has panicked.
-    pub(crate) fn abandon(&mut self) {
+    pub fn abandon(&mut self) {
         self.panicked = true;
     }
 
     /// Returns true if a turn has panicked: its memory is not to be trusted.
-    pub(crate) const fn has_panicked(&self) -> bool {
+    pub const fn has_panicked(&self) -> bool {
         self.panicked
     }
 
     /// Puts fresh parts in place of those in which a panic may have left half a change. The numbers
     /// are those of the store. `begun` and `runs`: see [`Delivery::undo`].
     ///
-    /// [`Delivery::undo`]: crate::link::delivery::Delivery::undo
-    pub(crate) fn renew(&mut self, numbers: (u64, u64), (begun, runs): (usize, bool)) {
+    /// [`Delivery::undo`]: crate::core::delivery::Delivery::undo
+    pub fn renew(&mut self, numbers: (u64, u64), (begun, runs): (usize, bool)) {
         self.session = session_of(self.session.config().clone(), numbers);
         self.held_index = self.options.index();
         self.replay = Replay::default();
@@ -134,7 +133,7 @@ impl Core {
 
     /// Tells the application that the session goes on from its store, after it had these next
     /// numbers, inbound and outbound.
-    pub(crate) fn tell_undone(&mut self, now: Now, mut had: (u64, u64)) {
+    pub fn tell_undone(&mut self, now: Now, mut had: (u64, u64)) {
         // That of an earlier attempt may still be queued, behind a call that has panicked.
         self.calls.retain(|call| {
             let Call::Undone(earlier) = call else { return true };

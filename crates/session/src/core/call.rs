@@ -1,12 +1,11 @@
 //! A call of an application, as a value: it waits until the application can be called.
 
-use transfix_session::{Disconnect, SendError, State};
-
-use crate::link::answers::Direction;
-use crate::link::undone::Undone;
+use crate::answers::Direction;
+use crate::undone::Undone;
+use crate::{Disconnect, SendError, State};
 
 /// One call of an application. The bytes of a message or of a frame are kept beside it.
-pub(crate) enum Call {
+pub enum Call {
     /// A message of the counterparty, which the application answers.
     Message,
     /// An administrative message of the counterparty.
@@ -27,24 +26,24 @@ pub(crate) enum Call {
 
 impl Call {
     /// Returns true if the call counts toward `messages_max` while it waits.
-    pub(crate) const fn counts(&self) -> bool {
+    pub const fn counts(&self) -> bool {
         matches!(self, Self::Message | Self::AdminMessage | Self::Rejected(_) | Self::Wire(_))
     }
 
     /// Returns true if the call is about the message in hand.
-    pub(crate) const fn has_message(&self) -> bool {
+    pub const fn has_message(&self) -> bool {
         matches!(self, Self::Message | Self::AdminMessage | Self::Rejected(_))
     }
 
-    /// Returns true for a [`SessionEvent`](crate::SessionEvent), in which the application may send.
-    pub(crate) const fn is_event(&self) -> bool {
+    /// Returns true for a `SessionEvent`, in which the application may send.
+    pub const fn is_event(&self) -> bool {
         matches!(self, Self::AdminMessage | Self::Rejected(_) | Self::Event(_))
     }
 }
 
-/// A [`SessionEvent`](crate::SessionEvent) that is about no message.
+/// A `SessionEvent` that is about no message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum PlainEvent {
+pub enum PlainEvent {
     LoggedOn,
     NumbersReset,
     ResendLoop { times: u32 },

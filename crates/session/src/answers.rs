@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use transfix_codec::{Reject, RejectReason};
-use transfix_session::SendError;
+
+use crate::SendError;
 
 /// Why the application does not let the counterparty log on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,9 +51,9 @@ pub struct BusinessReject {
     /// Text(58).
     pub text: Cow<'static, str>,
     /// For the log of this side alone: why no answer could be sent.
-    pub(crate) cause: Option<SendError>,
+    pub cause: Option<SendError>,
     /// What is wrong with a field of the message: it is answered by Reject(3).
-    pub(crate) fault: Option<Reject>,
+    pub fault: Option<Reject>,
 }
 
 impl BusinessReject {
@@ -86,7 +87,7 @@ impl BusinessReject {
 
     /// Whether nothing is sent for it: the answer failed for a reason that is not the program's.
     /// The program may have executed the message, so that a rejection would be wrong.
-    pub(crate) const fn is_silent(&self) -> bool {
+    pub const fn is_silent(&self) -> bool {
         matches!(
             self.cause,
             Some(
@@ -123,12 +124,10 @@ impl From<Reject> for BusinessReject {
     }
 }
 
-/// `?` may stand behind a `send` in [`Application::on_message`]. A mistake of the program, such as
+/// `?` may stand behind a `send` in `Application::on_message`. A mistake of the program, such as
 /// [`SendError::Misuse`], refuses the message for another reason (0). Any other failure sends
 /// nothing: the program may have executed the message. An event of the log reports both, and the
 /// counterparty learns no details.
-///
-/// [`Application::on_message`]: crate::Application::on_message
 impl From<SendError> for BusinessReject {
     fn from(error: SendError) -> Self {
         let text = Cow::Borrowed("The answer could not be sent");
