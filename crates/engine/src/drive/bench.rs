@@ -152,7 +152,7 @@ fn report(desk: &Desk, session: &Shared) {
             let goes_on = !link.core_mut().calls_worker() && !is_over && link.core().cut.is_none();
             kept.is_ok() && goes_on && !desk.has_news()
         }
-        // Another thread has heard of it.
+        // Another thread has heard of the calls that have ended.
         Ok(mut link) => !link.core_mut().calls_worker(),
         Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => false,
     };
@@ -220,7 +220,7 @@ impl Elsewhere<'_> {
         // It is stored and written when the application has returned, or by whoever sends next.
         let sent = link.send_now(now, &session.queue, msg_type, change, &mut whole);
         link.core_mut().note_burst(begin);
-        self.bench.desk.note_sent();
+        self.bench.desk.note_news();
         let is_over = link.is_up() && session.waiting.note(link.waiting_bytes(&session.queue));
         let awaits_look = link.core_mut().awaits_look(now);
         if is_over || awaits_look || link.has_failed() || link.core().cut.is_some() {

@@ -156,6 +156,11 @@ impl AppExecutor {
         self.desk().is_some_and(|desk| desk.has_news())
     }
 
+    /// Whether a thread of its own calls the application.
+    pub(crate) fn is_called(&self) -> bool {
+        self.desk().is_some_and(|desk| desk.is_called())
+    }
+
     /// Drops calls that wait and that are for messages which are asked for again. Returns how many
     /// have begun before.
     pub(crate) fn forget_asked_again(&self, delivery: &Delivery) -> usize {
@@ -181,7 +186,8 @@ impl AppExecutor {
         self.desk().map_or((0, false), |desk| desk.clear())
     }
 
-    /// Whether the application can be asked something now. If not, it can be soon.
+    /// Whether the application can be asked something now. If not, the session is to have a turn as
+    /// soon as the application has returned from its call.
     pub(crate) fn is_free(&self, delivery: &mut Delivery) -> bool {
         let is_free = self.desk().is_none_or(|desk| desk.want());
         if !is_free {

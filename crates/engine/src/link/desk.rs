@@ -188,8 +188,9 @@ impl Desk {
         self.news.load(Ordering::Acquire)
     }
 
-    /// The application has sent something, which waits to be stored and written.
-    pub(crate) fn note_sent(&self) {
+    /// Something for the link is here besides calls that have ended: the application has sent
+    /// something, which waits to be stored and written.
+    pub(crate) fn note_news(&self) {
         self.news.store(true, Ordering::Release);
     }
 
@@ -244,6 +245,11 @@ impl Desk {
         state.trim_if_empty();
     }
 
+    /// Whether the application is called, or its answer to a message is awaited.
+    pub(crate) fn is_called(&self) -> bool {
+        self.lock().running.is_some()
+    }
+
     /// How many messages and frames wait, and their bytes.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let state = self.lock();
@@ -268,8 +274,9 @@ impl Desk {
         }
     }
 
-    /// What the application has had, or is called for, does not count if `undoes` says so, which is
-    /// given how many calls these are, and whether the application is in the last of them.
+    /// What the application has had, or is called for, does not count any more, if `undoes` returns
+    /// true. That is given how many calls have begun, and whether the application is in the last of
+    /// them.
     pub(crate) fn undo(&self, undoes: impl FnOnce(usize, bool) -> bool) {
         let mut state = self.lock();
         if undoes(state.begun(), state.running.is_some()) {

@@ -18,8 +18,8 @@ pub(crate) enum Down {
     Panicked,
 }
 
-/// The session layer knows no socket and no store, but that the application has panicked in a
-/// thread of its own.
+/// The core ends a connection for no other reasons than these. It hears of a panic of an
+/// application in threads of its own.
 impl From<Disconnect> for Down {
     fn from(reason: Disconnect) -> Self {
         match reason {

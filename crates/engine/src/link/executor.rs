@@ -224,7 +224,10 @@ impl Executor {
         acted?;
         if self.core.delivery.is_over() {
             cold_path();
-            return Err(self.core.give_up(now).into());
+            self.hear(now)?;
+            if self.core.delivery.is_over() {
+                return Err(self.core.give_up(now).into());
+            }
         }
         self.act_on_held(now, left)
     }

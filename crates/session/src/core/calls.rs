@@ -22,7 +22,7 @@ impl Core {
 
     /// Returns true if calls are queued.
     #[inline]
-    pub fn has_calls(&self) -> bool {
+    pub(super) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
     }
 

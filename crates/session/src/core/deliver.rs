@@ -91,7 +91,11 @@ impl Core {
                 self.delivery.halt(now);
                 return Ok(None);
             }
-            Offered::GivenUp => return Err(self.give_up(now)),
+            Offered::GivenUp => {
+                // One of before a reset is offered again in the next connection.
+                self.delivery.halt(now);
+                return Err(self.give_up(now));
+            }
             Offered::Rejected(reject) => Made::Rejected(reject),
             Offered::Taken => Made::Had,
         };

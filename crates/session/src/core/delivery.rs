@@ -119,6 +119,10 @@ impl Delivery {
         if matches!(made, Made::Panicked) && !had.is_void {
             handed.panicked(had.seq);
         }
+        if !self.postponed.is_empty() && handed.is_idle() {
+            // It is the turn of those.
+            handed.owe_turn();
+        }
         Some(had)
     }
 
@@ -129,9 +133,9 @@ impl Delivery {
     }
 
     /// Whether the application has had everything that it was handed, or is called in the thread
-    /// that drives the session. If not, [`Delivery::owes_turn`] says when it has.
-    pub fn rests(&mut self) -> bool {
-        self.handed.as_mut().is_none_or(Handed::rests)
+    /// that drives the session. If not, messages that are postponed wait for that.
+    pub fn rests(&self) -> bool {
+        self.handed.as_ref().is_none_or(Handed::is_idle)
     }
 
     /// Whether an application that is called in threads of its own does nothing, and will not by
@@ -163,14 +167,14 @@ impl Delivery {
         self.handed.as_ref().is_some_and(|handed| !handed.waits_when_full() && handed.is_over())
     }
 
-    /// Whether a message may be handed over now; `None` for an application that is called in the
+    /// Whether there is room for one more message to be handed over; `None` for an application that is called in the
     /// thread that drives the session.
     pub fn has_room(&self) -> Option<bool> {
         self.handed.as_ref().map(|handed| !handed.is_full())
     }
 
     /// Whether no more is to be read while as much waits as may.
-    pub fn waits_when_full(&self) -> bool {
+    pub(super) fn waits_when_full(&self) -> bool {
         self.handed.as_ref().is_some_and(Handed::waits_when_full)
     }
 
@@ -244,7 +248,7 @@ impl Delivery {
     }
 
     /// The application in threads of its own was not available for the first message that waits.
-    pub fn halt(&mut self, now: Now) {
+    pub(super) fn halt(&mut self, now: Now) {
         self.offer_later(now);
         if let Some(handed) = &mut self.handed {
             handed.halt();
@@ -267,7 +271,7 @@ impl Delivery {
     }
 
     /// The application has had a message that was handed over.
-    pub const fn was_taken(&mut self) {
+    pub(super) const fn was_taken(&mut self) {
         self.offers = 0;
     }
 
@@ -292,14 +296,14 @@ impl Delivery {
 
     /// The lowest number of a message that has not been taken yet; those of before a reset have
     /// none.
-    pub fn first_seq(&self) -> Option<u64> {
+    pub(super) fn first_seq(&self) -> Option<u64> {
         let handed_over = self.handed.as_ref().and_then(Handed::first_seq);
         handed_over.or_else(|| if self.has_postponed() { self.first_postponed() } else { None })
     }
 
     /// The number of the message that an application in a thread of its own is called for, if it
-    /// has not been taken yet, and all that it has had before is known.
-    pub fn running_seq(&self) -> Option<u64> {
+    /// has not been taken yet. All that the application has had before must have been heard of.
+    pub(super) fn running_seq(&self) -> Option<u64> {
         self.handed.as_ref().and_then(Handed::running_seq)
     }
 
@@ -309,8 +313,7 @@ impl Delivery {
         self.handed.as_mut().is_some_and(|handed| handed.count(seq))
     }
 
-    /// What an application in a thread of its own has answered may be lost. Returns the highest
-    /// number of a message that it has had among the first `begun` calls.
+    /// The highest number of a message among the first `begun` calls that were handed over.
     pub fn last_seq(&self, begun: usize) -> Option<u64> {
         self.handed.as_ref()?.last_seq(begun)
     }
@@ -345,7 +348,7 @@ impl Delivery {
     /// Drops what is asked for again after the next logon, behind the first `begun` calls. Returns
     /// the number that it begins with. Messages of before a reset are nowhere else any more: they
     /// go on waiting.
-    pub fn forget_numbered(&mut self, begun: usize) -> Option<u64> {
+    pub(super) fn forget_numbered(&mut self, begun: usize) -> Option<u64> {
         let seq = self.first_seq()?;
         if let Some(handed) = &mut self.handed {
             handed.forget_numbered(begun);
@@ -364,5 +367,34 @@ impl Delivery {
             handed.clear(begun, runs);
         }
         (self.bytes, self.offers) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use transfix_codec::{CheckSumPolicy, FieldIndex};
+
+    use super::*;
+
+    /// Each message that is postponed has its turn when the application has had the one before it.
+    #[test]
+    fn a_turn_is_owed_for_each_message_that_is_postponed() {
+        let policy = Unavailable::default();
+        let mut delivery = Delivery::new(Some(ApplicationSettings::default()), policy);
+        let call = |seq| HandedCall { seq, is_message: true, ..HandedCall::default() };
+        let mut index = FieldIndex::default();
+        let bytes = b"8=FIX.4.4\x019=5\x0135=D\x0110=000\x01";
+        let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore).expect("a message");
+        delivery.hand_over(call(2));
+        for seq in 3..5 {
+            assert!(delivery.postpone((seq, &message), Handling::Offer, (10, 10_000)));
+        }
+        for seq in 3..5 {
+            assert!(!delivery.owes_turn() && !delivery.offers_more(Now::default()));
+            assert!(delivery.take_had(&Made::Had).is_some());
+            assert!(delivery.owes_turn() && delivery.offers_more(Now::default()));
+            delivery.first_is_taken();
+            delivery.hand_over(call(seq));
+        }
     }
 }

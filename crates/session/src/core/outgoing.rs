@@ -83,7 +83,7 @@ impl Outgoing {
     }
 
     /// Whether what waits for a logon is kept in the store.
-    pub fn keeps_in_store(&self) -> bool {
+    pub(super) fn keeps_in_store(&self) -> bool {
         self.options.offline == Offline::Queue
     }
 
@@ -173,17 +173,17 @@ impl Outgoing {
     }
 
     /// Lets the messages that wait since before the logon wait a little longer.
-    pub fn begin_pause(&mut self, now: Now) {
+    pub(super) fn begin_pause(&mut self, now: Now) {
         let pause_ns = nanos(self.options.queue_pause);
         self.pause_until_ns = (pause_ns > 0).then(|| now.monotonic_ns + pause_ns);
     }
 
-    pub const fn end_pause(&mut self) {
+    pub(super) const fn end_pause(&mut self) {
         self.pause_until_ns = None;
     }
 
     /// When the pause ends, on the monotonic clock.
-    pub const fn pause_until_ns(&self) -> Option<u64> {
+    pub(super) const fn pause_until_ns(&self) -> Option<u64> {
         self.pause_until_ns
     }
 
@@ -223,7 +223,7 @@ impl Outgoing {
     }
 
     /// All up to this ticket is safe.
-    pub fn committed_up_to(&mut self, ticket: u64) {
+    pub(super) fn committed_up_to(&mut self, ticket: u64) {
         self.backlog.committed_up_to(ticket);
     }
 
@@ -251,7 +251,7 @@ impl Outgoing {
 
     /// What has waited for a logon longer than it may: at most `left` messages, which are counted
     /// down. [`Outgoing::deadline`] is over if some are left.
-    pub fn take_expired(&mut self, now: Now, left: &mut u32) -> Vec<GivenBack> {
+    pub(super) fn take_expired(&mut self, now: Now, left: &mut u32) -> Vec<GivenBack> {
         let mut expired = Vec::new();
         while *left > 0
             && self.deadline(now).is_some_and(|at| at <= now.monotonic_ns)
@@ -279,7 +279,7 @@ impl Outgoing {
     /// The store has not taken what was given back since the last commit: those that it may have
     /// wait on, and the application is told of the others. Returns how many wait on; `None` if
     /// nothing was given back.
-    pub fn keep_waiting(&mut self) -> Option<usize> {
+    pub(super) fn keep_waiting(&mut self) -> Option<usize> {
         let is_new = |untold: &&Untold| untold.ticket == UNCOMMITTED;
         let new = self.untold.iter().rev().take_while(is_new).count();
         let new = self.untold.split_off(self.untold.len() - new);
@@ -305,7 +305,7 @@ impl Outgoing {
     }
 
     /// The application is told of these as soon as the next commit is safe.
-    pub fn tell_later(&mut self, messages: Vec<GivenBack>, if_lost: IfLost) {
+    pub(super) fn tell_later(&mut self, messages: Vec<GivenBack>, if_lost: IfLost) {
         let ticket = UNCOMMITTED;
         let untold = messages.into_iter().map(|message| Untold { ticket, message, if_lost });
         self.untold.extend(untold);

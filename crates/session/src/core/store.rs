@@ -119,15 +119,12 @@ impl Core {
     }
 
     /// Puts fresh parts in place of those in which a panic may have left half a change. The numbers
-    /// are those of the store. `begun` and `runs`: see [`Delivery::undo`].
-    ///
-    /// [`Delivery::undo`]: crate::core::delivery::Delivery::undo
-    pub fn renew(&mut self, numbers: (u64, u64), (begun, runs): (usize, bool)) {
+    /// are those of the store.
+    pub fn renew(&mut self, numbers: (u64, u64)) {
         self.session = session_of(self.session.config().clone(), numbers);
         self.held_index = self.options.index();
         self.replay = Replay::default();
         self.answering.close();
-        self.delivery.clear(begun, runs);
         self.cut = None;
     }
 

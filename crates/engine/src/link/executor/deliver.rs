@@ -1,5 +1,7 @@
 //! Messages of the counterparty on their way to the application, or on to another session.
 
+use std::hint::cold_path;
+
 use transfix_codec::{Body, CheckSumPolicy, Message, Tag, tag};
 use transfix_session::core::deliver::{Delivered, Numbers, Step};
 use transfix_session::core::delivery::{Handling, Made};
@@ -72,8 +74,24 @@ impl Executor {
 
     #[inline(never)]
     fn hear_from(&mut self, now: Now) -> Result<(), Down> {
+        let heard = self.hear_all(now);
+        if matches!(heard, Err(Down::Store(_)))
+            && let Some(desk) = self.application.desk()
+        {
+            // The rest is heard another time.
+            desk.note_news();
+        }
+        heard
+    }
+
+    fn hear_all(&mut self, now: Now) -> Result<(), Down> {
         self.hear_what_was_had(now)?;
-        match self.application.desk().and_then(|desk| desk.stopped()) {
+        let stopped = self.application.desk().and_then(|desk| desk.stopped());
+        if stopped.is_some() {
+            // What came before that, and the call in which it has panicked.
+            self.hear_what_was_had(now)?;
+        }
+        match stopped {
             None => {}
             Some(Stopped::Panicked) => return Err(self.core.panicked().into()),
             Some(Stopped::NotAvailable(reject)) => {
@@ -129,6 +147,10 @@ impl Executor {
         (message, numbers): (&Message<'_>, Numbers),
         handling: Handling,
     ) -> Result<Delivered, Down> {
+        if self.core.delivery.has_room() == Some(false) {
+            cold_path();
+            self.hear(now)?;
+        }
         match self.core.step(now, (message, numbers), handling)? {
             Step::Over(delivered) => return Ok(delivered),
             Step::Call => {

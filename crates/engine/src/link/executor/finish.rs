@@ -51,7 +51,7 @@ impl Executor {
             // Its lock stays taken as long as the device has something to do for it.
             let store = self.journal.leave();
             drop(io.spawn("store-close".to_owned(), Box::new(move || drop(store))));
-        } else if !self.core.delivery.stands_still() {
+        } else if !self.core.delivery.stands_still() || self.application.is_called() {
             // It keeps its session for as long as it does not return, and a later engine needs the
             // store.
             drop(self.journal.retire());

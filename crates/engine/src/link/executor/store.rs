@@ -212,9 +212,10 @@ impl Executor {
         if has_panicked {
             let (begun, runs) = self.application.clear();
             let last = self.core.delivery.last_seq(begun);
+            self.core.delivery.clear(begun, runs);
             had.0 = had.0.max(last.map_or(0, |last| last + 1));
             let Numbers { next_in, next_out, .. } = self.journal.numbers();
-            self.core.renew((next_in, next_out), (begun, runs));
+            self.core.renew((next_in, next_out));
             let look = self.gate.as_ref().and_then(Gate::admin_look);
             self.core.session.set_before_admin(look);
             self.publish(now);

@@ -62,12 +62,13 @@ impl Executor {
                 }
                 if self.fill_replay(now)? {
                     filled = true;
-                } else if !put_off_replay(&mut self.core) {
-                    return Ok(false);
-                } else {
-                    // The socket may be full, and then nothing is asked for long.
-                    self.application.release();
+                    continue;
                 }
+                if !put_off_replay(&mut self.core) {
+                    return Ok(false);
+                }
+                // The application does not wait for a socket that may be full for long.
+                self.application.release();
                 continue;
             }
             let bytes = next_bytes(&self.core.out, &self.core.replay, &self.core.watermarks);

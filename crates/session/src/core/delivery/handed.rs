@@ -113,7 +113,8 @@ impl Handed {
         }
     }
 
-    /// How many messages and frames wait, and their bytes: the application is called for the first.
+    /// How many messages and frames wait, and their bytes. The first is left out: the application is
+    /// called for it.
     pub(super) fn waiting(&self) -> (usize, usize) {
         let first = self.calls.front().copied().unwrap_or_default();
         (self.messages - usize::from(first.counts), self.bytes - first.bytes)
@@ -145,13 +146,6 @@ impl Handed {
         self.calls.is_empty() && self.panicked_at.is_none()
     }
 
-    /// The same. If not, a turn is wanted when it is so.
-    pub(super) fn rests(&mut self) -> bool {
-        let is_idle = self.is_idle();
-        self.awaits_rest |= !is_idle;
-        is_idle
-    }
-
     /// Whether nothing more comes from the application by itself: what it is not available for may
     /// wait. If not, a turn is wanted when it is so.
     pub(super) fn stands_still(&mut self) -> bool {
@@ -161,7 +155,7 @@ impl Handed {
     }
 
     fn is_still(&self) -> bool {
-        // Who has panicked is told of the end all the same.
+        // An application that has panicked still gets events, such as the end of the connection.
         let has_panicked = self.panicked_at.is_some();
         let is_stopped = |first: &HandedCall| self.is_halted || (has_panicked && first.is_message);
         self.calls.front().is_none_or(is_stopped)
@@ -189,7 +183,13 @@ impl Handed {
 
     /// The application is not available for the first one.
     pub(super) const fn halt(&mut self) {
-        (self.is_halted, self.is_owed) = (true, true);
+        self.is_halted = true;
+        self.owe_turn();
+    }
+
+    /// A turn is wanted now.
+    pub(super) const fn owe_turn(&mut self) {
+        self.is_owed = true;
     }
 
     /// The first one is offered again, or passed over. Returns whether it waited for that.
@@ -304,15 +304,13 @@ mod tests {
 
     #[test]
     fn a_turn_is_owed_once_when_what_was_waited_for_has_come_about() {
-        for waits in [Handed::rests, Handed::stands_still] {
-            let mut all = handed(10);
-            assert!(waits(&mut all) && !all.owes_turn(), "there was nothing to wait for");
-            all.put(message(2));
-            assert!(!waits(&mut all) && !all.owes_turn());
-            assert_eq!(all.take_first().map(|had| had.seq), Some(2));
-            assert!(all.owes_turn() && !all.owes_turn());
-            assert!(waits(&mut all));
-        }
+        let mut all = handed(10);
+        assert!(all.stands_still() && !all.owes_turn(), "there was nothing to wait for");
+        all.put(message(2));
+        assert!(!all.stands_still() && !all.owes_turn());
+        assert_eq!(all.take_first().map(|had| had.seq), Some(2));
+        assert!(all.owes_turn() && !all.owes_turn());
+        assert!(all.stands_still());
         let mut all = handed(10);
         all.put(message(2));
         all.put(message(3));
@@ -385,6 +383,6 @@ mod tests {
         all.take_first();
         assert!(all.stands_still() && !all.is_idle());
         all.clear(0, false);
-        assert!(all.rests());
+        assert!(all.is_idle());
     }
 }
