@@ -3,6 +3,7 @@
 //! An action waits for the end of the session's turn: none belongs on a hot path, nor into a
 //! callback, where it would wait for itself.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use transfix_session::{BeginString, Disconnect, MSG_SEQ_NUM_MAX, Now, OperateError};
@@ -26,8 +27,18 @@ impl SessionHandle {
     ///
     /// # Errors
     /// [`OperateError`]: why it was not done. An action that sends a message of the session layer
-    /// needs a session that is logged on.
+    /// needs a session that is logged on. [`OperateError::Failed`] also if the application is told
+    /// of something in this thread, and panics: that costs its session, and not the caller.
     pub fn operate(&self, action: &Action) -> Result<(), OperateError> {
+        let done = catch_unwind(AssertUnwindSafe(|| self.act(action)));
+        done.unwrap_or_else(|_| {
+            // It finds what has panicked.
+            self.shared.call_worker();
+            Err(OperateError::Failed)
+        })
+    }
+
+    fn act(&self, action: &Action) -> Result<(), OperateError> {
         match action {
             Action::LogOn {} => self.log_on(),
             Action::LogOut { text } => self.log_out(text),

@@ -1,14 +1,14 @@
 //! What an application is told besides messages, and how a session comes back from a failure.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use transfix::{
     Action, AfterPanic, Application, BeginString, BusinessReject, Direction, Disconnect, Engine,
-    LogonFault, Message, RejectedBy, Role, SessionEvent, SessionHandle, SessionNotice, SessionRef,
-    SessionSettings, SessionView, Settings, Undone, tag,
+    LogonFault, Message, OperateError, RejectedBy, Role, SessionEvent, SessionHandle,
+    SessionNotice, SessionRef, SessionSettings, SessionView, Settings, State, Undone, tag,
 };
 use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 
@@ -392,4 +392,55 @@ fn a_panic_in_the_thread_of_a_sender_takes_nobody_down_for_good() {
     };
     send().unwrap();
     assert!(wire.next().starts_with("35=B|"));
+}
+
+/// Panics once, when it is told that the session logs out.
+struct Unwilling {
+    panics: AtomicBool,
+    ended: Sender<Disconnect>,
+}
+
+impl Application for Unwilling {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        match notice {
+            SessionNotice::StateChanged { to: State::LogoutSent, .. } => {
+                assert!(!self.panics.swap(false, Ordering::Relaxed), "a bug");
+            }
+            SessionNotice::Disconnected(end) => self.ended.send(end.reason).unwrap(),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_panic_in_the_thread_of_an_operator_costs_the_session_alone() {
+    let (ended, has_ended) = channel();
+    let application = || Unwilling { panics: AtomicBool::new(true), ended: ended.clone() };
+    let (engine, address) = crate::switches::start(vec![venue(|_| ())], application);
+    let session = engine.sessions().next().unwrap();
+    let _wire = logged_on(address);
+    let done = session.operate(&Action::LogOut { text: "the day is over".to_owned() });
+    assert_eq!(done, Err(OperateError::Failed));
+    assert_eq!(has_ended.recv_timeout(LONG), Ok(Disconnect::Panicked));
+    drop(logged_on_again(&session, address));
+}
+
+/// The session has come back from a panic, and an operator lets it log on again.
+fn logged_on_again(session: &SessionHandle, address: SocketAddr) -> Wire {
+    loop {
+        let _ = session.operate(&Action::LogOn {});
+        let mut wire = Wire::connect(address, BeginString::Fix44);
+        wire.send("35=A|34=1|98=0|108=30|141=Y");
+        if wire.next().starts_with("35=A|") {
+            return wire;
+        }
+    }
 }
