@@ -167,8 +167,8 @@ impl Delivery {
         self.handed.as_ref().is_some_and(|handed| !handed.waits_when_full() && handed.is_over())
     }
 
-    /// Whether there is room for one more message to be handed over; `None` for an application that is called in the
-    /// thread that drives the session.
+    /// Whether there is room for one more message to be handed over; `None` for an application that
+    /// is called in the thread that drives the session.
     pub fn has_room(&self) -> Option<bool> {
         self.handed.as_ref().map(|handed| !handed.is_full())
     }

@@ -113,8 +113,8 @@ impl Handed {
         }
     }
 
-    /// How many messages and frames wait, and their bytes. The first is left out: the application is
-    /// called for it.
+    /// How many messages and frames wait, and their bytes. The first is left out: the application
+    /// is called for it.
     pub(super) fn waiting(&self) -> (usize, usize) {
         let first = self.calls.front().copied().unwrap_or_default();
         (self.messages - usize::from(first.counts), self.bytes - first.bytes)
