@@ -150,13 +150,13 @@ impl AppExecutor {
         }
     }
 
-    /// Whether the application has had something that the core has not heard of.
+    /// Returns true if the application has had something that the core has not heard of.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.desk().is_some_and(|desk| desk.has_news())
     }
 
-    /// Whether a thread of its own calls the application.
+    /// Returns true if a thread of its own calls the application.
     pub(crate) fn is_called(&self) -> bool {
         self.desk().is_some_and(|desk| desk.is_called())
     }
@@ -167,8 +167,8 @@ impl AppExecutor {
         self.desk().map_or(0, |desk| desk.forget(|place| delivery.is_asked_again(place)))
     }
 
-    /// What the application has had, or is called for, does not count, if there is a message with a
-    /// number among that. Returns the highest number.
+    /// Forgets what the application has had, or is called for, if there is a message with a number
+    /// among that. Returns the highest number.
     pub(crate) fn undo(&self, delivery: &mut Delivery) -> Option<u64> {
         let mut last = None;
         self.desk()?.undo(|begun, runs| {
@@ -186,8 +186,8 @@ impl AppExecutor {
         self.desk().map_or((0, false), |desk| desk.clear())
     }
 
-    /// Whether the application can be asked something now. If not, the session is to have a turn as
-    /// soon as the application has returned from its call.
+    /// Returns true if the application can be asked something now. If not, the session is to have a
+    /// turn as soon as the application has returned from its call.
     pub(crate) fn is_free(&self, delivery: &mut Delivery) -> bool {
         let is_free = self.desk().is_none_or(|desk| desk.want());
         if !is_free {
@@ -196,7 +196,7 @@ impl AppExecutor {
         is_free
     }
 
-    /// What was to be asked is asked: the application gets its calls again.
+    /// The application has been asked, and gets its calls again.
     pub(crate) fn release(&self) {
         if let Some(desk) = self.desk() {
             desk.release();

@@ -52,7 +52,7 @@ pub(crate) trait Callbacks: Send {
     ) -> PassedOn;
 }
 
-/// What the application says of a Logon(A) when it is asked.
+/// The application's answer when it is asked about a Logon(A).
 pub(crate) enum Judgement {
     Now(Answer),
     /// The answer comes this way; none will come if the other end has gone.

@@ -2,7 +2,7 @@
 //! of that.
 //!
 //! Invariant: the application is called for one thing at a time, and in the order in which they
-//! came. What of it counts is known to the session alone, which hears of each call that has ended.
+//! came. The session hears of each call that has ended, and alone knows what of it counts.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +49,7 @@ pub(crate) enum Stopped {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Running {
     Counts,
-    /// What the application makes of it means nothing any more.
+    /// The session does not heed what the application makes of it.
     IsVoid,
 }
 
@@ -245,7 +245,7 @@ impl Desk {
         state.trim_if_empty();
     }
 
-    /// Whether the application is called, or its answer to a message is awaited.
+    /// Returns true if the application is called, or its answer to a message is awaited.
     pub(crate) fn is_called(&self) -> bool {
         self.lock().running.is_some()
     }
@@ -274,9 +274,8 @@ impl Desk {
         }
     }
 
-    /// What the application has had, or is called for, does not count any more, if `undoes` returns
-    /// true. That is given how many calls have begun, and whether the application is in the last of
-    /// them.
+    /// Forgets what the application has had, or is called for, if `undoes` returns true. That is
+    /// given how many calls have begun, and whether the application is in the last of them.
     pub(crate) fn undo(&self, undoes: impl FnOnce(usize, bool) -> bool) {
         let mut state = self.lock();
         if undoes(state.begun(), state.running.is_some()) {

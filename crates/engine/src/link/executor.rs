@@ -232,7 +232,7 @@ impl Executor {
         self.act_on_held(now, left)
     }
 
-    /// Whether the application has had something that was not taken note of.
+    /// Returns true if the application has had something that was not taken note of.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.application.has_news()

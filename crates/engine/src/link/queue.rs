@@ -137,7 +137,7 @@ impl SendQueue {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// What waits, oldest first: MsgType(35) and body.
+    /// The messages that wait, oldest first: MsgType(35) and body.
     pub(crate) fn list(&self) -> Vec<(String, Vec<u8>)> {
         let bytes = self.lock().clone();
         record::list(&bytes)

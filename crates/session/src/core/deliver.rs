@@ -92,7 +92,7 @@ impl Core {
                 return Ok(None);
             }
             Offered::GivenUp => {
-                // One of before a reset is offered again in the next connection.
+                // A message of before a reset is offered again in the next connection.
                 self.delivery.halt(now);
                 return Err(self.give_up(now));
             }

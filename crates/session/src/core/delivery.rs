@@ -100,7 +100,7 @@ impl Delivery {
             Err(reject) => match self.policy.then {
                 UnavailableAction::Silence => Offered::Taken,
                 UnavailableAction::Disconnect => Offered::GivenUp,
-                _ => Offered::Rejected(reject),
+                UnavailableAction::Reject => Offered::Rejected(reject),
             },
         }
     }

@@ -88,7 +88,7 @@ impl Executor {
         self.hear_what_was_had(now)?;
         let stopped = self.application.desk().and_then(|desk| desk.stopped());
         if stopped.is_some() {
-            // What came before that, and the call in which it has panicked.
+            // Calls that ended before that, and the one in which it has panicked.
             self.hear_what_was_had(now)?;
         }
         match stopped {

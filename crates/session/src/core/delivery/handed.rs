@@ -24,7 +24,7 @@ pub struct HandedCall {
     pub counts: bool,
     /// The message is committed as taken, though the application may still be called for it.
     pub is_counted: bool,
-    /// What the application makes of it means nothing any more.
+    /// The session does not heed what the application makes of it.
     pub is_void: bool,
 }
 
