@@ -148,7 +148,9 @@ fn report(desk: &Desk, session: &Shared) {
         Ok(mut link) if desk.has_news() => {
             let kept = link.flush(session.io.now());
             let waiting = link.waiting_bytes(&session.queue);
-            let is_over = link.is_up() && session.waiting.note(waiting);
+            // The counterparty may not read, and send nothing more: no other turn would find that.
+            let is_over =
+                link.is_up() && (session.waiting.note(waiting) || link.core().is_stalled());
             let goes_on = !link.core_mut().calls_worker() && !is_over && link.core().cut.is_none();
             kept.is_ok() && goes_on && !desk.has_news()
         }

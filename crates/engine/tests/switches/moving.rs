@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Outcome, SessionRef,
-    Settings, tag,
+    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Outcome, SendError,
+    SessionRef, Settings, tag,
 };
 
 use crate::switches::venue;
@@ -107,7 +107,9 @@ fn a_session_goes_to_a_calmer_worker_without_a_gap() {
         move || {
             while !is_over.load(Ordering::Relaxed) {
                 for handle in &handles {
-                    handle.send("B", |news| _ = news.str(tag::TEXT, "x")).unwrap();
+                    let sent = handle.send("B", |news| _ = news.str(tag::TEXT, "x"));
+                    // It waits if its counterparty reads for another one meanwhile.
+                    assert!(matches!(sent, Ok(_) | Err(SendError::WouldBlock { .. })), "{sent:?}");
                 }
                 thread::yield_now();
             }
