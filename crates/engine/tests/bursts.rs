@@ -19,7 +19,7 @@ use transfix_testkit::alloc::{Counting, live_bytes};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const LONG_NS: u64 = 30_000_000_000;
+const LONG_NS: u64 = 300_000_000_000;
 const MIB: usize = 1 << 20;
 
 struct Deaf;
@@ -80,16 +80,21 @@ impl Client {
     }
 }
 
+/// Waits until something has come about.
+fn wait_for(what: &str, mut has_come: impl FnMut() -> bool) {
+    let until = clock::monotonic_ns() + LONG_NS;
+    while !has_come() {
+        assert!(clock::monotonic_ns() < until, "{what}");
+        std::thread::yield_now();
+    }
+}
+
 /// Waits until little more than before is in use.
 fn comes_back(what: &str, before: usize, highest: usize) {
     assert!(highest > before + MIB / 2, "{what}: {before} to {highest} bytes is no burst");
     let limit = before + (highest - before) / 10 + 100_000;
-    let until = clock::monotonic_ns() + LONG_NS;
-    while live_bytes() > limit {
-        let now = live_bytes();
-        assert!(clock::monotonic_ns() < until, "{what}: {before}, {highest}, still {now}");
-        std::thread::yield_now();
-    }
+    let what = format!("{what}: {before} to {highest} bytes, and still more than {limit}");
+    wait_for(&what, || live_bytes() <= limit);
 }
 
 #[test]
@@ -136,9 +141,10 @@ fn memory_comes_back() {
     for body in [format!("58={}\x01", "x".repeat(900_000)), "447=D\x01".repeat(150_000)] {
         let expected = engine.sessions().next().unwrap().next_numbers().0 + 1;
         client.send("B", body.as_bytes());
-        while engine.sessions().next().unwrap().next_numbers().0 < expected {
+        wait_for("a long message is taken", || {
             highest = highest.max(live_bytes());
-        }
+            engine.sessions().next().unwrap().next_numbers().0 >= expected
+        });
         highest = highest.max(live_bytes());
         drop(body);
     }
@@ -211,9 +217,7 @@ fn before_an_application() {
     (0..MESSAGES).for_each(|_| client.send("B", body.as_bytes()));
     let session = engine.sessions().next().unwrap();
     // One of them is with the application.
-    while session.waiting_for_application().0 < MESSAGES - 1 {
-        std::thread::yield_now();
-    }
+    wait_for("all have come", || session.waiting_for_application().0 >= MESSAGES - 1);
     let highest = live_bytes();
     drop(go);
     comes_back("what waited for the application", before, highest);

@@ -53,9 +53,19 @@ enum Running {
     IsVoid,
 }
 
+/// What the application is still to be called for, and how much that is.
+#[derive(Default)]
+struct Waiting {
+    items: VecDeque<Item>,
+    /// Messages and frames.
+    messages: usize,
+    /// Bytes of all.
+    bytes: usize,
+}
+
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Item>,
+    waiting: Waiting,
     running: Option<Running>,
     had: VecDeque<Had>,
     /// The first that waits is a message that the application is not available for.
@@ -113,7 +123,7 @@ impl Desk {
         state.spare_bytes -= bytes.capacity();
         bytes.clear();
         bytes.extend_from_slice(from);
-        state.waiting.push_back(Item { call, bytes, now });
+        state.waiting.put(Item { call, bytes, now });
         self.schedule(state);
     }
 
@@ -127,7 +137,7 @@ impl Desk {
             }
             return None;
         }
-        let item = state.waiting.pop_front()?;
+        let item = state.waiting.take_first()?;
         state.running = Some(Running::Counts);
         Some(item)
     }
@@ -140,7 +150,7 @@ impl Desk {
         match made {
             Made::NotAvailable(reject) if is_message && !is_void => {
                 (state.halted, state.refusal) = (true, Some(reject));
-                state.waiting.push_front(Item { call: Call::Message, bytes, now });
+                state.waiting.put_back(Item { call: Call::Message, bytes, now });
             }
             made => {
                 state.panicked |= !is_void && matches!(made, Made::Panicked);
@@ -231,7 +241,7 @@ impl Desk {
     pub(crate) fn pass_over(&self, made: Made) {
         let mut state = self.lock();
         if std::mem::take(&mut state.halted)
-            && let Some(first) = state.waiting.pop_front()
+            && let Some(first) = state.waiting.take_first()
         {
             state.had.push_back(Had { bytes: first.bytes, made });
         }
@@ -253,9 +263,7 @@ impl Desk {
     /// How many messages and frames wait, and their bytes.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let state = self.lock();
-        let counts = |item: &&Item| item.call.counts();
-        let messages = state.waiting.iter().filter(counts).count();
-        (messages, state.waiting.iter().map(|item| item.bytes.len()).sum())
+        (state.waiting.messages, state.waiting.bytes)
     }
 
     /// The link asks the application something. Returns whether that is free: it stays so until
@@ -288,7 +296,7 @@ impl Desk {
     pub(crate) fn forget(&self, is_dropped: impl Fn(usize) -> bool) -> usize {
         let mut state = self.lock();
         let begun = state.begun();
-        if !state.waiting.is_empty() && is_dropped(begun) {
+        if !state.waiting.items.is_empty() && is_dropped(begun) {
             (state.halted, state.refusal) = (false, None);
         }
         state.drop_waiting(|place, _| is_dropped(begun + place));
@@ -311,10 +319,35 @@ impl Desk {
     }
 }
 
+impl Waiting {
+    fn count(&mut self, item: &Item) {
+        self.messages += usize::from(item.call.counts());
+        self.bytes += item.bytes.len();
+    }
+
+    fn put(&mut self, item: Item) {
+        self.count(&item);
+        self.items.push_back(item);
+    }
+
+    /// Puts back what was the first.
+    fn put_back(&mut self, item: Item) {
+        self.count(&item);
+        self.items.push_front(item);
+    }
+
+    fn take_first(&mut self) -> Option<Item> {
+        let first = self.items.pop_front()?;
+        self.messages -= usize::from(first.call.counts());
+        self.bytes -= first.bytes.len();
+        Some(first)
+    }
+}
+
 impl State {
     /// Whether the application can be called for something.
     fn can_go_on(&self) -> bool {
-        let Some(first) = self.waiting.front() else { return false };
+        let Some(first) = self.waiting.items.front() else { return false };
         // Who has panicked is told of the end all the same.
         let has_panicked = self.panicked && matches!(first.call, Call::Message);
         !(self.running.is_some() || self.halted || self.wanted || has_panicked)
@@ -333,18 +366,18 @@ impl State {
 
     /// Drops calls that wait; their places are counted from the first that waits.
     fn drop_waiting(&mut self, is_dropped: impl Fn(usize, &Item) -> bool) {
-        for (place, mut item) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
+        for (place, item) in std::mem::take(&mut self.waiting).items.into_iter().enumerate() {
             if is_dropped(place, &item) {
-                self.keep(std::mem::take(&mut item.bytes));
+                self.keep(item.bytes);
             } else {
-                self.waiting.push_back(item);
+                self.waiting.put(item);
             }
         }
     }
 
     /// Gives back the memory of a burst if it is over.
     fn trim_if_empty(&mut self) {
-        if self.waiting.is_empty() && self.running.is_none() {
+        if self.waiting.items.is_empty() && self.running.is_none() {
             self.trim();
         }
     }
@@ -352,7 +385,7 @@ impl State {
     /// Gives back the memory of a burst that is over.
     fn trim(&mut self) {
         self.trims = false;
-        self.waiting.shrink_to(WAITING_KEPT);
+        self.waiting.items.shrink_to(WAITING_KEPT);
         self.had.shrink_to(WAITING_KEPT);
         while self.spare.len() > SPARE_AT_REST || self.spare_bytes > SPARE_BYTES_AT_REST {
             let Some(bytes) = self.spare.pop() else { break };
@@ -413,7 +446,7 @@ mod tests {
             let state = desk.lock();
             assert!(state.spare.len() <= SPARE_AT_REST);
             assert!(state.spare_bytes <= SPARE_BYTES_AT_REST, "{}", state.spare_bytes);
-            assert!(state.waiting.capacity() + state.had.capacity() <= 4 * WAITING_KEPT);
+            assert!(state.waiting.items.capacity() + state.had.capacity() <= 4 * WAITING_KEPT);
         }
     }
 }
