@@ -31,6 +31,8 @@ pub(super) struct Leaving {
     pub(super) until_ns: u64,
     /// How it has ended, once it has no connection.
     pub(super) outcome: Option<Outcome>,
+    /// Its store has what it is to have. The application may still be told of that.
+    pub(super) is_finished: bool,
     pub(super) to: Sender<SessionOutcome>,
 }
 
@@ -66,16 +68,28 @@ impl Worker {
         while !settled() && self.io.monotonic_ns() < until_ns {
             self.io.sleep(LOOK);
         }
-        let io = Arc::clone(&self.io);
-        let ended = self.slots.iter_mut().zip(outcomes);
-        ended
-            .map(|((_, slot), outcome)| {
-                let longer = io.monotonic_ns().saturating_add(ENDING_NS_MAX);
-                let is_settled = is_settled(slot);
-                finish(slot, if is_settled { longer } else { until_ns });
-                slot.with_numbers(outcome)
-            })
-            .collect()
+        let mut settled = Vec::new();
+        for (_, slot) in &mut self.slots {
+            let longer = self.io.monotonic_ns().saturating_add(ENDING_NS_MAX);
+            settled.push(is_settled(slot));
+            finish(slot, if settled.last() == Some(&true) { longer } else { until_ns });
+        }
+        self.wait_until_told(&settled);
+        let ended = self.slots.iter().zip(outcomes);
+        ended.map(|((_, slot), outcome)| slot.with_numbers(outcome)).collect()
+    }
+
+    /// Applications hear what stores that have failed have lost, before others go on with the
+    /// numbers. Those that were not `settled` before are not waited for once more.
+    fn wait_until_told(&mut self, settled: &[bool]) {
+        let until_ns = self.io.monotonic_ns().saturating_add(ENDING_NS_MAX);
+        let mut told = || {
+            let slots = self.slots.iter_mut().zip(settled);
+            slots.fold(true, |all, ((_, slot), was)| (!was || is_settled(slot)) & all)
+        };
+        while !told() && self.io.monotonic_ns() < until_ns {
+            self.io.sleep(LOOK);
+        }
     }
 
     /// The session in this slot logs out, and goes when that is over.
@@ -90,7 +104,14 @@ impl Worker {
         let Release { until_ns, text, to, .. } = release;
         let was_up = self.slots[i].up;
         self.slots[i].shared.enabled.store(false, Ordering::Release);
-        self.leaving.push(Leaving { slot: i, was_up, until_ns, outcome: None, to });
+        self.leaving.push(Leaving {
+            slot: i,
+            was_up,
+            until_ns,
+            outcome: None,
+            is_finished: false,
+            to,
+        });
         let now = self.io.now();
         if let Err(why) = guarded(&mut self.slots[i], |slot| slot.begin_stop(now, &text)) {
             self.down(i, &why);
@@ -113,11 +134,8 @@ impl Worker {
                 }
                 self.leaving[n].outcome = Some(outcome);
                 self.leaving[n].until_ns = now_ns.saturating_add(ENDING_NS_MAX);
-            } else if !is_late && !is_settled(&mut self.slots[i]) {
-                continue;
-            } else {
+            } else if has_left(&mut self.leaving[n], &mut self.slots[i], now_ns) {
                 let Leaving { outcome, to, .. } = self.leaving.swap_remove(n);
-                finish(&mut self.slots[i], now_ns);
                 let session = self.slots.remove(i);
                 self.again.retain(|other| *other != i);
                 self.spin_ns = spin_ns(self.slots.iter().map(|(_, slot)| slot));
@@ -155,6 +173,22 @@ impl Worker {
             }
         }
     }
+}
+
+/// Whether a session without a connection has left nothing to do. Its application hears what a store
+/// that has failed has lost: before another session of this name goes on with the numbers.
+fn has_left(leaving: &mut Leaving, slot: &mut DrivenSession, now_ns: u64) -> bool {
+    let is_late = now_ns >= leaving.until_ns;
+    if !is_late && !is_settled(slot) {
+        return false;
+    }
+    if leaving.is_finished {
+        return true;
+    }
+    finish(slot, now_ns);
+    leaving.is_finished = true;
+    leaving.until_ns = now_ns.saturating_add(ENDING_NS_MAX);
+    is_late || is_settled(slot)
 }
 
 /// Returns true if the session may end. The application hears here of what has become safe, and may
