@@ -257,16 +257,16 @@ pub(crate) fn assemble(
     let options = link_options(settings, data_fields, registry);
     let rules = session_rules(settings, registry);
     let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
-    let application = match line {
+    let (application, bench) = match line {
         Some(line) => {
-            let (session, most) = ((id.clone(), Arc::clone(registry)), options.turn_messages_max);
-            let bench = Bench::of((application, options.index()), most, session, line);
+            let index = options.index();
+            let bench = Bench::of((application, index), options.turn_messages_max, line);
             let (caller, desk) = (Arc::clone(bench.caller()), Arc::clone(bench.desk()));
-            AppExecutor::Threads { caller, desk, _bench: bench }
+            (AppExecutor::Threads { caller, desk }, Some(bench))
         }
-        None => AppExecutor::Inline(application),
+        None => (AppExecutor::Inline(application), None),
     };
-    let (desk, points) = (application.desk().cloned(), points_of(settings, registry));
+    let points = points_of(settings, registry);
     let journal = Journal::new(store, id.clone(), options.keeps);
     let limits = line.map(|_| settings.application);
     let core = Core::new(config, journal.put_numbers(), limits, options);
@@ -295,7 +295,7 @@ pub(crate) fn assemble(
         spin_ns: nanos(settings.threads.spin),
         published,
         waiting: WaitingBytes::of(&registry.waiting),
-        desk,
+        bench,
         closed: AtomicBool::new(false),
         removed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),

@@ -15,7 +15,6 @@ use transfix_session::core::delivery::Made;
 use transfix_session::{ApplVerId, HeaderChange, SendError, SessionId, State};
 
 use crate::drive::line::{Line, Visited};
-use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
 use crate::link::access::{Access, Remote};
 use crate::link::app_executor::{Caller, lock, make};
@@ -34,9 +33,7 @@ pub(crate) struct Bench {
     desk: Arc<Desk>,
     /// Calls in one visit of a thread, before those that wait in line have their turn.
     visit_max: u32,
-    id: SessionId,
-    registry: Arc<Registry>,
-    /// Found once, in the registry.
+    /// Known as soon as the session has a worker: nothing is called before.
     session: OnceLock<Weak<Shared>>,
 }
 
@@ -45,13 +42,12 @@ impl Bench {
     pub(crate) fn of(
         (application, index): (Box<dyn Callbacks>, FieldIndex),
         visit_max: u32,
-        (id, registry): (SessionId, Arc<Registry>),
         line: &Arc<Line>,
     ) -> Arc<Self> {
         let caller = Caller { application, index, body: Vec::new() };
         let caller = Arc::new(Mutex::new(caller));
         let (desk, session) = (Arc::new(Desk::default()), OnceLock::new());
-        let bench = Arc::new(Self { caller, desk, visit_max, id, registry, session });
+        let bench = Arc::new(Self { caller, desk, visit_max, session });
         let (line, of_desk) = (Arc::clone(line), Arc::downgrade(&bench));
         bench.desk.run_by(Box::new(move || {
             let Some(bench) = of_desk.upgrade() else { return };
@@ -67,14 +63,16 @@ impl Bench {
         &self.desk
     }
 
+    /// Its session is whole, and has a worker: the application is called from here on.
+    pub(crate) fn belongs_to(&self, session: Weak<Shared>) {
+        if self.session.set(session).is_ok() {
+            self.desk.resume();
+        }
+    }
+
     /// The session that it belongs to, as long as that is there.
     fn session(&self) -> Option<Arc<Shared>> {
-        if let Some(session) = self.session.get() {
-            return session.upgrade();
-        }
-        let session = self.registry.find(&self.id)?;
-        let _ = self.session.set(Arc::downgrade(&session));
-        Some(session)
+        self.session.get()?.upgrade()
     }
 
     /// The application, for its link to ask.

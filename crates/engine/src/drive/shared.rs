@@ -10,12 +10,12 @@ use transfix_session::core::Core;
 use transfix_session::{Disconnect, Secret, SendError, SessionId};
 
 use crate::drive::bell::{Bell, Door};
+use crate::drive::bench::Bench;
 use crate::drive::drives::drives;
 use crate::drive::registry::Registry;
 use crate::drive::waiting::WaitingBytes;
 use crate::io::Io;
 use crate::link::Link;
-use crate::link::desk::Desk;
 use crate::link::failed_logons::LogonRecord;
 use crate::link::gate::Gate;
 use crate::link::queue::SendQueue;
@@ -80,8 +80,8 @@ pub(crate) struct Shared {
     pub(crate) spin_ns: u64,
     pub(crate) published: Arc<Published>,
     pub(crate) waiting: WaitingBytes,
-    /// What waits for an application that is called in threads of its own.
-    pub(crate) desk: Option<Arc<Desk>>,
+    /// The application, if it is called in threads of its own.
+    pub(crate) bench: Option<Arc<Bench>>,
     /// The engine has been stopped, or the session is removed.
     pub(crate) closed: AtomicBool,
     /// It was removed, and is found no more, whoever still has a handle.
@@ -177,10 +177,13 @@ impl Shared {
     }
 
     /// The session has a worker, in which it is in this slot: another thread or the store may call.
-    pub(crate) fn belongs_to(&self, door: Arc<dyn Door>, slot: usize) {
+    pub(crate) fn belongs_to(self: &Arc<Self>, door: Arc<dyn Door>, slot: usize) {
         self.bell.set(door, slot);
         let bell = Arc::clone(&self.bell);
         self.lock().executor().journal.wake_by(Arc::new(move || bell.call()));
+        if let Some(bench) = &self.bench {
+            bench.belongs_to(Arc::downgrade(self));
+        }
     }
 
     /// Calls the worker for something other than a message.

@@ -1,7 +1,6 @@
 //! The application of a session as its link reaches it: in the thread of the link, or in threads of
 //! its own.
 
-use std::any::Any;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,12 +36,7 @@ pub(crate) enum AppExecutor {
     Inline(Box<dyn Callbacks>),
     /// Called in threads of its own, which find their calls on the desk. The thread of the link
     /// asks the application something only while no other thread calls it.
-    Threads {
-        caller: Arc<Mutex<Caller>>,
-        desk: Arc<Desk>,
-        /// The bench lets the threads come. It stays as long as the session.
-        _bench: Arc<dyn Any + Send + Sync>,
-    },
+    Threads { caller: Arc<Mutex<Caller>>, desk: Arc<Desk> },
 }
 
 impl AppExecutor {
