@@ -25,7 +25,7 @@ use crate::drive::driven::DrivenSession;
 use crate::drive::drives;
 use crate::drive::mailbox::{Command, Mailbox};
 use crate::drive::outcome::SessionOutcome;
-use crate::drive::worker::ending::{Leaving, Stop};
+use crate::drive::worker::ending::{Leaving, Left, Stop};
 use crate::io::{Io, Poll, Ready};
 use crate::link::{Arrival, Down, Turn};
 use crate::observe::event_codes::event;
@@ -77,6 +77,7 @@ pub(crate) struct Worker {
     stop: Option<Stop>,
     /// Sessions that are to go.
     leaving: Vec<Leaving>,
+    left: Vec<Left>,
     /// It ends with its last session.
     is_its_own: bool,
     /// Why the last wait for sockets was none.
@@ -113,6 +114,7 @@ impl Worker {
             orders: VecDeque::new(),
             stop: None,
             leaving: Vec::new(),
+            left: Vec::new(),
             is_its_own: false,
             failed: None,
         };
@@ -196,7 +198,7 @@ impl Worker {
         }
         let deadline = self.deadlines.next();
         let until = self.stop.as_ref().map_or(deadline, |stop| deadline.min(stop.until_ns));
-        if self.leaving.is_empty() { until } else { until.min(self.leaving_at()) }
+        if self.lets_none_go() { until } else { until.min(self.leaving_at()) }
     }
 
     /// One round over commands, ready sockets and timers; returns whether anything happened.
@@ -233,7 +235,7 @@ impl Worker {
             }
             self.timers();
         }
-        if !self.leaving.is_empty() {
+        if !self.lets_none_go() {
             self.release();
         }
         progress

@@ -31,15 +31,23 @@ pub(super) struct Leaving {
     pub(super) until_ns: u64,
     /// How it has ended, once it has no connection.
     pub(super) outcome: Option<Outcome>,
-    /// Its store has what it is to have. The application may still be told of that.
-    pub(super) is_finished: bool,
     pub(super) to: Sender<SessionOutcome>,
+}
+
+/// A session that has left the worker. Its application may still be told of what a store that has
+/// failed has lost: before another session of this name goes on with the numbers.
+pub(super) struct Left {
+    session: DrivenSession,
+    outcome: Outcome,
+    /// How long it may take.
+    until_ns: u64,
+    to: Sender<SessionOutcome>,
 }
 
 impl Worker {
     /// Whether the stop is over: all links are down, or the deadline has passed.
     pub(crate) fn is_done(&self) -> bool {
-        if self.is_its_own && self.slots.is_empty() {
+        if self.is_its_own && self.slots.is_empty() && self.left.is_empty() {
             return true;
         }
         self.stop.as_ref().is_some_and(|stop| {
@@ -50,6 +58,7 @@ impl Worker {
     /// Outcomes of the stop; what is still connected is cut.
     pub(crate) fn finish(&mut self) -> Vec<SessionOutcome> {
         let stop = self.stop.take();
+        self.let_go(u64::MAX);
         let mut outcomes = Vec::new();
         for (i, slot) in &mut self.slots {
             let was_up = stop.as_ref().map_or(slot.up, |stop| stop.was_up.contains(&i));
@@ -104,14 +113,7 @@ impl Worker {
         let Release { until_ns, text, to, .. } = release;
         let was_up = self.slots[i].up;
         self.slots[i].shared.enabled.store(false, Ordering::Release);
-        self.leaving.push(Leaving {
-            slot: i,
-            was_up,
-            until_ns,
-            outcome: None,
-            is_finished: false,
-            to,
-        });
+        self.leaving.push(Leaving { slot: i, was_up, until_ns, outcome: None, to });
         let now = self.io.now();
         if let Err(why) = guarded(&mut self.slots[i], |slot| slot.begin_stop(now, &text)) {
             self.down(i, &why);
@@ -134,16 +136,38 @@ impl Worker {
                 }
                 self.leaving[n].outcome = Some(outcome);
                 self.leaving[n].until_ns = now_ns.saturating_add(ENDING_NS_MAX);
-            } else if has_left(&mut self.leaving[n], &mut self.slots[i], now_ns) {
+            } else if !is_late && !is_settled(&mut self.slots[i]) {
+                continue;
+            } else {
                 let Leaving { outcome, to, .. } = self.leaving.swap_remove(n);
+                finish(&mut self.slots[i], now_ns);
                 let session = self.slots.remove(i);
                 self.again.retain(|other| *other != i);
                 self.spin_ns = spin_ns(self.slots.iter().map(|(_, slot)| slot));
                 self.mailbox.has_lost_one();
-                let outcome = session.with_numbers(outcome.unwrap_or(Outcome::Failed));
-                session.retire();
                 // Who comes to it from here on is sent away.
                 session.shared.bell.leave();
+                let until_ns = now_ns.saturating_add(if is_late { 0 } else { ENDING_NS_MAX });
+                let outcome = outcome.unwrap_or(Outcome::Failed);
+                self.left.push(Left { session, outcome, until_ns, to });
+            }
+        }
+        self.let_go(now_ns);
+    }
+
+    /// Returns true if no session is on its way out.
+    pub(super) fn lets_none_go(&self) -> bool {
+        self.leaving.is_empty() && self.left.is_empty()
+    }
+
+    /// Lets the sessions go that have left, and whose applications know how they have ended.
+    fn let_go(&mut self, now_ns: u64) {
+        for n in (0..self.left.len()).rev() {
+            let left = &mut self.left[n];
+            if now_ns >= left.until_ns || is_settled(&mut left.session) {
+                let Left { session, outcome, to, .. } = self.left.swap_remove(n);
+                let outcome = session.with_numbers(outcome);
+                session.retire();
                 // Whoever wanted to know may have gone.
                 let _ = to.send(outcome);
             }
@@ -158,7 +182,8 @@ impl Worker {
             None => 0,
             Some(_) => leaving.until_ns.min(look_ns),
         });
-        at.min().unwrap_or(u64::MAX)
+        let left = self.left.iter().map(|left| left.until_ns.min(look_ns));
+        at.chain(left).min().unwrap_or(u64::MAX)
     }
 
     pub(super) fn begin_stop(&mut self, until_ns: u64, text: &str) {
@@ -173,22 +198,6 @@ impl Worker {
             }
         }
     }
-}
-
-/// Whether a session without a connection has left nothing to do. Its application hears what a store
-/// that has failed has lost: before another session of this name goes on with the numbers.
-fn has_left(leaving: &mut Leaving, slot: &mut DrivenSession, now_ns: u64) -> bool {
-    let is_late = now_ns >= leaving.until_ns;
-    if !is_late && !is_settled(slot) {
-        return false;
-    }
-    if leaving.is_finished {
-        return true;
-    }
-    finish(slot, now_ns);
-    leaving.is_finished = true;
-    leaving.until_ns = now_ns.saturating_add(ENDING_NS_MAX);
-    is_late || is_settled(slot)
 }
 
 /// Returns true if the session may end. The application hears here of what has become safe, and may
