@@ -37,7 +37,7 @@ verbs:
                                          parts, of bytes that are made to cost much; say where
                                          those of a turn are spent
   journald                               let a real journald take the events of a venue
-  package [--profiled] [--without-test] | package --container
+  package [--unprofiled] [--without-test] | package --container
                                          make the Debian package, pages, SBOM and release notes;
                                          install, run and remove it in a system of its own; build
                                          the container file and run the image, with buildah

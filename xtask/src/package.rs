@@ -12,15 +12,16 @@ use std::process::Command;
 use crate::pgo::{self, Profiled};
 use crate::{Outcome, root, served, shown};
 
-const USAGE: &str = "usage: cargo xtask package [--profiled] [--without-test] | --container
+const USAGE: &str = "usage: cargo xtask package [--unprofiled] [--without-test] | --container
 
 Makes the Debian package, its manual pages and completions, the list of its parts (SBOM) and the
 notes of the release under target/package. Then installs the package in a Debian of its own
 (target/package/system), runs its service as systemd would, and removes it: that needs root and
 debootstrap (Debian: apt-get install debootstrap). With buildah it builds the container file too,
 and runs the image. --without-test leaves all that out; --container does that of the container
-alone. With --profiled the package has the program that `cargo xtask pgo` builds, whose
-round trips are shorter (book, Latency), and which takes three times as long to build.";
+alone. The package has the programs that `cargo xtask pgo` builds, whose round trips are shorter
+(book, Latency); it needs `rustup component add llvm-tools`. With --unprofiled it has programs
+without a profile, which take a third of the time to build.";
 
 /// The second program of the package.
 const BENCH: &str = "transfix-bench";
@@ -33,8 +34,8 @@ const TOOLS: [(&str, &str); 2] = [("cargo-deb", "3.8.0"), ("cargo-cyclonedx", "0
 /// # Errors
 /// If a part cannot be made, or the package does not do what it should.
 pub fn run(args: &[String]) -> Outcome {
-    let (profiled, rest): (Vec<_>, Vec<_>) = args.iter().partition(|arg| *arg == "--profiled");
-    let is_tested = match (profiled.len(), &rest[..]) {
+    let (plain, rest): (Vec<_>, Vec<_>) = args.iter().partition(|arg| *arg == "--unprofiled");
+    let is_tested = match (plain.len(), &rest[..]) {
         (0 | 1, []) => true,
         (0 | 1, [flag]) if *flag == "--without-test" => false,
         (0, [flag]) if *flag == "--container" => return container_alone(),
@@ -45,7 +46,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     let to = root().join("target/package");
     fs::create_dir_all(&to).map_err(|error| format!("{}: {error}", shown(&to)))?;
-    let profiled = if profiled.is_empty() { None } else { Some(pgo::profiled()?) };
+    let profiled = if plain.is_empty() { Some(pgo::profiled()?) } else { None };
     let program = match &profiled {
         None => served::dist_program()?,
         Some(profiled) => profiled.program(),
