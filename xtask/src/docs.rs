@@ -9,6 +9,7 @@ const PAGES: &[(&str, [&str; 2], &str)] = &[
     ("transfix-codec", ["all", "reasons"], "docs/validation.md"),
     ("transfix-session", ["all", "cases"], "book/src/states.md, resets.md"),
     ("xtask", ["face", ""], "book/src/codes.md, crates/engine/public.txt"),
+    ("xtask", ["tidy", ""], "xtask/prose.txt"),
     (
         "transfix",
         ["all", "settings_page"],

@@ -57,7 +57,8 @@ verbs:
                                          measure a venue with many sessions that do little
   simulate [--seed N] [--worlds M] [--kind KIND] | --faults | --fault NAME
                                          run simulated worlds; show that faults are seen
-  tidy                                   check the rules of the project's style";
+  tidy [--prose [PATH]]                  check the rules of the project's style, or list the
+                                         sentences that are hard to read";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -85,7 +86,7 @@ fn main() -> ExitCode {
         "sanitize" => sanitize::run(args),
         "sessions" => sessions::run(args),
         "simulate" => simulate::run(args),
-        "tidy" => tidy::run(),
+        "tidy" => tidy::run_with(args),
         _ => Err(USAGE.to_owned()),
     };
     // A closed pipe is the reader's choice: there is nobody left to tell.

@@ -10,6 +10,7 @@ mod code;
 mod edges;
 mod links;
 mod locks;
+mod prose;
 mod source;
 mod threads;
 mod tracked;
@@ -46,11 +47,7 @@ impl fmt::Display for Violation {
 /// If a rule is broken: all violations, one a line.
 pub fn run() -> Outcome {
     let root = root();
-    let ignored = fs::read_to_string(root.join(".gitignore")).unwrap_or_default();
-    let ignored = Ignored::of(&ignored);
-    let mut files = Vec::new();
-    list(&root, "", &ignored, &mut files)?;
-    files.sort();
+    let files = all_files(&root)?;
     let (mut violations, mut pages) = (Vec::new(), BTreeMap::new());
     let (mut sources, mut locks) = (BTreeMap::new(), BTreeMap::new());
     let mut alerts = String::new();
@@ -78,6 +75,7 @@ pub fn run() -> Outcome {
     edges::check(&metadata, &mut violations)?;
     locks::check(&locks, &metadata, &mut violations);
     threads::check(&sources, &pages, &mut violations);
+    prose::check(&root, (&pages, &sources), &mut violations)?;
     let circles = circles::check(&sources, &mut violations);
     if violations.is_empty() {
         let told: Vec<String> =
@@ -87,6 +85,40 @@ pub fn run() -> Outcome {
     }
     let lines: Vec<String> = violations.iter().map(Violation::to_string).collect();
     Err(lines.join("\n"))
+}
+
+/// Lists the sentences that are hard to read, in files whose paths begin so.
+///
+/// # Errors
+/// If a file cannot be read, or an argument is wrong.
+pub fn run_with(args: &[String]) -> Outcome {
+    let beginning = match args {
+        [] => return run(),
+        [flag] if flag == "--prose" => "",
+        [flag, path] if flag == "--prose" => path,
+        _ => return Err("usage: cargo xtask tidy [--prose [PATH]]".to_owned()),
+    };
+    let root = root();
+    let mut lines = Vec::new();
+    for file in all_files(&root)?.iter().filter(|file| file.starts_with(beginning)) {
+        if file.ends_with(".md") || file.ends_with(".rs") {
+            let text = fs::read_to_string(root.join(file));
+            let text = text.map_err(|error| format!("{file}: {error}"))?;
+            let hard = prose::list(file, &text);
+            lines.extend(hard.into_iter().map(|sentence| format!("{file}: {sentence}")));
+        }
+    }
+    lines.push(format!("{} sentences are hard to read", lines.len()));
+    Ok(lines.join("\n"))
+}
+
+/// All files of the project, in order, that git does not ignore.
+fn all_files(root: &Path) -> Result<Vec<String>, String> {
+    let ignored = fs::read_to_string(root.join(".gitignore")).unwrap_or_default();
+    let mut files = Vec::new();
+    list(root, "", &Ignored::of(&ignored), &mut files)?;
+    files.sort();
+    Ok(files)
 }
 
 /// What `.gitignore` names: paths from the root, and names of directories anywhere.

@@ -18,8 +18,9 @@ use transfix_store::{Store, StoreError};
 use crate::clock::Ticks;
 use crate::drive::bench::Bench;
 use crate::drive::deferred::Deferred;
+use crate::drive::line::Line;
 use crate::drive::registry::Registry;
-use crate::drive::shared::{NO_WISH, Shared};
+use crate::drive::shared::{NO_WISH, Shared, ThreadedApplication};
 use crate::drive::stores;
 use crate::drive::template::Applicant;
 use crate::drive::two_stores::TwoStores;
@@ -257,15 +258,7 @@ pub(crate) fn assemble(
     let options = link_options(settings, data_fields, registry);
     let rules = session_rules(settings, registry);
     let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
-    let (application, bench) = match line {
-        Some(line) => {
-            let index = options.index();
-            let bench = Bench::of((application, index), options.turn_messages_max, line);
-            let (caller, desk) = (Arc::clone(bench.caller()), Arc::clone(bench.desk()));
-            (AppExecutor::Threads { caller, desk }, Some(bench))
-        }
-        None => (AppExecutor::Inline(application), None),
-    };
+    let (executor, application) = executor_of(application, line, &options);
     let points = points_of(settings, registry);
     let journal = Journal::new(store, id.clone(), options.keeps);
     let limits = line.map(|_| settings.application);
@@ -273,7 +266,7 @@ pub(crate) fn assemble(
     let sinks = Sinks::of(id.clone(), Arc::clone(&registry.reasons), log);
     let published = Arc::clone(&sinks.published);
     let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, points);
-    let mut link = Link::new(core, (hours, rules), (journal, sinks, points), application);
+    let mut link = Link::new(core, (hours, rules), (journal, sinks, points), executor);
     if let Some(gate) = &gate {
         link.executor().set_gate(registry.io.now(), Arc::clone(gate));
     }
@@ -295,7 +288,7 @@ pub(crate) fn assemble(
         spin_ns: nanos(settings.threads.spin),
         published,
         waiting: WaitingBytes::of(&registry.waiting),
-        bench,
+        application,
         closed: AtomicBool::new(false),
         removed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
@@ -312,6 +305,18 @@ pub(crate) fn assemble(
         password_hash: settings.logon.expected_password_hash.clone(),
         registry: Arc::clone(registry),
     })
+}
+
+/// How the application is called: in the thread of the session, or in those of a line.
+fn executor_of(
+    application: Box<dyn Callbacks>,
+    line: Option<&Arc<Line>>,
+    options: &LinkOptions,
+) -> (AppExecutor, Option<Arc<dyn ThreadedApplication>>) {
+    let Some(line) = line else { return (AppExecutor::Inline(application), None) };
+    let bench = Bench::of((application, options.index()), options.turn_messages_max, line);
+    let (caller, desk) = (Arc::clone(bench.caller()), Arc::clone(bench.desk()));
+    (AppExecutor::Threads { caller, desk }, Some(bench))
 }
 
 /// Where an initiator connects to.

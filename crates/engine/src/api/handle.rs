@@ -413,7 +413,7 @@ impl SessionHandle {
     /// `application` are their limits. What it is called for now does not count.
     #[must_use]
     pub fn waiting_for_application(&self) -> (usize, usize) {
-        self.shared.bench.as_ref().map_or((0, 0), |bench| bench.desk().waiting())
+        self.shared.application.as_ref().map_or((0, 0), |application| application.waiting())
     }
 
     /// A message that was sent under this MsgSeqNum(34), as the store has it. Waits for the end of

@@ -15,7 +15,7 @@ use transfix_session::core::delivery::Made;
 use transfix_session::{ApplVerId, HeaderChange, SendError, SessionId, State};
 
 use crate::drive::line::{Line, Visited};
-use crate::drive::shared::Shared;
+use crate::drive::shared::{Shared, ThreadedApplication};
 use crate::link::access::{Access, Remote};
 use crate::link::app_executor::{Caller, lock, make};
 use crate::link::callbacks::Callbacks;
@@ -61,13 +61,6 @@ impl Bench {
 
     pub(crate) const fn desk(&self) -> &Arc<Desk> {
         &self.desk
-    }
-
-    /// Its session is whole, and has a worker: the application is called from here on.
-    pub(crate) fn belongs_to(&self, session: Weak<Shared>) {
-        if self.session.set(session).is_ok() {
-            self.desk.resume();
-        }
     }
 
     /// The session that it belongs to, as long as that is there.
@@ -173,6 +166,18 @@ fn answered(desk: &Desk, session: &Weak<Shared>, (parts, answer): (Parts, Answer
         session.call_worker();
     }
     desk.resume();
+}
+
+impl ThreadedApplication for Bench {
+    fn belongs_to(&self, session: Weak<Shared>) {
+        if self.session.set(session).is_ok() {
+            self.desk.resume();
+        }
+    }
+
+    fn waiting(&self) -> (usize, usize) {
+        self.desk.waiting()
+    }
 }
 
 impl Visited for Bench {

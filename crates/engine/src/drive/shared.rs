@@ -2,7 +2,7 @@
 
 use std::hint;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, LockResult, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
 use transfix_codec::CheckSumPolicy;
@@ -10,7 +10,6 @@ use transfix_session::core::Core;
 use transfix_session::{Disconnect, Secret, SendError, SessionId};
 
 use crate::drive::bell::{Bell, Door};
-use crate::drive::bench::Bench;
 use crate::drive::drives::drives;
 use crate::drive::registry::Registry;
 use crate::drive::waiting::WaitingBytes;
@@ -59,6 +58,15 @@ impl Drop for Wish<'_> {
     }
 }
 
+/// An application that is called in threads of its own.
+pub(crate) trait ThreadedApplication: Send + Sync {
+    /// Its session is whole, and has a worker: the application is called from here on.
+    fn belongs_to(&self, session: Weak<Shared>);
+
+    /// How many messages and frames wait for it, and their bytes.
+    fn waiting(&self) -> (usize, usize);
+}
+
 /// What handle and worker of one session share.
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
@@ -81,7 +89,7 @@ pub(crate) struct Shared {
     pub(crate) published: Arc<Published>,
     pub(crate) waiting: WaitingBytes,
     /// The application, if it is called in threads of its own.
-    pub(crate) bench: Option<Arc<Bench>>,
+    pub(crate) application: Option<Arc<dyn ThreadedApplication>>,
     /// The engine has been stopped, or the session is removed.
     pub(crate) closed: AtomicBool,
     /// It was removed, and is found no more, whoever still has a handle.
@@ -181,8 +189,8 @@ impl Shared {
         self.bell.set(door, slot);
         let bell = Arc::clone(&self.bell);
         self.lock().executor().journal.wake_by(Arc::new(move || bell.call()));
-        if let Some(bench) = &self.bench {
-            bench.belongs_to(Arc::downgrade(self));
+        if let Some(application) = &self.application {
+            application.belongs_to(Arc::downgrade(self));
         }
     }
 
