@@ -117,8 +117,8 @@ fn table(series: &[Series]) -> String {
     text
 }
 
-/// Whether a peer's series stands beside ours of another operation: peers have no typed messages
-/// and no templates apart from the rest.
+/// Returns true if a peer's series stands beside ours of another operation: peers have no typed
+/// messages and no templates apart from the rest.
 fn is_beside(operation: Operation, series: &Series) -> bool {
     use Operation::{DecodeTypedGroups, Template, TypedEncode, TypedRead};
     matches!(operation, DecodeTypedGroups | Template | TypedEncode | TypedRead)

@@ -130,7 +130,7 @@ impl<'a> Contests<'a> {
         ns.map_err(|why| self.lost.push((peer, why))).ok()
     }
 
-    /// Whether contest `n` is one of a peer that has failed.
+    /// Returns true if contest `n` is one of a peer that has failed.
     pub(crate) fn is_lost(&self, n: usize) -> bool {
         self.lost.iter().any(|(lost, _)| self.all[n].peer == Some(*lost))
     }

@@ -130,13 +130,14 @@ impl Operation {
         }
     }
 
-    /// Whether it is the least that can be done with the message: others are held against it.
+    /// Returns true if it is the least that can be done with the message: others are held against
+    /// it.
     #[must_use]
     pub const fn is_floor(self) -> bool {
         matches!(self, Self::Floor | Self::ValidateFloor)
     }
 
-    /// Whether it works on one message of its own, so that there is one set.
+    /// Returns true if it works on one message of its own, so that there is one set.
     const fn is_single(self) -> bool {
         matches!(
             self,
@@ -153,7 +154,7 @@ impl Operation {
         )
     }
 
-    /// Whether it is carried out on the messages of that set.
+    /// Returns true if it is carried out on the messages of that set.
     #[must_use]
     pub const fn is_on(self, set: Set) -> bool {
         match set {

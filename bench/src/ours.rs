@@ -129,7 +129,7 @@ impl Ours {
         }
     }
 
-    /// Whether it is ours: a message object apart from its bytes is not.
+    /// Returns true if it is ours: a message object apart from its bytes is not.
     #[must_use]
     pub fn knows(&self, operation: Operation) -> bool {
         match operation {

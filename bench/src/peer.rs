@@ -61,7 +61,7 @@ impl Peer {
         &self.name
     }
 
-    /// Whether it knows `operation` on messages of `set`.
+    /// Returns true if it knows `operation` on messages of `set`.
     #[must_use]
     pub fn knows(&self, operation: Operation, set: Set) -> bool {
         self.operations.contains(&operation) && !self.unknown_sets.contains(&set)

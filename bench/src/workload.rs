@@ -92,7 +92,7 @@ pub struct Order {
     pub security_type: &'static str,
     /// Moment of SendingTime(52) and TransactTime(60) in the encoded message.
     pub at: Timestamp,
-    /// Whether the sender orders the body by tag, as some engines do, or as the page does.
+    /// True if the sender orders the body by tag, as some engines do, or as the page does.
     by_tag: bool,
 }
 

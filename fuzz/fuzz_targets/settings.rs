@@ -21,8 +21,8 @@ static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
 /// Shorter passwords are found in other words too.
 const PASSWORD_BYTES_MIN: usize = 5;
 
-/// Whether reading it could run a program, or read another file: by a key of that name, also in an
-/// escaped form.
+/// Returns true if reading it could run a program, or read another file: by a key of that name,
+/// also in an escaped form.
 fn reaches_out(text: &str) -> bool {
     let names = ["command", "include", "file", "\\u", "\\U", "\\x"];
     names.iter().any(|name| text.contains(name))

@@ -56,12 +56,12 @@ impl Batch {
         self.is_empty
     }
 
-    /// Whether messages that are there already are no longer found, or are others.
+    /// Returns true if messages that are there already are no longer found, or are others.
     pub(crate) const fn undoes(&self) -> bool {
         self.resets || self.hides_from > 0
     }
 
-    /// Whether what waits is not what it was.
+    /// Returns true if what waits is not what it was.
     pub(crate) fn queues(&self) -> bool {
         self.unqueued > 0 || !self.queued.is_empty()
     }

@@ -200,8 +200,8 @@ const EVERYTHING: &[&str] = &["Cargo.toml", "Cargo.lock", ".cargo", "rust-toolch
 /// Where tests of a crate are.
 const TESTS: &str = "/tests";
 
-/// Whether `cargo test` or `cargo xtask tidy` has looked at all that this file says: unless a check
-/// names tests, it is about what they test.
+/// Returns true if `cargo test` or `cargo xtask tidy` has looked at all that this file says: unless
+/// a check names tests, it is about what they test.
 fn is_run_already(file: &str) -> bool {
     let has = |part: &str| file.contains(part);
     file.ends_with(".md") || has("/tests/") || file.ends_with("/tests.rs") || has("/examples/")
@@ -282,7 +282,7 @@ fn parse(args: &[String]) -> Result<Wanted, String> {
 }
 
 impl Check {
-    /// Whether one of these files concerns it.
+    /// Returns true if one of these files concerns it.
     fn concerns(&self, files: &[String]) -> bool {
         let is_about = |file: &str, beginning: &str| {
             file.starts_with(beginning) && (beginning.contains(TESTS) || !is_run_already(file))

@@ -32,9 +32,9 @@ pub(crate) struct Beside {
     pub(crate) title: String,
     /// What it is for, as the page advises.
     pub(crate) advice: String,
-    /// Whether messages are prepared: only what differs is written for each.
+    /// True if messages are prepared: only what differs is written for each.
     pub(crate) prepared: bool,
-    /// Whether it needs OpenOnload.
+    /// True if it needs OpenOnload.
     pub(crate) kernel_bypass: bool,
     /// CPU of the thread that sends, where it is pinned.
     pub(crate) sender_cpu: Option<usize>,
@@ -72,7 +72,7 @@ impl Column {
         Ok(column)
     }
 
-    /// Whether it has both sides.
+    /// Returns true if it has both sides.
     pub(crate) fn has_initiator(&self) -> bool {
         self.settings.sessions.iter().any(|session| session.role == Role::Initiator)
     }
@@ -90,7 +90,7 @@ impl Column {
         settings
     }
 
-    /// Whether the acceptor spins.
+    /// Returns true if the acceptor spins.
     pub(crate) fn spins(&self) -> bool {
         self.session(Role::Acceptor).threads.mode == Mode::Spin
     }
@@ -103,7 +103,7 @@ impl Column {
         }
     }
 
-    /// Whether the acceptor's messages are kept in files.
+    /// Returns true if the acceptor's messages are kept in files.
     pub(crate) fn has_files(&self) -> bool {
         self.session(Role::Acceptor).store.durability != Durability::Memory
     }

@@ -9,7 +9,7 @@ pub(crate) trait Contestant {
     /// Its name in tables.
     fn name(&self) -> &str;
 
-    /// Whether the others go on without it when it fails: so it is with other engines.
+    /// Returns true if the others go on without it when it fails: so it is with other engines.
     fn is_optional(&self) -> bool;
 
     /// Measures one slice; `warm_up` is true for the first, which is thrown away.

@@ -16,7 +16,7 @@ pub(crate) struct Page {
     pub(crate) title: &'static str,
     /// What the other side does with an order.
     pub(crate) answer: Answer,
-    /// Whether orders and reports carry ClientID(109).
+    /// True if orders and reports carry ClientID(109).
     pub(crate) client_id: bool,
     /// Orders to measure.
     pub(crate) messages: usize,

@@ -26,7 +26,7 @@ pub(super) struct Chart<'a> {
 pub(super) struct Line {
     pub(super) points: Vec<(f64, f64)>,
     pub(super) color: usize,
-    /// Whether it is dashed: so are floors.
+    /// True if it is dashed: so are floors.
     pub(super) dashed: bool,
 }
 

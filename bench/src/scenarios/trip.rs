@@ -148,7 +148,7 @@ pub(crate) fn run(page: &Page, args: &Args) -> ExitCode {
     }
 }
 
-/// Whether this can be run at all.
+/// Checks that this can be run at all.
 fn check(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     if let Some(column) = columns.iter().find(|column| !column.has_initiator()) {
         return Err(format!("{}: no session with role initiator", column.name));

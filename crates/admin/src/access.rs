@@ -41,7 +41,7 @@ impl Access {
         Actor::new(&*self.name, self.from.to_string())
     }
 
-    /// Whether it may do what needs this role.
+    /// Checks that it may do what needs this role.
     pub(crate) fn must_be(&self, role: Role) -> Result<(), Refusal> {
         let may = self.check(role);
         if let Err(why) = &may {

@@ -62,7 +62,7 @@ impl EventFilter {
         self.read(|now| now.of_settings.clone())
     }
 
-    /// Whether an operator has set what counts.
+    /// Returns true if an operator has set what counts.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.read(|now| now.set.is_some())
@@ -78,7 +78,7 @@ impl EventFilter {
         self.change(|now| (now.of_settings, now.set) = (of_settings, None));
     }
 
-    /// Whether an event of this part and level is let through.
+    /// Returns true if an event of this part and level is let through.
     #[must_use]
     pub fn lets_through(&self, meta: &Metadata<'_>) -> bool {
         self.read(|now| now.targets.would_enable(meta.target(), meta.level()))

@@ -44,7 +44,7 @@ pub(crate) struct Search {
     /// ClOrdID(11), OrigClOrdID(41) or OrderID(37) of an order: all messages of its life.
     order: Option<String>,
     limit: Option<usize>,
-    /// Whether each is shown with the names of the dictionary, too.
+    /// True if each is shown with the names of the dictionary, too.
     names: bool,
 }
 
@@ -68,7 +68,7 @@ pub(crate) async fn messages(
 #[derive(Serialize)]
 pub(crate) struct Answer {
     messages: Vec<Shown>,
-    /// Whether there was time to look at all that could be wanted.
+    /// True if there was time to look at all that could be wanted.
     whole: bool,
     keeps_inbound: bool,
 }
@@ -202,7 +202,7 @@ impl Compiled {
         is_in.then_some(Found::Message(direction, message))
     }
 
-    /// Whether all of a stretch is wanted, so that notes belong to it.
+    /// Returns true if all of a stretch is wanted, so that notes belong to it.
     const fn is_open(&self) -> bool {
         self.direction.is_none()
             && self.field.is_none()

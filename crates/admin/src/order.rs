@@ -57,7 +57,7 @@ impl Order {
         Ok(false)
     }
 
-    /// Whether the message is of this order.
+    /// Returns true if the message is of this order.
     pub(crate) fn has(&self, frame: &[u8], index: &mut FieldIndex) -> bool {
         names(frame, index).iter().any(|name| self.names.contains(name))
     }

@@ -78,8 +78,8 @@ impl Places {
     }
 }
 
-/// Whether a connection from the one address to the other one begins on this machine. Neighbours
-/// of one network of IPv6 are other machines.
+/// Returns true if a connection from the one address to the other one begins on this machine.
+/// Neighbours of one network of IPv6 are other machines.
 fn is_same_machine(from: IpAddr, to: IpAddr) -> bool {
     let (from, to) = (from.to_canonical(), to.to_canonical());
     from == to || from.is_loopback()

@@ -68,7 +68,7 @@ impl Seldom {
         self.state().left_out > 0
     }
 
-    /// Whether it would answer as a new one does.
+    /// Returns true if it would answer as a new one does.
     pub(crate) fn is_as_new(&self) -> bool {
         let state = self.state();
         state.left_out == 0 && state.full_at_ns <= clock::monotonic_ns()

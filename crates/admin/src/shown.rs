@@ -15,7 +15,7 @@ pub(crate) fn moment(at: Timestamp) -> String {
     }
 }
 
-/// Whether a session is not as its settings and its schedule want it.
+/// Returns true if a session is not as its settings and its schedule want it.
 pub(crate) fn is_down(handle: &SessionHandle, status: &SessionStatus) -> bool {
     let may_be_down = !status.enabled || handle.is_logged_on();
     status.store_has_failed || !may_be_down && is_open(handle, clock::now().utc)
@@ -41,7 +41,7 @@ pub(crate) fn problem(handle: &SessionHandle, status: &SessionStatus) -> Option<
     (!status.unusual_latency.is_empty()).then_some("latency")
 }
 
-/// Whether the schedule has the session open now.
+/// Returns true if the schedule has the session open now.
 pub(crate) fn is_open(handle: &SessionHandle, now: Timestamp) -> bool {
     let schedule = handle.settings().schedule.as_ref();
     // One that cannot be read kept the session from starting.

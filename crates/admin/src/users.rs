@@ -72,7 +72,7 @@ pub struct User {
 }
 
 impl User {
-    /// Whether it may log in from there.
+    /// Returns true if it may log in from there.
     pub(crate) fn may_come_from(&self, address: IpAddr) -> bool {
         let has = |text: &String| Subnet::parse(text).is_ok_and(|subnet| subnet.has(address));
         self.allow_from.is_empty() || self.allow_from.iter().any(has)

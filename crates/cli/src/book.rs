@@ -95,7 +95,8 @@ fn wrong(words: &[String]) -> Option<String> {
     }
 }
 
-/// Whether an engine refuses the call, because neither the call nor its page shows who asks.
+/// Returns true if an engine refuses the call, because neither the call nor its page shows who
+/// asks.
 fn lacks_login(call: &Call, page: &str) -> bool {
     let has = |option: &str| call.words.iter().any(|word| word == option);
     let mut verbs = call.words[1..].iter().map(String::as_str);

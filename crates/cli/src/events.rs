@@ -272,7 +272,8 @@ pub(crate) fn forget_connection_failure(destination: &str) {
     failures.retain(|name, _| !is_of(name, destination));
 }
 
-/// Whether an event names this destination. Behind the address stands which of several it is.
+/// Returns true if an event names this destination. Behind the address stands which of several it
+/// is.
 fn is_of(name: &str, destination: &str) -> bool {
     name.split(' ').next() == Some(destination)
 }

@@ -232,13 +232,13 @@ pub(crate) fn one_line(text: &str) -> String {
     Shown::whole(text.as_bytes()).to_string()
 }
 
-/// Whether the file is a segment of a store by its name, compressed or not.
+/// Returns true if the file is a segment of a store by its name, compressed or not.
 pub(crate) fn is_segment(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.ends_with(".seg") || name.ends_with(".seg.zst"))
 }
 
-/// Whether the directory has a segment of a store.
+/// Returns true if the directory has a segment of a store.
 pub(crate) fn holds_store(path: &Path) -> bool {
     // A directory that cannot be read is for the journal to complain about.
     path.read_dir().map_or(true, |all| all.flatten().any(|entry| is_segment(&entry.path())))

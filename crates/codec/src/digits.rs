@@ -32,7 +32,7 @@ fn word(text: &[u8]) -> u64 {
     filled | ZEROS.wrapping_shr(used)
 }
 
-/// Whether all bytes of the word are digits.
+/// Returns true if all bytes of the word are digits.
 #[inline(always)]
 pub(crate) const fn all(word: u64) -> bool {
     let above_nine = word.wrapping_add(0x0606_0606_0606_0606);
@@ -69,7 +69,7 @@ pub(crate) fn short(text: &[u8]) -> Option<u64> {
     all(word).then(|| number(word))
 }
 
-/// Whether a value consists of digits, however many there are.
+/// Returns true if a value consists of digits, however many there are.
 #[inline]
 pub(crate) fn are_all(text: &[u8]) -> bool {
     match text.len() {
@@ -78,7 +78,7 @@ pub(crate) fn are_all(text: &[u8]) -> bool {
     }
 }
 
-/// Whether a value has the form of an int, however many digits it has.
+/// Returns true if a value has the form of an int, however many digits it has.
 #[inline]
 pub(crate) fn are_int(text: &[u8]) -> bool {
     are_all(text.strip_prefix(b"-").unwrap_or(text))

@@ -104,7 +104,7 @@ impl Run {
         length_of(&self.more_data, tag)
     }
 
-    /// Whether one of the tags is that of the other's Length field.
+    /// Returns true if one of the tags is that of the other's Length field.
     fn are_pair(&self, a: Tag, b: Tag) -> bool {
         self.length_of(a) == Some(b) || self.length_of(b) == Some(a)
     }

@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
         self.tags.len()
     }
 
-    /// Whether there is no field.
+    /// Returns true if there is no field.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.tags.is_empty()
@@ -129,7 +129,7 @@ impl<'a> Fields<'a> {
         &self.bytes[self.values[n] as usize..self.starts[n + 1] as usize - 1]
     }
 
-    /// Whether each field has a value.
+    /// Returns true if each field has a value.
     #[inline]
     pub(crate) fn has_no_empty_value(&self) -> bool {
         if self.layout.is_some() {
@@ -234,7 +234,7 @@ impl<'a> Fields<'a> {
         Entries::new(*self, count, members)
     }
 
-    /// Whether the repeating group that `count` opens, and those within it, are well built.
+    /// Checks that the repeating group that `count` opens, and those within it, are well built.
     ///
     /// # Errors
     /// The first fault: with group, entry, tag and the delimiter that is expected.

@@ -360,7 +360,7 @@ fn judge(bytes: &[u8], limits: Limits) -> Judged {
     }
 }
 
-/// Whether the bytes are CheckSum(10) with its delimiter, whatever its value.
+/// Returns true if the bytes are CheckSum(10) with its delimiter, whatever its value.
 fn is_trailer(bytes: &[u8]) -> bool {
     bytes.len() == TRAILER_LEN
         && bytes.starts_with(b"10=")

@@ -54,29 +54,29 @@ impl<'a> MsgType<'a> {
         core::str::from_utf8(self.0).ok()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     #[must_use]
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether it can be sent: 1 to 16 printable characters.
+    /// Returns true if it can be sent: 1 to 16 printable characters.
     #[must_use]
     #[inline]
     pub fn is_valid(self) -> bool {
         (1..=BYTES_MAX).contains(&self.0.len()) && self.0.iter().all(u8::is_ascii_graphic)
     }
 
-    /// Whether the session layer sends and handles such messages itself, from Heartbeat(0) to
-    /// Logon(A).
+    /// Returns true if the session layer sends and handles such messages itself, from Heartbeat(0)
+    /// to Logon(A).
     #[must_use]
     #[inline]
     pub const fn is_administrative(self) -> bool {
         matches!(self.0, [b'0'..=b'5' | b'A'])
     }
 
-    /// Whether an application may send it: a valid type that is not administrative.
+    /// Returns true if an application may send it: a valid type that is not administrative.
     #[must_use]
     #[inline]
     pub fn is_application(self) -> bool {

@@ -52,7 +52,7 @@ pub struct Prepared {
     length_end: usize,
     /// What they say, and the sum of their bytes.
     length: (usize, u64),
-    /// Whether the last message was finished: only then do the constants stand where they say.
+    /// True if the last message was finished: only then do the constants stand where they say.
     finished: bool,
     precision: Precision,
     minute: Minute,
@@ -273,7 +273,7 @@ pub struct Patch<'p> {
     at: usize,
     /// Of the bytes so far, without BodyLength(9), modulo 2^64.
     sum: u64,
-    /// Whether a constant has moved: then all behind it are written anew, for a block of one may
+    /// True if a constant has moved: then all behind it are written anew, for a block of one may
     /// have been written over the next.
     moved: bool,
     misuse: Option<Misuse>,
@@ -425,7 +425,7 @@ impl<'p> Patch<'p> {
     }
 }
 
-/// Whether the field stands in each message anyway.
+/// Returns true if the field stands in each message anyway.
 fn is_framing(tag: Tag) -> bool {
     [Tag(0), tag::BEGIN_STRING, tag::BODY_LENGTH, tag::MSG_TYPE, tag::CHECK_SUM].contains(&tag)
 }

@@ -58,7 +58,7 @@ pub fn fields(bytes: &[u8]) -> impl Iterator<Item = Field<'_>> + Clone {
     })
 }
 
-/// Whether these bytes are whole fields that an application may write, as
+/// Checks that these bytes are whole fields that an application may write, as
 /// [`Body::fields`](crate::Body::fields) takes them.
 ///
 /// # Errors
@@ -199,7 +199,7 @@ pub fn body_length(message: &[u8]) -> Option<usize> {
     Some(trailer.unwrap_or(body.len()))
 }
 
-/// Whether BodyLength(9) and CheckSum(10) of one whole message hold.
+/// Checks that BodyLength(9) and CheckSum(10) of one whole message hold.
 ///
 /// # Errors
 /// What is garbled about it.

@@ -161,7 +161,7 @@ impl FieldIndex {
         }
     }
 
-    /// Whether it has memory for far more fields than messages mostly have.
+    /// Returns true if it has memory for far more fields than messages mostly have.
     #[must_use]
     pub fn is_bulky(&self) -> bool {
         self.places.tags.len() > BULKY_FIELDS
@@ -240,7 +240,7 @@ pub(crate) fn position(tags: &[Tag], tag: Tag) -> Option<usize> {
     return tags.iter().position(|&other| other == tag);
 }
 
-/// Whether the first of `tags` are those.
+/// Returns true if the first of `tags` are those.
 #[inline(always)]
 pub(crate) fn begin_with(tags: &[Tag], those: &[Tag]) -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -249,7 +249,7 @@ pub(crate) fn begin_with(tags: &[Tag], those: &[Tag]) -> bool {
     return tags.starts_with(those);
 }
 
-/// Whether the tags are the same, of which there are as many.
+/// Returns true if the tags are the same, of which there are as many.
 #[inline]
 pub(crate) fn are_same(tags: &[Tag], others: &[Tag]) -> bool {
     // All are looked at, several at once: no jump for each.
@@ -266,7 +266,8 @@ pub(crate) fn text(value: &[u8]) -> Option<&str> {
     core::str::from_utf8(value).ok()
 }
 
-/// Whether all bytes are ASCII: most values have 1 to 16 of them, two words that may overlap.
+/// Returns true if all bytes are ASCII: most values have 1 to 16 of them, two words that may
+/// overlap.
 #[inline]
 fn is_ascii(value: &[u8]) -> bool {
     const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);

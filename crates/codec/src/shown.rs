@@ -48,7 +48,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// Whether a terminal or an editor would not show this character as it stands: a control
+/// Returns true if a terminal or an editor would not show this character as it stands: a control
 /// character, a mark without width or one that changes the direction of what follows, a separator
 /// of lines.
 #[must_use]

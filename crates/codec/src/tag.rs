@@ -111,14 +111,14 @@ tags! {
     DEFAULT_CSTM_APPL_VER_ID = 1408, "DefaultCstmApplVerID";
 }
 
-/// Whether the session layer alone writes `tag`; an application that writes it is mistaken.
+/// Returns true if the session layer alone writes `tag`; an application that writes it is mistaken.
 #[must_use]
 pub const fn is_session_owned(tag: Tag) -> bool {
     matches!(tag.0, 8 | 9 | 10 | 34 | 35 | 43 | 49 | 52 | 56 | 122)
 }
 
-/// Whether a field belongs to one session, and does not go along when its message is sent on: the
-/// fields of [`is_session_owned`], sub and location ids of both sides,
+/// Returns true if a field belongs to one session, and does not go along when its message is sent
+/// on: the fields of [`is_session_owned`], sub and location ids of both sides,
 /// LastMsgSeqNumProcessed(369), and signature and encryption of this one message.
 #[must_use]
 pub const fn stays_with_session(tag: Tag) -> bool {

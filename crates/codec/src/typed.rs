@@ -55,7 +55,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Whether the message is of that MsgType(35).
+/// Checks that the message is of that MsgType(35).
 ///
 /// # Errors
 /// Reason 11 if it is not.

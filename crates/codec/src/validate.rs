@@ -141,20 +141,20 @@ impl Rules {
         &self.tables.data_fields
     }
 
-    /// Whether the field may stand in the standard header.
+    /// Returns true if the field may stand in the standard header.
     #[must_use]
     pub fn is_header_field(&self, tag: Tag) -> bool {
         self.tables.layouts[self.tables.header].place(tag.0).is_some()
     }
 
-    /// Whether the field may stand in the body of some message of the application, outside of its
-    /// groups.
+    /// Returns true if the field may stand in the body of some message of the application, outside
+    /// of its groups.
     #[must_use]
     pub fn has_body_field(&self, tag: Tag) -> bool {
         self.tables.application_layouts().any(|layout| layout.place(tag.0).is_some())
     }
 
-    /// Whether the field may stand in the body of that message, outside of its groups.
+    /// Returns true if the field may stand in the body of that message, outside of its groups.
     #[must_use]
     pub fn is_body_field(&self, msg_type: impl AsRef<[u8]>, tag: Tag) -> bool {
         let body = self.tables.body(msg_type.as_ref());

@@ -56,22 +56,22 @@ fn long_uint(value: &[u8]) -> Option<u64> {
     })
 }
 
-/// Whether a value has the form of an int, however many digits it has.
+/// Returns true if a value has the form of an int, however many digits it has.
 #[cold]
 #[inline(never)]
 pub(crate) fn is_int(value: &[u8]) -> bool {
     is_uint(value.strip_prefix(b"-").unwrap_or(value))
 }
 
-/// Whether a value consists of digits, however many there are.
+/// Returns true if a value consists of digits, however many there are.
 #[cold]
 #[inline(never)]
 pub(crate) fn is_uint(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(u8::is_ascii_digit)
 }
 
-/// Whether a value has the form of a float, however many digits it has: FIX sets no limit to
-/// them, while a [`Decimal`](crate::Decimal) holds 64 bits.
+/// Returns true if a value has the form of a float, however many digits it has: FIX sets no limit
+/// to them, while a [`Decimal`](crate::Decimal) holds 64 bits.
 #[cold]
 #[inline(never)]
 pub(crate) fn is_float(value: &[u8]) -> bool {

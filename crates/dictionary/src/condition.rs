@@ -116,7 +116,7 @@ impl Condition {
         parse::parse(text, find)
     }
 
-    /// Whether it holds, where `value` gives the value of a present field.
+    /// Returns true if it holds, where `value` gives the value of a present field.
     pub fn holds<'v>(&self, value: &impl Fn(u32) -> Option<&'v [u8]>) -> bool {
         match self {
             Self::Exists(tag) => value(*tag).is_some(),

@@ -159,13 +159,13 @@ impl DataType {
         NAMES[self as usize].1
     }
 
-    /// Whether values may hold any byte and are therefore read by a length field.
+    /// Returns true if values may hold any byte and are therefore read by a length field.
     #[must_use]
     pub fn is_data(self) -> bool {
         matches!(self, Self::Data | Self::XmlData)
     }
 
-    /// Whether a value is a list of codes separated by blanks.
+    /// Returns true if a value is a list of codes separated by blanks.
     #[must_use]
     pub fn is_multiple(self) -> bool {
         matches!(self, Self::MultipleCharValue | Self::MultipleStringValue)

@@ -84,7 +84,7 @@ pub struct DraftConditional {
 /// A member as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftMember {
-    /// Whether it must be present when its parent is.
+    /// True if it must be present when its parent is.
     pub required: bool,
     /// When it must be present although `required` is not set: the text of a [`Condition`].
     pub required_if: Option<String>,

@@ -44,7 +44,7 @@ impl<'a> Need<'a> {
 pub struct FlatMember<'a> {
     /// The field's tag; for a group that of the counting field.
     pub tag: u32,
-    /// Whether the message (or group entry, or header) must have it.
+    /// True if the message (or group entry, or header) must have it.
     pub required: bool,
     /// When it must have it although `required` is not set.
     pub required_if: Option<&'a Arc<Condition>>,
@@ -112,7 +112,7 @@ pub struct LayoutField {
     pub tag: u32,
     /// The place in the published order, counted from 0.
     pub position: u32,
-    /// Whether it must be present.
+    /// True if it must be present.
     pub required: bool,
     /// When it must be present although `required` is not set.
     pub required_if: Option<Arc<Condition>>,

@@ -48,8 +48,8 @@ pub struct Field {
     pub data_type: DataType,
     /// The codes, sorted by length and then value; empty if any value of the type will do.
     pub codes: Vec<Code>,
-    /// Whether other values than the codes are allowed too (a range reserved for private use, or
-    /// a quantity beside codes as in IOIQty(27)).
+    /// True if other values than the codes are allowed too (a range reserved for private use, or a
+    /// quantity beside codes as in IOIQty(27)).
     pub open: bool,
 }
 
@@ -107,7 +107,7 @@ pub enum Category {
 /// A member of a message, group, component, header or trailer.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Whether the member must be present when its parent is.
+    /// True if the member must be present when its parent is.
     ///
     /// What is required in an optional component is not required of the message;
     /// [`Flat`](crate::Flat) works this out.
@@ -259,7 +259,8 @@ impl Field {
         found.ok().map(|i| &self.codes[i])
     }
 
-    /// Whether the codes allow the value; each word of it where the type is a list of codes.
+    /// Returns true if the codes allow the value; each word of it where the type is a list of
+    /// codes.
     #[must_use]
     pub fn admits(&self, value: &[u8]) -> bool {
         if self.codes.is_empty() || self.open {

@@ -416,7 +416,7 @@ fn components_of(members: &[DraftMember]) -> impl Iterator<Item = &str> {
 }
 
 impl DraftMember {
-    /// Whether it is the field, or the group that the field counts.
+    /// Returns true if it is the field, or the group that the field counts.
     fn is_of(&self, tag: u32) -> bool {
         match &self.kind {
             DraftKind::Field(own) | DraftKind::Group { count_tag: own, .. } => *own == tag,
@@ -430,7 +430,7 @@ impl DraftMember {
 }
 
 impl DraftKind {
-    /// Whether both name the same thing, whatever is in it.
+    /// Returns true if both name the same thing, whatever is in it.
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Field(a), Self::Field(b)) => a == b,

@@ -413,8 +413,8 @@ pub(crate) fn check_rules(
     Ok(data_fields)
 }
 
-/// Whether the dictionary has a place for the fields that messages of ours get: in the header, or
-/// in the body of some message.
+/// Checks that the dictionary has a place for the fields that messages of ours get: in the header,
+/// or in the body of some message.
 fn added_fields(
     protocol: &ProtocolConfig,
     rules: &Rules,

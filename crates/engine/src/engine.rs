@@ -390,7 +390,8 @@ impl Engine {
         &self.listening
     }
 
-    /// Whether the connections that come in at this one of [`Engine::listening`] are encrypted.
+    /// Returns true if the connections that come in at this one of [`Engine::listening`] are
+    /// encrypted.
     #[must_use]
     pub fn listens_with_tls(&self, address: SocketAddr) -> bool {
         let mut all = self.listening.iter().zip(&self.groups);
@@ -524,7 +525,7 @@ fn end_line(registry: &Registry) {
     }
 }
 
-/// Whether its store is in files.
+/// Returns true if its store is in files.
 fn in_files(session: &SessionSettings) -> bool {
     session.store.durability != Durability::Memory
 }

@@ -86,8 +86,8 @@ pub trait Io: Send + Sync {
         false
     }
 
-    /// Whether the latency points may read the machine's own counter. In another world they take
-    /// the time that [`Io::now`] has said last, and ask for none.
+    /// Returns true if the latency points may read the machine's own counter. In another world they
+    /// take the time that [`Io::now`] has said last, and ask for none.
     fn has_counter(&self) -> bool {
         false
     }
@@ -170,7 +170,7 @@ pub trait Listener: Send {
 
 /// A thread that was started. Dropping it lets the thread go on.
 pub trait Thread: Send {
-    /// Whether it has ended.
+    /// Returns true if it has ended.
     fn is_finished(&self) -> bool;
 
     /// Waits for its end.

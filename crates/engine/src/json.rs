@@ -260,7 +260,7 @@ impl Object<'_, '_> {
     }
 }
 
-/// Whether `count` is the number of entries, written as anybody would.
+/// Returns true if `count` is the number of entries, written as anybody would.
 fn is_counted<M: Members + ?Sized>(count: &[u8], tags: &[Tag], members: &M) -> bool {
     let (mut entries, mut at) = (0, 0);
     while at < tags.len() {

@@ -81,7 +81,7 @@ pub(crate) struct Arrival {
     pub(crate) read: Vec<u8>,
     /// Its Logon(A), if that was accepted before this session was made.
     pub(crate) offer: Option<Offer>,
-    /// Whether its Password(554) is known to have the hash of the settings.
+    /// True if its Password(554) is known to have the hash of the settings.
     pub(crate) password_proof: bool,
     /// Who wants to know what comes of it.
     pub(crate) watch: Option<LogonWatch>,

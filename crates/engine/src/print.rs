@@ -124,7 +124,7 @@ struct Names<'d> {
     session: &'d Dictionary,
     application: &'d Dictionary,
     message: Option<&'d transfix_dictionary::Message>,
-    /// Whether its Text(58) speaks of another message.
+    /// True if its Text(58) speaks of another message.
     rejects: bool,
 }
 

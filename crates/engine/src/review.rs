@@ -243,7 +243,7 @@ fn tls_of(session: &SessionSettings) -> Option<&TlsSettings> {
     session.tls.as_ref().filter(|tls| tls.enabled)
 }
 
-/// Whether what is sent stays on this machine; a session without sockets has no address.
+/// Returns true if what is sent stays on this machine; a session without sockets has no address.
 fn is_this_machine(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or("", |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');

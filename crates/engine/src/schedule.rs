@@ -70,7 +70,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether the moment lies within.
+    /// Returns true if the moment lies within.
     #[must_use]
     pub fn contains(&self, moment: Timestamp) -> bool {
         self.open <= moment && moment < self.close
@@ -330,7 +330,7 @@ pub(crate) fn check_zone(name: &str) -> Result<(), String> {
     zone_of(name).map(drop).map_err(|error| error.message)
 }
 
-/// Whether there is such a zone.
+/// Returns true if there is such a zone.
 pub(crate) fn is_zone(name: &str) -> bool {
     zone_of(name).is_ok()
 }

@@ -137,7 +137,7 @@ impl Books {
         assert!(self.came.insert(id.clone()), "{id} came twice");
     }
 
-    /// Whether the line says that the child logs on now.
+    /// Returns true if the line says that the child logs on now.
     fn said(&mut self, line: &str) -> bool {
         if let Some(id) = line.strip_prefix("kept ") {
             self.kept.insert(id.to_owned());

@@ -85,8 +85,8 @@ impl BusinessReject {
         Self { reason: 4, text, cause: None, fault: None }
     }
 
-    /// Whether nothing is sent for it: the answer failed for a reason that is not the program's.
-    /// The program may have executed the message, so that a rejection would be wrong.
+    /// Returns true if nothing is sent for it: the answer failed for a reason that is not the
+    /// program's. The program may have executed the message, so that a rejection would be wrong.
     pub const fn is_silent(&self) -> bool {
         matches!(
             self.cause,

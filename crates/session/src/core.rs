@@ -74,7 +74,7 @@ pub struct LinkOptions {
     pub limits: Limits,
     pub check_sum: CheckSumPolicy,
     pub garbled: GarbledPolicy,
-    /// Whether a message is looked for within the bytes of a garbled one.
+    /// True if a message is looked for within the bytes of a garbled one.
     pub search_garbled: bool,
     pub too_long: TooLongPolicy,
     pub turn_messages_max: u32,
@@ -85,10 +85,10 @@ pub struct LinkOptions {
     pub writes_early: bool,
     pub keeps: Keeps,
     pub queue: QueueSettings,
-    /// Whether somebody else may have written the store since the last connection.
+    /// True if somebody else may have written the store since the last connection.
     pub refresh_on_logon: bool,
     pub unavailable: Unavailable,
-    /// Whether messages for third parties are passed on.
+    /// True if messages for third parties are passed on.
     pub routes: bool,
     /// How long the application may take to answer a Logon(A).
     pub logon_answer: Duration,
@@ -222,7 +222,7 @@ impl Core {
         self.options.index()
     }
 
-    /// Whether something waits for the store, or to be sent as soon as the socket takes it.
+    /// Returns true if something waits for the store, or to be sent as soon as the socket takes it.
     pub fn waits(&self) -> bool {
         !self.out.is_empty()
             || self.replay.active
@@ -232,20 +232,20 @@ impl Core {
             || !self.watermarks.are_safe()
     }
 
-    /// Whether something waits to be sent, and can be as soon as the socket takes it.
+    /// Returns true if something waits to be sent, and can be as soon as the socket takes it.
     pub fn waits_for_socket(&self) -> bool {
         self.watermarks.writable(&self.out) > 0
             || self.replays_now()
             || (self.ending.is_none() && (self.sends_more() || self.cut.is_some()))
     }
 
-    /// Whether messages are sent again now: what comes before is written, and the store has made
-    /// safe what they are.
+    /// Returns true if messages are sent again now: what comes before is written, and the store has
+    /// made safe what they are.
     pub fn replays_now(&self) -> bool {
         self.replay.is_next(self.out.written()) && self.watermarks.is_safe(self.replay_ticket)
     }
 
-    /// Whether a burst has left far more memory than is used.
+    /// Returns true if a burst has left far more memory than is used.
     #[inline]
     pub fn is_bulky(&self) -> bool {
         let replayed = &self.replay.out;
@@ -268,9 +268,9 @@ impl Core {
         self.held_index.trim();
     }
 
-    /// Whether nothing is taken from the counterparty before the application has had more: it has
-    /// as much before it as may be, or a new connection begins and it is not done with the last
-    /// one.
+    /// Returns true if nothing is taken from the counterparty before the application has had more:
+    /// it has as much before it as may be, or a new connection begins and it is not done with the
+    /// last one.
     #[inline]
     pub fn is_behind(&mut self) -> bool {
         self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.stands_still())
@@ -283,8 +283,8 @@ impl Core {
         self.delivery.owes_turn() | (self.sends_more() || self.goes_on_reading(now, has_left))
     }
 
-    /// Whether a turn that has left something unread goes on with it at once. Tells when it does
-    /// not, since as much waits for the application as may, and when there is room again.
+    /// Returns true if a turn that has left something unread goes on with it at once. Tells when it
+    /// does not, since as much waits for the application as may, and when there is room again.
     #[inline(always)]
     fn goes_on_reading(&mut self, now: Now, has_left: bool) -> bool {
         if has_left || self.is_told_full {
@@ -318,8 +318,8 @@ impl Core {
         out + self.outgoing.bytes() + held + self.delivery.bytes()
     }
 
-    /// Whether far more waits than applications may queue: a counterparty that makes us answer and
-    /// never reads.
+    /// Returns true if far more waits than applications may queue: a counterparty that makes us
+    /// answer and never reads.
     pub fn is_stalled(&self) -> bool {
         let max = self.options.queue.queued_bytes_max;
         let begin = self.out.written().max(self.burst_end);
@@ -327,7 +327,7 @@ impl Core {
         bytes > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
     }
 
-    /// Whether as much waits to be written as may.
+    /// Returns true if as much waits to be written as may.
     pub fn is_full(&self) -> bool {
         self.outgoing.is_full(self.out.len())
     }
@@ -359,7 +359,7 @@ impl Core {
         true
     }
 
-    /// Whether the connection waits for the store before the session hears of it.
+    /// Returns true if the connection waits for the store before the session hears of it.
     pub const fn is_refreshing(&self) -> bool {
         self.refreshes_until_ns.is_some()
     }
@@ -381,7 +381,8 @@ impl Core {
         nanos(self.options.logon_answer)
     }
 
-    /// Whether the session is to have a turn of its worker, after something that was not one.
+    /// Returns true if the session is to have a turn of its worker, after something that was not
+    /// one.
     pub fn calls_worker(&mut self) -> bool {
         self.slow.calls_worker() | self.delivery.owes_turn()
     }
@@ -453,8 +454,8 @@ impl Core {
         Ok(())
     }
 
-    /// Whether something is still to be written before the connection ends for this reason: it
-    /// waits for the store, or the counterparty has logged out, and the answer stands behind the
+    /// Returns true if something is still to be written before the connection ends for this reason:
+    /// it waits for the store, or the counterparty has logged out, and the answer stands behind the
     /// messages that it has asked for before.
     pub fn has_last_words(&self, reason: Disconnect) -> bool {
         let answers = reason == Disconnect::LoggedOut && !self.out.is_empty();

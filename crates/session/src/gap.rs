@@ -124,7 +124,7 @@ impl Gap {
         }
     }
 
-    /// Whether nothing is missing and nothing waits.
+    /// Returns true if nothing is missing and nothing waits.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.missing_to == 0 && self.settled.is_empty() && self.held.is_empty()
@@ -162,7 +162,7 @@ impl Gap {
         self.settled.remove(&seq);
     }
 
-    /// Whether a gap fill from `seq` on belongs to the answer to a request for this gap.
+    /// Returns true if a gap fill from `seq` on belongs to the answer to a request for this gap.
     pub(crate) const fn was_asked_for(&self, seq: u64) -> bool {
         self.asked_from > 0 && seq >= self.asked_from
     }
@@ -242,10 +242,10 @@ impl Gap {
         }
     }
 
-    /// Whether the part up to `end` has come. Some engines write EndSeqNo(16) itself, not the
-    /// number after it, as NewSeqNo(36) of their last SequenceReset-GapFill(4), and send nothing
-    /// more. If further parts follow, that counts as the end of this one: the next request begins
-    /// with EndSeqNo(16).
+    /// Returns true if the part up to `end` has come. Some engines write EndSeqNo(16) itself, not
+    /// the number after it, as NewSeqNo(36) of their last SequenceReset-GapFill(4), and send
+    /// nothing more. If further parts follow, that counts as the end of this one: the next request
+    /// begins with EndSeqNo(16).
     const fn has_reached(&self, end: u64) -> bool {
         let filled = self.next_num_in == end && self.filled_to == end && end < self.missing_to;
         self.next_num_in > end || filled
@@ -306,7 +306,7 @@ impl Gap {
         room
     }
 
-    /// Whether the message with the expected number is kept.
+    /// Returns true if the message with the expected number is kept.
     #[inline]
     pub(crate) fn holds(&self, next_num_in: u64) -> bool {
         !self.held.is_empty() && self.has_kept(next_num_in)

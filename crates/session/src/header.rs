@@ -73,7 +73,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the CompIDs are right and stand where they stood in the last message. Most
+    /// Returns true if the CompIDs are right and stand where they stood in the last message. Most
     /// counterparties write all headers alike, so that no field must be searched for.
     #[inline]
     fn has_usual_comp_ids(&self, message: &Message<'_>) -> bool {
@@ -277,7 +277,7 @@ impl Session {
     }
 }
 
-/// Whether a UTCTimestamp is well-formed and of a year that a [`Timestamp`] does not reach.
+/// Returns true if a UTCTimestamp is well-formed and of a year that a [`Timestamp`] does not reach.
 #[cold]
 fn is_beyond_our_range(value: &[u8]) -> bool {
     let Some((date, [b'-', time @ ..])) = value.split_at_checked(8) else { return false };

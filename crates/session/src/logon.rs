@@ -57,7 +57,8 @@ impl Session {
         }
     }
 
-    /// Whether the Logon(A) of a connection is still to come, or to be answered by the application.
+    /// Returns true if the Logon(A) of a connection is still to come, or to be answered by the
+    /// application.
     #[must_use]
     pub const fn awaits_logon(&self) -> bool {
         matches!(self.state, State::LogonAwaited | State::LogonSent)
@@ -167,12 +168,13 @@ impl Session {
         }
     }
 
-    /// Whether the Logon(A) has a password that only the counterparty knows.
+    /// Returns true if the Logon(A) has a password that only the counterparty knows.
     fn proves_itself(&self, logon: &Message<'_>) -> bool {
         self.config.logon.expects_password() && self.has_credentials(logon)
     }
 
-    /// Whether the Logon(A) has the Username(553) and Password(554) that the settings expect.
+    /// Returns true if the Logon(A) has the Username(553) and Password(554) that the settings
+    /// expect.
     fn has_credentials(&self, logon: &Message<'_>) -> bool {
         let policy = &self.config.logon;
         let given = |tag| logon.raw(tag).unwrap_or_default();

@@ -14,13 +14,13 @@ pub struct Offer {
     pub(crate) appl_ver_id: Option<ApplVerId>,
     /// DefaultCstmApplVerID(1408).
     pub(crate) cstm_appl_ver_id: Option<Box<[u8]>>,
-    /// Whether the Logon(A) has a password that only the counterparty knows.
+    /// True if the Logon(A) has a password that only the counterparty knows.
     pub(crate) is_proven: bool,
-    /// Whether both numbers start again at 1 with it.
+    /// True if both numbers start again at 1 with it.
     pub(crate) resets: bool,
-    /// Whether it answers a reset of ours.
+    /// True if it answers a reset of ours.
     pub(crate) answers_reset: bool,
-    /// Whether we answer it by a reset that it does not ask for.
+    /// True if we answer it by a reset that it does not ask for.
     pub(crate) unaware: bool,
     /// MaxMessageSize(383).
     pub(crate) message_bytes_max: usize,

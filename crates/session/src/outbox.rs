@@ -92,7 +92,7 @@ impl Outbox {
         self.bytes.len() - self.head
     }
 
-    /// Whether all is written.
+    /// Returns true if all is written.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0

@@ -102,7 +102,7 @@ impl Session {
         self.after(now, verdict, out)
     }
 
-    /// Whether a kept message has its turn now.
+    /// Returns true if a kept message has its turn now.
     #[must_use]
     #[inline]
     pub fn holds_next(&self) -> bool {

@@ -41,7 +41,7 @@ pub(crate) struct Received<'m, 'a> {
     pub(crate) seq: Result<u64, Reject>,
     /// Whether it has PossDupFlag(43)=Y.
     pub(crate) poss_dup: Result<bool, Reject>,
-    /// Whether it was kept above a gap until now, when its turn has come.
+    /// True if it was kept above a gap until now, when its turn has come.
     pub(crate) was_held: bool,
 }
 
@@ -57,7 +57,7 @@ impl<'m, 'a> Received<'m, 'a> {
         }
     }
 
-    /// Whether it is a Reject(3) or BusinessMessageReject(j).
+    /// Returns true if it is a Reject(3) or BusinessMessageReject(j).
     pub(crate) fn is_reject(&self) -> bool {
         self.class == Class::Reject || self.message.msg_type() == b"j"
     }

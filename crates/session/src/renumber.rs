@@ -43,8 +43,8 @@ impl Session {
         if self.awaits_reset() { 1 } else { self.next_num_in }
     }
 
-    /// Whether the counterparty has still to prove that it has taken a reset of ours. Until then
-    /// the number expected next may be one of the old numbering, which must not outlive the
+    /// Returns true if the counterparty has still to prove that it has taken a reset of ours. Until
+    /// then the number expected next may be one of the old numbering, which must not outlive the
     /// connection: the store keeps 1 in its place.
     #[must_use]
     pub fn awaits_reset(&self) -> bool {
@@ -56,14 +56,15 @@ impl Session {
         }
     }
 
-    /// Whether a Logon(A) with ResetSeqNumFlag(141)=Y that comes now answers a reset of ours.
+    /// Returns true if a Logon(A) with ResetSeqNumFlag(141)=Y that comes now answers a reset of
+    /// ours.
     pub(crate) fn is_reset_answered(&self) -> bool {
         self.resets.state() == Reset::Asked || self.awaits_reset()
     }
 
-    /// Whether an acceptor must ask for a reset by its answer to a Logon(A) with this number: an
-    /// operator wants it, or the counterparty has not taken the last reset. It has taken it if its
-    /// number is below the one that was expected of the old numbering.
+    /// Returns true if an acceptor must ask for a reset by its answer to a Logon(A) with this
+    /// number: an operator wants it, or the counterparty has not taken the last reset. It has taken
+    /// it if its number is below the one that was expected of the old numbering.
     pub(crate) fn still_resets(&self, seq: u64) -> bool {
         let resets = &self.resets;
         let has_flag = self.config.id.begin_string.has_reset_flag();

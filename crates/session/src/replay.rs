@@ -97,7 +97,8 @@ impl Replay {
         self.next = self.end + 1;
     }
 
-    /// Whether the application is to be asked about messages, or a gap fill is to be written.
+    /// Returns true if the application is to be asked about messages, or a gap fill is to be
+    /// written.
     pub const fn has_more(&self) -> bool {
         self.next <= self.end
     }
@@ -113,7 +114,8 @@ impl Replay {
         if self.active { self.begins_at } else { u64::MAX }
     }
 
-    /// Whether the resend goes out next, with the outgoing stream written up to this offset.
+    /// Returns true if the resend goes out next, with the outgoing stream written up to this
+    /// offset.
     pub const fn is_next(&self, written: u64) -> bool {
         self.begins_at() <= written
     }

@@ -156,8 +156,8 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a NewSeqNo(36) is too far ahead. If a mistyped one were taken, all messages after it
-    /// would have numbers that are too low.
+    /// Returns true if a NewSeqNo(36) is too far ahead. If a mistyped one were taken, all messages
+    /// after it would have numbers that are too low.
     const fn is_too_far(&self, new_seq_no: u64) -> bool {
         let ahead = new_seq_no.saturating_sub(self.next_num_in);
         new_seq_no > MSG_SEQ_NUM_MAX || ahead > self.config.numbers.sequence_reset_max

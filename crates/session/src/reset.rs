@@ -83,9 +83,9 @@ impl ResetEvent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resets {
     state: Reset,
-    /// Whether our next Logon(A) is to ask for a reset.
+    /// True if our next Logon(A) is to ask for a reset.
     pub(crate) is_wanted: bool,
-    /// Whether the last process ended in a connection whose end should have reset the numbers.
+    /// True if the last process ended in a connection whose end should have reset the numbers.
     pub(crate) is_due: bool,
     /// While a reset is unproven: the number that was expected next when the link was lost.
     pub(crate) before: u64,

@@ -38,7 +38,7 @@ pub struct Session {
     /// What the header of each message of ours has besides: SubIDs, LocationIDs and the fields of
     /// the settings.
     pub(crate) own_header: Vec<u8>,
-    /// Whether each message has LastMsgSeqNumProcessed(369).
+    /// True if each message has LastMsgSeqNumProcessed(369).
     writes_last_processed: bool,
     /// What each message of ours begins with.
     header: Header,
@@ -54,7 +54,7 @@ pub struct Session {
     pub(crate) logon_fields: Vec<u8>,
     /// The Logon(A) that waits for the application's answer.
     pub(crate) offer: Option<Offer>,
-    /// Whether the Password(554) of this connection is that of which the settings have a hash.
+    /// True if the Password(554) of this connection is that of which the settings have a hash.
     pub(crate) password_proof: bool,
     /// DefaultApplVerID(1137) agreed in the Logon(A).
     pub(crate) appl_ver_id: Option<ApplVerId>,
@@ -72,7 +72,7 @@ pub struct Session {
     /// The next numbers, inbound and outbound, when the link came up, or as an operator has set
     /// them since.
     pub(crate) at_connection: (u64, u64),
-    /// Whether a Logon(A) was accepted in this connection.
+    /// True if a Logon(A) was accepted in this connection.
     pub(crate) was_active: bool,
     /// Why the driver was told to close the link.
     pub(crate) ended: Option<Disconnect>,
@@ -416,7 +416,7 @@ impl Session {
         }
     }
 
-    /// Whether the session takes application messages now.
+    /// Checks that the session takes application messages now.
     ///
     /// # Errors
     /// Why not.

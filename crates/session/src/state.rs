@@ -49,7 +49,7 @@ impl State {
     pub const ALL: [Self; 5] =
         [Self::Disconnected, Self::LogonAwaited, Self::LogonSent, Self::Active, Self::LogoutSent];
 
-    /// Whether a session in this state takes application messages.
+    /// Checks that a session in this state takes application messages.
     ///
     /// # Errors
     /// Why not.

@@ -116,12 +116,13 @@ impl Timers {
         self.logout_sent.saturating_add(nanos(timeout))
     }
 
-    /// Whether as many TestRequest(1)s as the settings allow have no answer.
+    /// Returns true if as many TestRequest(1)s as the settings allow have no answer.
     pub(crate) const fn is_given_up(&self) -> bool {
         self.test_requests >= self.policy.test_requests_max
     }
 
-    /// Whether the counterparty is told by a Logout(5) that its silence ends the connection.
+    /// Returns true if the counterparty is told by a Logout(5) that its silence ends the
+    /// connection.
     pub(crate) const fn says_goodbye(&self) -> bool {
         self.policy.logout_when_silent
     }

@@ -249,8 +249,8 @@ impl Disconnect {
         }
     }
 
-    /// Whether a fault of either side ended the session, rather than a Logout(5), the application,
-    /// the schedule, or the network.
+    /// Returns true if a fault of either side ended the session, rather than a Logout(5), the
+    /// application, the schedule, or the network.
     #[must_use]
     pub const fn is_error(self) -> bool {
         !matches!(

@@ -51,7 +51,7 @@ impl Watermarks {
         self.durable().saturating_sub(out.written()) as usize
     }
 
-    /// Whether bytes of the outbox wait for the store.
+    /// Returns true if bytes of the outbox wait for the store.
     #[must_use]
     pub fn waits(&self, out: &Outbox) -> bool {
         self.writable(out) < out.len()
@@ -63,7 +63,7 @@ impl Watermarks {
         end.saturating_sub(self.committed)
     }
 
-    /// Whether all that is committed is safe.
+    /// Returns true if all that is committed is safe.
     #[must_use]
     pub fn are_safe(&self) -> bool {
         self.batches.is_empty()
@@ -102,7 +102,7 @@ impl Watermarks {
         self.batches.back().map_or(0, |last| last.ticket)
     }
 
-    /// Whether this batch is safe.
+    /// Returns true if this batch is safe.
     #[must_use]
     pub fn is_safe(&self, ticket: u64) -> bool {
         self.batches.front().is_none_or(|first| ticket < first.ticket)

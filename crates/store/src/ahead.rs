@@ -92,8 +92,8 @@ impl<D: Disk> Ahead<D> {
         self.bytes(options, has).max(prepared)
     }
 
-    /// Whether it is time to have the next segment made, asked at each commit; `is_near` if its
-    /// time comes, however empty the last one is.
+    /// Returns true if it is time to have the next segment made, asked at each commit; `is_near` if
+    /// its time comes, however empty the last one is.
     pub(crate) fn is_time(&self, len: usize, tail: usize, is_near: bool) -> bool {
         // Who is busy asks earlier: it is a matter of milliseconds.
         let is_used = || tail > len / 2 || (tail > len / 4 && self.busy_bytes(tail) > STEADY);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::owner_only::open_regular;
 
-/// Whether this build can.
+/// True if this build can.
 pub const AVAILABLE: bool = cfg!(feature = "zstd");
 
 /// The ending of compressed files.

@@ -15,10 +15,10 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// Held as long as the store is open.
     type Lock: fmt::Debug + Send;
 
-    /// Whether the next segment may be made in a thread of its own.
+    /// Returns true if the next segment may be made in a thread of its own.
     fn makes_ahead(&self) -> bool;
 
-    /// Whether a thread of its own may sync what was committed with power durability.
+    /// Returns true if a thread of its own may sync what was committed with power durability.
     fn syncs_behind(&self) -> bool {
         self.makes_ahead()
     }
@@ -35,13 +35,13 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// [`TryLockError::WouldBlock`] if somebody holds the lock.
     fn lock(&self, path: &Path) -> Result<Self::Lock, TryLockError>;
 
-    /// Whether the file at `path` is the one that is locked.
+    /// Returns true if the file at `path` is the one that is locked.
     ///
     /// # Errors
     /// If there is none.
     fn is_locked_at(&self, lock: &Self::Lock, path: &Path) -> io::Result<bool>;
 
-    /// Whether the file at `path` is the one in the map.
+    /// Returns true if the file at `path` is the one in the map.
     ///
     /// # Errors
     /// If there is none.

@@ -161,8 +161,8 @@ impl FileStore<Files> {
         repair::repair(from, to, session.map(Owner::of))
     }
 
-    /// Whether somebody has the store in `dir` open for writing. Nothing is made or changed there;
-    /// an opening at the very same moment is refused, though.
+    /// Returns true if somebody has the store in `dir` open for writing. Nothing is made or changed
+    /// there; an opening at the very same moment is refused, though.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the operating system refuses.

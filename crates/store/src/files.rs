@@ -196,8 +196,8 @@ enum Hold {
 const MAPS_KEEP_FILES: [u32; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
 
 impl FileLock {
-    /// Whether the lock of a store in this directory, which need not be there yet, takes one of the
-    /// files that a process may have open.
+    /// Returns true if the lock of a store in this directory, which need not be there yet, takes
+    /// one of the files that a process may have open.
     #[must_use]
     pub fn needs_file(dir: &Path) -> bool {
         #[cfg(target_os = "linux")]

@@ -164,8 +164,8 @@ impl Seal {
         u32_at(record, 4) ^ self.marks(0).1
     }
 
-    /// Whether the whole record at `at`, whose length word is or will be `len`, is what was written
-    /// there.
+    /// Returns true if the whole record at `at`, whose length word is or will be `len`, is what was
+    /// written there.
     fn holds(self, record: &[u8], at: usize, len: u32) -> bool {
         u32_at(record, PLACE) == self.marks(at).0 && self.unkeyed(record) == record_crc(record, len)
     }

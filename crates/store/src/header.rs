@@ -181,17 +181,17 @@ impl SegmentHeader {
         if sound { Ok(header) } else { Err(Damage::Header) }
     }
 
-    /// Whether a file of that length has lost its end.
+    /// Returns true if a file of that length has lost its end.
     pub(crate) const fn is_short(&self, len: usize) -> bool {
         (len as u64) < self.bytes
     }
 
-    /// Whether it is of a format that is not written any more.
+    /// Returns true if it is of a format that is not written any more.
     pub(crate) const fn is_old(&self) -> bool {
         self.version < VERSION
     }
 
-    /// Whether it is of a format before 4.
+    /// Returns true if it is of a format before 4.
     pub(crate) const fn is_keyless(&self) -> bool {
         self.identity.is_err()
     }
@@ -243,8 +243,8 @@ impl SegmentHeader {
     }
 }
 
-/// Whether a header's checksum holds, whatever its version: over the length of the headers that we
-/// know, since later versions keep it in its place.
+/// Returns true if a header's checksum holds, whatever its version: over the length of the headers
+/// that we know, since later versions keep it in its place.
 fn is_checked(file: &[u8]) -> bool {
     let holds = |len| file.get(..len).is_some_and(|bytes| u32_at(bytes, 12) == checksum(bytes));
     holds(HEADER) || holds(HEADER_OLD)

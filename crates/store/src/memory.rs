@@ -59,7 +59,7 @@ impl Ahead {
         (self.end - self.begin).min(Self::STEP_MAX)
     }
 
-    /// Whether it is time to make more pages present.
+    /// Returns true if it is time to make more pages present.
     #[inline]
     fn is_time(&self, head: u64, capacity: usize) -> bool {
         self.end < self.begin + capacity as u64 && head + self.step() / 2 > self.end
@@ -185,7 +185,7 @@ impl MemoryStore {
         Ok((position, len))
     }
 
-    /// Whether a message that ends here pushes out one of those sent since the last reset.
+    /// Returns true if a message that ends here pushes out one of those sent since the last reset.
     fn is_full(&self, after: u64) -> bool {
         let put = self.ledger.staged.iter().find_map(|change| match change {
             Change::Outbound(_, place) => Some(*place),

@@ -36,7 +36,7 @@ impl Newest {
         Self { number: header.number, mark: Some(header.mark()), store: header.store() }
     }
 
-    /// Whether this is that segment, as far as is noted.
+    /// Returns true if this is that segment, as far as is noted.
     pub(crate) fn is_of(&self, header: &SegmentHeader) -> bool {
         self.number == header.number && self.mark.is_none_or(|mark| mark == header.mark())
     }
@@ -89,8 +89,8 @@ pub(crate) fn read<D: Disk>(disk: &D, dir: &Path) -> Option<Newest> {
     Newest::decode(&disk.open(&path).ok()?)
 }
 
-/// Whether something else is noted than a store writes: then nobody knows whether its last segments
-/// are there. A process that was killed before its first note leaves zeros, or nothing.
+/// Returns true if something else is noted than a store writes: then nobody knows whether its last
+/// segments are there. A process that was killed before its first note leaves zeros, or nothing.
 pub(crate) fn is_damaged<D: Disk>(disk: &D, dir: &Path) -> bool {
     let path = dir.join(LOCK);
     let has_bytes = disk.len(&path).is_ok_and(|len| len > 0);

@@ -25,7 +25,7 @@ pub struct Recovered {
     pub records: u64,
     /// Bytes of an unfinished batch at the end, now removed. Not 0 after a crash inside a commit.
     pub cut_bytes: u64,
-    /// Whether the note of the newest segment, in the file `lock`, was damaged. It is written anew;
+    /// True if the note of the newest segment, in the file `lock`, was damaged. It is written anew;
     /// whether segments behind the last one have been there cannot be told any more.
     pub note_damaged: bool,
 }

@@ -103,7 +103,8 @@ impl Wanted {
 }
 
 impl Keeper {
-    /// Whether a record at that time belongs into another segment than the current one's first.
+    /// Returns true if a record at that time belongs into another segment than the current one's
+    /// first.
     #[inline(never)]
     fn is_due(&self, at_ns: u64) -> bool {
         let every_ns = nanos(self.retention.rotate_every);
@@ -144,12 +145,12 @@ impl<D: Disk> FileStore<D> {
         self.sweep(now_ns);
     }
 
-    /// Whether the batch that begins at that time begins a new segment.
+    /// Returns true if the batch that begins at that time begins a new segment.
     pub(crate) fn is_rotation_due(&self, now_ns: u64) -> bool {
         self.keeper.as_ref().is_some_and(|keeper| keeper.is_due(now_ns))
     }
 
-    /// Whether that will be so before long.
+    /// Returns true if that will be so before long.
     pub(crate) fn is_rotation_near(&self) -> bool {
         self.keeper.as_ref().is_some_and(|keeper| keeper.is_due(keeper.now_ns + AHEAD_NS))
     }

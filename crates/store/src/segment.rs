@@ -56,7 +56,7 @@ pub(crate) fn list(disk: &impl Disk, dir: &Path) -> Result<Vec<u64>, StoreError>
     Ok(numbers)
 }
 
-/// Whether this is the name of a segment while it is made, or compressed.
+/// Returns true if this is the name of a segment while it is made, or compressed.
 pub(crate) fn is_unfinished(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     let Some(name) = name.and_then(|name| name.strip_suffix(".new")) else { return false };
@@ -65,7 +65,7 @@ pub(crate) fn is_unfinished(path: &Path) -> bool {
     digits.parse::<u32>().is_ok_and(|number| *digits == format!("{number:08}"))
 }
 
-/// Whether there is such a segment, compressed or not.
+/// Returns true if there is such a segment, compressed or not.
 pub(crate) fn exists(path: &Path) -> bool {
     path.exists() || compressed(path).exists()
 }

@@ -83,7 +83,7 @@ pub struct Fault {
     /// The numbers of the messages sent that were lost there, first and last, where those around
     /// them tell.
     pub lost_outbound: Option<(u64, u64)>,
-    /// Whether that is all that was lost there. Not where a file, its end or its head is gone: what
+    /// True if that is all that was lost there. Not where a file, its end or its head is gone: what
     /// was in it nobody can say, but for the numbers that `lost_outbound` may tell.
     pub is_all_known: bool,
 }
@@ -310,7 +310,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Whether its end is gone.
+    /// Returns true if its end is gone.
     pub(crate) fn is_short(&self) -> bool {
         self.header.is_ok_and(|header| header.is_short(self.file.len()))
     }

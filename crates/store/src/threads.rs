@@ -19,7 +19,7 @@ use std::thread::{self, JoinHandle};
 const NICE: i32 = 10;
 
 thread_local! {
-    /// Whether this thread makes segments for others.
+    /// True if this thread makes segments for others.
     static HELPS: Cell<bool> = const { Cell::new(false) };
 }
 

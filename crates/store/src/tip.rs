@@ -27,13 +27,13 @@ impl Tip {
         Self { place, crc: format::crc_at(file, place.offset as usize) }
     }
 
-    /// Whether the file of a segment still has it.
+    /// Returns true if the file of a segment still has it.
     fn is_in(&self, file: &[u8]) -> bool {
         let (at, len) = (self.place.offset as usize, file.len());
         at + format::RECORD_HEADER <= len && format::crc_at(file, at) == self.crc
     }
 
-    /// Whether the store that was read has it.
+    /// Returns true if the store that was read has it.
     fn is_in_store<D: Disk>(&self, disk: &D, dir: &Path, state: &State<D::Map>) -> bool {
         let (number, first) = (u64::from(self.place.segment), state.segments.first);
         let last = first + state.segments.maps.len() as u64 - 1;

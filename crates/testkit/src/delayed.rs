@@ -15,7 +15,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Whether batches wait for [`Pace::allow`].
+    /// Returns true if batches wait for [`Pace::allow`].
     #[must_use]
     pub fn waits(&self) -> bool {
         self.allowed.load(Ordering::SeqCst) < self.committed()

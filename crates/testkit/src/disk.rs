@@ -141,7 +141,7 @@ impl SimDisk {
         self.lock_state().events
     }
 
-    /// Whether the process has ended.
+    /// Returns true if the process has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.lock_state().ended
@@ -152,7 +152,7 @@ impl SimDisk {
         self.lock_state().ailment = ailment;
     }
 
-    /// Whether the disk has an ailment.
+    /// Returns true if the disk has an ailment.
     #[must_use]
     pub fn is_ill(&self) -> bool {
         self.lock_state().ailment.is_some()
@@ -172,7 +172,7 @@ impl SimDisk {
         self.0.1.notify_all();
     }
 
-    /// Whether an operation has failed since the last start.
+    /// Returns true if an operation has failed since the last start.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.lock_state().failed

@@ -40,7 +40,7 @@ struct Level<'l> {
     tags: Vec<u32>,
     extent: Extent,
     depth: usize,
-    /// Whether the members are those of the session's dictionary.
+    /// True if the members are those of the session's dictionary.
     is_session: bool,
 }
 

@@ -124,7 +124,7 @@ impl Scenario {
         self.steps.iter().map(wait).sum()
     }
 
-    /// Whether our side is restarted from its store, which must outlive it therefore.
+    /// Returns true if our side is restarted from its store, which must outlive it therefore.
     #[must_use]
     pub fn restarts(&self) -> bool {
         self.steps.iter().any(|line| line.step == Step::Operate(Operation::Restart))

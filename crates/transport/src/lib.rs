@@ -83,8 +83,8 @@ pub trait Stream: Send {
     /// any other ends the stream.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize>;
 
-    /// Whether the next read returns something for which no readiness is reported: the stream has
-    /// found an end or an error behind the bytes that it returned last.
+    /// Returns true if the next read returns something for which no readiness is reported: the
+    /// stream has found an end or an error behind the bytes that it returned last.
     fn has_more(&self) -> bool {
         false
     }

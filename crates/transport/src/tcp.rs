@@ -13,7 +13,7 @@ use crate::{Registry, SocketOptions, Stream};
 #[derive(Debug)]
 pub struct TcpStream {
     pub(crate) socket: mio::net::TcpStream,
-    /// Whether TCP_QUICKACK is said again after each read.
+    /// True if TCP_QUICKACK is said again after each read.
     pub(crate) quick_ack: bool,
 }
 
@@ -37,7 +37,7 @@ impl TcpStream {
         self.socket.local_addr()
     }
 
-    /// Whether TCP_NODELAY is set.
+    /// Returns true if TCP_NODELAY is set.
     ///
     /// # Errors
     /// If the operating system refuses.

@@ -518,7 +518,7 @@ impl Sides {
         Self { firm, server, client, now_s }
     }
 
-    /// Whether both resume, or what each side says against it.
+    /// Returns true if both resume, or what each side says against it.
     fn meet(&self, client: &Client) -> Result<bool, [String; 2]> {
         let (ours, theirs) = memory::pipe(1 << 16);
         let client = client.connect(Box::new(ours)).unwrap();

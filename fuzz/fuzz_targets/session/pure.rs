@@ -184,7 +184,7 @@ impl Driver {
         }
     }
 
-    /// Whether the session goes on.
+    /// Returns true if the session goes on.
     fn receive(&mut self, frame: &[u8], held: Held) -> bool {
         let mut index = FieldIndex::default();
         let Ok(message) = Message::parse(frame, &mut index, CheckSumPolicy::Verify) else {

@@ -79,7 +79,7 @@ impl Rule {
         })
     }
 
-    /// Whether all fields that the condition names are members of the entry or the message.
+    /// Returns true if all fields that the condition names are members of the entry or the message.
     fn can_hold(&self, draft: &Draft, levels: [&[DraftMember]; 2]) -> bool {
         let words = self.when.split(|c: char| !c.is_alphanumeric());
         let mut tags = words.filter_map(|word| tag_of(draft, word).ok());
@@ -123,7 +123,7 @@ fn tag_of(draft: &Draft, name: &str) -> Result<u32, String> {
     field.map(|field| field.tag).ok_or_else(|| format!("no field is called '{name}'"))
 }
 
-/// Whether the member is required, if it is there outside of groups; `all` are so far.
+/// Returns true if the member is required, if it is there outside of groups; `all` are so far.
 fn member_of(draft: &Draft, members: &[DraftMember], tag: u32, all: bool) -> Option<bool> {
     members.iter().find_map(|member| {
         let required = all && member.required;

@@ -46,7 +46,7 @@ impl Honest {
         self.slice.store(slice, Ordering::Relaxed);
     }
 
-    /// Whether it still trades.
+    /// Returns true if it still trades.
     pub(super) fn goes_on(&self) -> bool {
         !self.thread.is_finished()
     }

@@ -21,7 +21,7 @@ pub(super) struct Line {
     socket: Option<TcpStream>,
     child: Option<Child>,
     pieces: Receiver<Vec<u8>>,
-    /// Whether nothing more is read.
+    /// True if nothing more is read.
     is_deaf: Arc<AtomicBool>,
     /// What it has said and nobody has looked at.
     heard: Vec<u8>,
@@ -247,7 +247,7 @@ pub(super) fn utc() -> String {
     format!("{year:04}{month:02}{day:02}-{h:02}:{m:02}:{s:02}.{:03}", since.subsec_millis())
 }
 
-/// Whether the last of it is the end of a message.
+/// Returns true if the last of it is the end of a message.
 fn is_whole(heard: &[u8]) -> bool {
     heard
         .strip_suffix(b"\x01")

@@ -99,7 +99,7 @@ impl Buildah {
     }
 }
 
-/// Whether an image can be built here.
+/// Returns true if an image can be built here.
 pub(super) fn has_buildah() -> bool {
     Command::new("buildah").arg("--version").output().is_ok()
 }

@@ -16,7 +16,7 @@ use super::done;
 /// How long the service may take for a step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether a system can be made here.
+/// Checks that a system can be made here.
 pub(super) fn check_means() -> Result<(), String> {
     if !geteuid().is_root() {
         return Err("the test of the package needs root; or give --without-test".to_owned());

@@ -31,17 +31,17 @@ impl Message {
         self.value(tag)?.parse().ok()
     }
 
-    /// Whether `tag` has this value.
+    /// Returns true if `tag` has this value.
     pub(super) fn is(&self, tag: u32, value: &str) -> bool {
         self.value(tag) == Some(value)
     }
 
-    /// Whether `PossDupFlag(43)` is set.
+    /// Returns true if `PossDupFlag(43)` is set.
     pub(super) fn is_poss_dup(&self) -> bool {
         self.is(43, "Y")
     }
 
-    /// Whether this is a `SequenceReset(4)` that fills a gap.
+    /// Returns true if this is a `SequenceReset(4)` that fills a gap.
     pub(super) fn is_gap_fill(&self) -> bool {
         self.is(35, "4") && self.is(123, "Y")
     }

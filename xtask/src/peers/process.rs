@@ -31,7 +31,7 @@ pub(super) struct Peer {
     recent: Vec<String>,
     told: usize,
     done: usize,
-    /// Whether it listens, or is about to connect.
+    /// True if it listens, or is about to connect.
     pub(super) ready: bool,
     /// Logons so far.
     pub(super) logons: usize,

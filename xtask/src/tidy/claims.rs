@@ -42,7 +42,7 @@ pub(crate) fn check(
     }
 }
 
-/// Whether a source has a test of this name; a file that is a test by itself has `main`.
+/// Returns true if a source has a test of this name; a file that is a test by itself has `main`.
 fn has_test(source: &str, name: &str) -> bool {
     let head = format!("fn {name}(");
     source.match_indices(&head).any(|(at, _)| {

@@ -92,7 +92,8 @@ fn char_end(chars: &[char], at: usize) -> usize {
     }
 }
 
-/// Whether the character before `at` makes it part of a longer word; `b` and `c` are prefixes.
+/// Returns true if the character before `at` makes it part of a longer word; `b` and `c` are
+/// prefixes.
 fn is_word(chars: &[char], at: usize) -> bool {
     let ident = |at: usize| chars[at].is_alphanumeric() || chars[at] == '_';
     match at.checked_sub(1) {

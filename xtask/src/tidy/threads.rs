@@ -48,7 +48,8 @@ pub(crate) fn check(
     }
 }
 
-/// Whether the file belongs to what users run: no tests, examples, tools and simulated worlds.
+/// Returns true if the file belongs to what users run: no tests, examples, tools and simulated
+/// worlds.
 fn is_of_a_program(file: &str) -> bool {
     let of_crates = file.starts_with("crates/") && !file.starts_with("crates/testkit/");
     (of_crates || file.starts_with("bench/src/")) && file.contains("/src/")

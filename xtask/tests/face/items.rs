@@ -59,8 +59,8 @@ fn marks(attributes: &[Attribute]) -> String {
     marks.collect()
 }
 
-/// Whether it is there with the feature `rig` alone, for this project's own simulated worlds. They
-/// depend on the crates below.
+/// Returns true if it is there with the feature `rig` alone, for this project's own simulated
+/// worlds. They depend on the crates below.
 fn is_rig(module: &[String]) -> bool {
     let module: Vec<_> = module.iter().map(String::as_str).collect();
     matches!(module[..], ["engine", "io", ..] | ["engine", "simulated", "rig", ..])

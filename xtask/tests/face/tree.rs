@@ -45,7 +45,7 @@ pub(crate) fn name_of(item: &Item) -> Option<String> {
     Some(ident.to_string())
 }
 
-/// Whether it is there for tests alone.
+/// Returns true if it is there for tests alone.
 pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     let only = |attribute: &Attribute| {
         let is_cfg = attribute.path().is_ident("cfg");

@@ -176,7 +176,7 @@ impl Book {
     }
 }
 
-/// Whether a number is the one behind the last: if not, a report was lost or came twice.
+/// Checks that a number is the one behind the last: if not, a report was lost or came twice.
 fn follows(last: &mut u64, number: Option<u64>, what: &str) -> Result<(), String> {
     let number = number.ok_or_else(|| format!("the ExecID(17) of a {what} has no number"))?;
     match std::mem::replace(last, number) {

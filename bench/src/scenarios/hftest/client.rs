@@ -292,7 +292,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Whether orders are to be sent, or to be answered.
+    /// Returns true if orders are to be sent, or to be answered.
     const fn is_busy(&self) -> bool {
         self.round.begun_ns.is_some()
     }

@@ -59,12 +59,12 @@ impl Inputs {
         Ok(Self { received, _sender: sender, signalled, terminal })
     }
 
-    /// Whether keys come from a terminal.
+    /// Returns true if keys come from a terminal.
     pub(super) const fn is_terminal(&self) -> bool {
         self.terminal.is_some()
     }
 
-    /// Whether a signal has come.
+    /// Returns true if a signal has come.
     pub(super) fn is_signalled(&self) -> bool {
         self.signalled.load(Ordering::Relaxed)
     }

@@ -85,7 +85,7 @@ impl Keys {
         Self { rows, is_terminal, asked: None }
     }
 
-    /// Whether they come from a terminal.
+    /// Returns true if they come from a terminal.
     pub(super) const fn is_terminal(&self) -> bool {
         self.is_terminal
     }

@@ -43,7 +43,7 @@ pub(super) struct Task {
     /// Messages of each sender in a second; all send at once.
     pub(super) rate: u64,
     pub(super) ns: u64,
-    /// Whether a queue that grows ends the slice.
+    /// True if a queue that grows ends the slice.
     pub(super) gives_up: bool,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Load {
     pub(super) out_of_order: u64,
     /// By receiver.
     pub(super) shares: Vec<u64>,
-    /// Whether the router kept up: messages did not wait in a queue that grows.
+    /// True if the router kept up: messages did not wait in a queue that grows.
     pub(super) kept_up: bool,
     /// Half of the time from the write of a message to its arrival, three digits, and how often.
     pub(super) half_trips: Vec<(u64, u64)>,

@@ -68,7 +68,7 @@ struct Figures {
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio: Option<Estimate>,
     cpu_ns_per_message: u64,
-    /// Whether messages did not wait in a queue that grows, in most slices.
+    /// True if messages did not wait in a queue that grows, in most slices.
     kept_up: bool,
     /// What went wrong; empty if nothing did.
     faults: Vec<String>,
@@ -174,7 +174,7 @@ const PUBLISHED: [(usize, u64, usize, [u64; 6]); 12] = [
 ];
 
 impl Report {
-    /// Whether all was measured, and all checks hold.
+    /// Returns true if all was measured, and all checks hold.
     pub(super) fn holds(&self) -> bool {
         self.not_run.is_empty()
             && self

@@ -117,7 +117,7 @@ impl Search {
         }
     }
 
-    /// Whether it holds in half of the attempts. What is decided is not tried again.
+    /// Returns true if it holds in half of the attempts. What is decided is not tried again.
     fn holds_often(
         &self,
         rate: u64,

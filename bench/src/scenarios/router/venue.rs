@@ -90,13 +90,13 @@ pub(super) fn workers(column: &Column, cpus: usize) -> usize {
     column.side(Role::Acceptor).engine.workers.min(cpus)
 }
 
-/// Whether a pool of threads routes, which keeps no order among messages of one sender on one
-/// receiver.
+/// Returns true if a pool of threads routes, which keeps no order among messages of one sender on
+/// one receiver.
 pub(super) fn has_pool(column: &Column) -> bool {
     column.side(Role::Acceptor).engine.application_threads > 0
 }
 
-/// Whether each thread of the router has a CPU for itself.
+/// Returns true if each thread of the router has a CPU for itself.
 pub(super) fn has_room(column: &Column, cpus: usize) -> bool {
     workers(column, cpus) + column.side(Role::Acceptor).engine.application_threads <= cpus
 }

@@ -113,7 +113,7 @@ impl Link {
         }
     }
 
-    /// Whether nothing is left to write.
+    /// Returns true if nothing is left to write.
     fn flush(&mut self) -> io::Result<bool> {
         if !self.left.is_empty() {
             let taken = taken(&mut self.stream, &self.left)?;

@@ -28,7 +28,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Whether it is another engine.
+    /// Returns true if it is another engine.
     pub(super) const fn is_peer(self) -> bool {
         matches!(self, Self::QuickfixFile | Self::QuickfixMemory)
     }

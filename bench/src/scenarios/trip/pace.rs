@@ -15,7 +15,7 @@ impl Pace {
         Self { start_ns: monotonic_ns(), interval_ns: 1_000_000_000 / rate.max(1) }
     }
 
-    /// Whether message `i` is due.
+    /// Returns true if message `i` is due.
     pub(super) fn is_due(self, i: usize) -> bool {
         monotonic_ns() >= self.start_ns + (i as u64 + 1) * self.interval_ns
     }

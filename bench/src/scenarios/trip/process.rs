@@ -51,9 +51,9 @@ pub(crate) struct Work {
     pub(crate) rate: Option<u64>,
     /// What orders are answered with.
     pub(crate) report: ReportForm,
-    /// Whether both sides write the protocol log.
+    /// True if both sides write the protocol log.
     pub(crate) log: bool,
-    /// Whether sessions stay logged on between slices: where both processes are stopped then.
+    /// True if sessions stay logged on between slices: where both processes are stopped then.
     pub(crate) stays: bool,
 }
 
@@ -110,7 +110,7 @@ pub(super) fn part(
 /// The program that puts OpenOnload under another one.
 pub(super) const ONLOAD: &str = "onload";
 
-/// Whether OpenOnload is installed.
+/// Returns true if OpenOnload is installed.
 pub(super) fn has_onload() -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(ONLOAD).exists())

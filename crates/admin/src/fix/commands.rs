@@ -15,7 +15,7 @@ struct Command {
     name: &'static str,
     role: Role,
     about: &'static str,
-    /// Whether it has the parameters that name a session.
+    /// True if it has the parameters that name a session.
     of_session: bool,
     /// Its other parameters; a star stands behind those that it needs.
     parameters: &'static [&'static str],

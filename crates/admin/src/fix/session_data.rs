@@ -141,7 +141,7 @@ pub(super) fn figures(handle: &SessionHandle, xml: &mut Writer) {
     xml.leaf("NumOfRejectedMessages", counters.rejects_out + counters.business_rejects_out);
 }
 
-/// Whether a connection ended as both sides wanted it.
+/// Returns true if a connection ended as both sides wanted it.
 pub(super) const fn has_ended_well(reason: &Disconnect) -> bool {
     matches!(reason, Disconnect::LoggedOut)
 }

@@ -76,7 +76,7 @@ pub(super) fn made(value: &str, source: &Source<'_>) -> Result<String, Fault> {
     Ok(text + rest)
 }
 
-/// Whether it takes up a name that nobody else gets.
+/// Returns true if it takes up a name that nobody else gets.
 pub(super) fn has_id(value: &str) -> bool {
     value.contains("{id}")
 }

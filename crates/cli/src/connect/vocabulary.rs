@@ -182,7 +182,7 @@ impl Vocabulary {
         .to_owned()
     }
 
-    /// Whether the field belongs to the header or the trailer, which the session writes.
+    /// Returns true if the field belongs to the header or the trailer, which the session writes.
     pub(super) fn is_of_session(&self, tag: u32) -> bool {
         let ends = [self.pair.session.header(), self.pair.session.trailer()];
         ends.into_iter().any(|members| {

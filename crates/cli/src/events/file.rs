@@ -93,7 +93,7 @@ impl RollingFile {
         }
     }
 
-    /// Whether the open file still is the one of its name.
+    /// Returns true if the open file still is the one of its name.
     fn is_there(&self) -> bool {
         let Some(open) = &self.open else { return false };
         let known = open.file.metadata().map(|meta| (meta.dev(), meta.ino()));

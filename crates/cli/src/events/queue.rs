@@ -219,7 +219,7 @@ impl Writer {
             {LINES_MAX} that wait are lost");
     }
 
-    /// Whether a failure was told not long ago.
+    /// Returns true if a failure was told not long ago.
     fn is_told(&self) -> bool {
         self.told_ns.is_some_and(|at| clock::monotonic_ns() - at < TELL_EVERY_NS)
     }

@@ -71,7 +71,7 @@ impl Dependency {
     }
 }
 
-/// Whether a directory above would take the program for a part of its workspace.
+/// Returns true if a directory above would take the program for a part of its workspace.
 pub(super) fn is_in_workspace(output: &Path) -> bool {
     let is_root = |dir: &Path| {
         let manifest = std::fs::read_to_string(dir.join("Cargo.toml"));
@@ -80,8 +80,8 @@ pub(super) fn is_in_workspace(output: &Path) -> bool {
     real(output).ancestors().skip(1).any(is_root)
 }
 
-/// Whether the directory holds the package transfix. Names behind the package's are those of its
-/// programs.
+/// Returns true if the directory holds the package transfix. Names behind the package's are those
+/// of its programs.
 fn is_transfix(directory: &Path) -> bool {
     let Ok(manifest) = std::fs::read_to_string(directory.join("Cargo.toml")) else { return false };
     let mut names = manifest.lines().map(str::trim).filter(|line| line.starts_with("name = "));

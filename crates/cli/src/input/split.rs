@@ -100,7 +100,7 @@ pub(super) struct Splitter {
     delimiter: Option<Delimiter>,
     /// The message found last.
     pub(super) message: Vec<u8>,
-    /// Whether the bytes skipped last were counted as garbled.
+    /// True if the bytes skipped last were counted as garbled.
     in_junk: bool,
     /// Bytes that may be looked at for messages that are not where they say. Each byte that is
     /// dealt with adds to it, so that lies within lies cost no more than a few looks at each byte.

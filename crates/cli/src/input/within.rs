@@ -43,7 +43,7 @@ pub(super) fn restore(message: &mut [u8], source: &[u8], by: Delimiter) -> Optio
     Some(Wrong::Delimiter { by, count })
 }
 
-/// Whether the bytes begin with a tag and `=`.
+/// Returns true if the bytes begin with a tag and `=`.
 fn is_field(bytes: &[u8]) -> bool {
     let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
     digits > 0 && bytes.get(digits) == Some(&b'=')

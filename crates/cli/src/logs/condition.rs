@@ -82,7 +82,7 @@ pub(crate) struct Condition {
     pub(super) tag: Tag,
     operator: Operator,
     operand: Operand,
-    /// Whether values may hold SOH.
+    /// True if values may hold SOH.
     is_data: bool,
     pub(super) quick: Quick,
 }
@@ -115,7 +115,7 @@ impl Condition {
         Self { tag, operator, operand, is_data: false, quick: Quick::field(tag.0) }
     }
 
-    /// Whether a value meets it.
+    /// Returns true if a value meets it.
     pub(super) fn holds(&self, value: &[u8]) -> bool {
         match (&self.operand, self.operator) {
             (Operand::Bytes(sought) | Operand::Words(sought), Operator::Contains) => {
@@ -139,7 +139,7 @@ impl Condition {
         }
     }
 
-    /// Whether a glance at a message that has `by` in place of SOH leaves it possible.
+    /// Returns true if a glance at a message that has `by` in place of SOH leaves it possible.
     pub(super) fn may_hold(&self, bytes: &[u8], by: u8) -> bool {
         let mut values = self.quick.values(bytes, by);
         // Data may hold SOH: its value is seen in part only.

@@ -70,7 +70,7 @@ pub(super) struct Latency<W> {
     out: W,
     csv: Option<Csv>,
     log: String,
-    /// Whether the log has a file for each direction.
+    /// True if the log has a file for each direction.
     is_split: bool,
     lines: Vec<Line>,
     /// The lines of this log by who asks whom, and by type.

@@ -133,7 +133,7 @@ impl Order {
         self.last = None;
     }
 
-    /// Whether the sources must be read again; what was found so far is then forgotten.
+    /// Returns true if the sources must be read again; what was found so far is then forgotten.
     pub(super) fn wants_more(&mut self) -> bool {
         let wants_more = std::mem::take(&mut self.has_grown);
         if wants_more {
@@ -181,7 +181,7 @@ impl Order {
         (text, rows, self.report)
     }
 
-    /// Whether one of the message's IDs is known.
+    /// Returns true if one of the message's IDs is known.
     fn is_of_order(&self, message: &Message<'_>) -> bool {
         LINKS.iter().any(|tag| message.all(*tag).any(|id| self.ids.contains(id)))
     }
@@ -280,7 +280,7 @@ impl Order {
         ]))
     }
 
-    /// Whether another source had the same bytes, in the same direction.
+    /// Returns true if another source had the same bytes, in the same direction.
     fn is_repeat(&mut self, bytes: &[u8], way: Option<Way>) -> bool {
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);

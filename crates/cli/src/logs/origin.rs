@@ -67,7 +67,7 @@ impl Ends<'_> {
         }
     }
 
-    /// Whether the message says both CompIDs.
+    /// Returns true if the message says both CompIDs.
     pub(super) fn are_known(&self) -> bool {
         self.sender != UNKNOWN && self.target != UNKNOWN
     }
@@ -83,8 +83,8 @@ impl Ends<'_> {
         format!("{version}:{ours}->{theirs}")
     }
 
-    /// Whether the message is of the session that the user names: by one CompID, or by both with
-    /// `-` or `->` between, in either order, with or without the version before them.
+    /// Returns true if the message is of the session that the user names: by one CompID, or by both
+    /// with `-` or `->` between, in either order, with or without the version before them.
     pub(super) fn is_of(&self, named: &[u8]) -> bool {
         if named == self.sender || named == self.target {
             return true;

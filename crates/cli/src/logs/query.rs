@@ -163,7 +163,7 @@ impl Query {
         })
     }
 
-    /// Whether the user names this type.
+    /// Returns true if the user names this type.
     pub(super) fn names_type(&self, msg_type: &[u8]) -> bool {
         self.msg_types.iter().any(|named| named.as_bytes() == msg_type)
     }
@@ -182,7 +182,7 @@ impl Query {
         if is_wanted { Wanted::Perhaps } else { Wanted::No }
     }
 
-    /// Whether the message is sought.
+    /// Returns true if the message is sought.
     pub(super) fn takes(
         &mut self,
         found: &Found<'_>,
@@ -210,8 +210,8 @@ impl Query {
         self.msg_types.is_empty() || self.msg_types.iter().any(is_it)
     }
 
-    /// Whether session, direction and time are those that are sought. A message of which nothing
-    /// says them is counted.
+    /// Returns true if session, direction and time are those that are sought. A message of which
+    /// nothing says them is counted.
     fn takes_origin(&mut self, bytes: &[u8], by: u8, head: &[u8], source: &Source) -> bool {
         let Self { origins, session, .. } = &*self;
         if session.as_ref().is_some_and(|session| !origins.ends(bytes, by).is_of(session)) {
@@ -241,7 +241,7 @@ impl Query {
 /// Bytes of `10=ddd` and its delimiter.
 const TRAILER: usize = 7;
 
-/// Whether CheckSum(10) is right if each `by` stands for SOH.
+/// Returns true if CheckSum(10) is right if each `by` stands for SOH.
 pub(super) fn is_sum_right(bytes: &[u8], by: u8) -> bool {
     let (summed, trailer) = bytes.split_at(bytes.len() - TRAILER);
     let sum = raw::check_sum(summed);

@@ -46,7 +46,7 @@ impl Report {
         }
     }
 
-    /// Whether something could not be read.
+    /// Returns true if something could not be read.
     pub(super) const fn has_failed(&self) -> bool {
         !self.failures.is_empty()
     }

@@ -26,7 +26,7 @@ pub(super) struct Search<W> {
     /// No more than so many are shown.
     pub(super) limit: Option<u64>,
     pub(super) around: Around,
-    /// Whether a line with the source's name stands before the first message of it.
+    /// True if a line with the source's name stands before the first message of it.
     pub(super) has_headings: bool,
     is_headed: bool,
     index: FieldIndex,
@@ -84,7 +84,7 @@ impl<W: Write> Search<W> {
         self.around.has_gap = true;
     }
 
-    /// Whether as many are found as are wanted.
+    /// Returns true if as many are found as are wanted.
     pub(super) fn is_enough(&self) -> bool {
         self.limit.is_some_and(|limit| limit <= self.matches) && self.around.after == 0
     }

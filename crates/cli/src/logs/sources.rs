@@ -157,7 +157,7 @@ impl Sources {
     }
 }
 
-/// Whether the file's name is that of a log or a capture.
+/// Returns true if the file's name is that of a log or a capture.
 fn is_log(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.strip_suffix(".zst").unwrap_or(name);

@@ -66,13 +66,13 @@ impl Selection {
         Ok(())
     }
 
-    /// Whether all messages are wanted.
+    /// Returns true if all messages are wanted.
     pub(super) const fn is_all(&self) -> bool {
         let Self { msg_types, from, to, conditions } = self;
         msg_types.is_empty() && from.is_none() && to.is_none() && conditions.is_empty()
     }
 
-    /// Whether the message is wanted.
+    /// Returns true if the message is wanted.
     pub(super) fn takes(&self, message: &Message<'_>, found: &Found<'_>, pair: &Pair) -> bool {
         self.takes_type(message.msg_type().as_bytes())
             && self.takes_time(message, found.head)

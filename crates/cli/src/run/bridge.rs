@@ -84,12 +84,12 @@ impl Known {
         Self { incoming: Incoming { seq, sent, mark }, is_again }
     }
 
-    /// Whether both are the same.
+    /// Returns true if both are the same.
     fn is(&self, last: &Self) -> bool {
         self.incoming == last.incoming && !self.incoming.sent.is_empty()
     }
 
-    /// Whether both may be the same: not everybody says the time of before as it was.
+    /// Returns true if both may be the same: not everybody says the time of before as it was.
     fn may_be(&self, last: &Self) -> bool {
         let (own, last) = (&self.incoming, &last.incoming);
         (own.seq, own.mark) == (last.seq, last.mark) && self.is_again
@@ -120,8 +120,8 @@ impl Bridge {
         }
     }
 
-    /// Whether this message, or what was made of it, may have gone out before. `from`: the session
-    /// that it came on.
+    /// Returns true if this message, or what was made of it, may have gone out before. `from`: the
+    /// session that it came on.
     fn repeats(&mut self, known: Known, from: Option<&SessionHandle>) -> bool {
         self.may_repeat &= known.is_again;
         if !self.last.as_ref().is_some_and(|last| known.is(last)) {
@@ -316,13 +316,13 @@ impl Passing<'_, '_, '_> {
         lock(self.passed).had.contains(&self.name(target))
     }
 
-    /// Whether a target has it, or may have it.
+    /// Returns true if a target has it, or may have it.
     fn is_somewhere(&self) -> bool {
         let passed = lock(self.passed);
         !passed.had.is_empty() || !passed.doubtful.is_empty()
     }
 
-    /// Whether a target would take it now, as far as can be told.
+    /// Returns true if a target would take it now, as far as can be told.
     fn is_there(&self, target: &Target) -> bool {
         let takes = |to: &SessionHandle| {
             to.is_logged_on() || to.settings().queue.offline != Offline::Refuse

@@ -392,7 +392,7 @@ fn before(file: &mut File, position: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Whether a message can be sent later: the session is away, or has no room.
+/// Returns true if a message can be sent later: the session is away, or has no room.
 const fn is_passing(error: &SendError) -> bool {
     matches!(
         error,

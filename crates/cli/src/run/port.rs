@@ -97,7 +97,7 @@ impl Ports {
         Ok(())
     }
 
-    /// Whether a program is connected to this socket.
+    /// Returns true if a program is connected to this socket.
     pub(super) fn has_program(&self, name: &str) -> bool {
         self.0.0.get(name).is_some_and(|port| port.program().is_some())
     }

@@ -88,7 +88,7 @@ impl Pattern {
         if self.is_open { text.starts_with(begin) } else { text == begin }
     }
 
-    /// Whether a text can fit both.
+    /// Returns true if a text can fit both.
     pub(super) fn meets(&self, other: &Self) -> bool {
         match (self.is_open, other.is_open) {
             (true, true) => {
@@ -186,7 +186,7 @@ impl Routes {
         self.routes.iter().find(|route| route.fits((from, &name), message))
     }
 
-    /// Whether both have the same sockets and files.
+    /// Returns true if both have the same sockets and files.
     pub(super) fn same_places(&self, other: &Self) -> bool {
         self.sockets == other.sockets && self.files == other.files
     }
@@ -201,7 +201,7 @@ impl Routes {
         self.routes.iter().any(names)
     }
 
-    /// Whether a session may be added whose messages these rules would pass on.
+    /// Checks that a session may be added whose messages these rules would pass on.
     ///
     /// # Errors
     /// A rule that fits sends them to a session of another version, or one sends messages there

@@ -55,7 +55,7 @@ impl StoredCopies {
         self.reset_ns.is_some_and(|reset_ns| reset_ns >= at_ns)
     }
 
-    /// Whether this number is that of this copy.
+    /// Returns true if this number is that of this copy.
     pub(super) fn is(&self, number: u64, copy: u64) -> bool {
         self.by_number.get(&number) == Some(&copy)
     }

@@ -347,7 +347,7 @@ pub(super) fn keeps(session: &SessionSettings) -> Result<(), String> {
     }
 }
 
-/// Whether the entries of a group begin with this field.
+/// Returns true if the entries of a group begin with this field.
 fn begins_entries(members: &[Member], tag: u32) -> bool {
     members.iter().any(|member| match &member.kind {
         MemberKind::Field(_) => false,

@@ -260,8 +260,8 @@ fn ticks(price: Decimal) -> i128 {
     if scale <= 6 { mantissa * 10_i128.pow(6 - scale) } else { mantissa / 10_i128.pow(scale - 6) }
 }
 
-/// Whether the price is a whole number of millionths of 63 bits: then the sum of all trades of an
-/// order, whose quantity has 63 bits too, fits into 127, and so does AvgPx(6).
+/// Returns true if the price is a whole number of millionths of 63 bits: then the sum of all trades
+/// of an order, whose quantity has 63 bits too, fits into 127, and so does AvgPx(6).
 fn is_in_ticks(price: Decimal) -> bool {
     let beyond = 10_i128.pow(u32::from(price.scale().saturating_sub(6)));
     price.mantissa() % beyond == 0 && (1..=i128::from(i64::MAX)).contains(&ticks(price))

@@ -268,7 +268,7 @@ impl<M: Members + ?Sized> DraftGroup<'_, M> {
         self.places().count()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

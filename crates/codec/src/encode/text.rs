@@ -79,7 +79,7 @@ pub(crate) fn load_more(bytes: &[u8]) -> Option<[u64; 2]> {
     Some([u64::from_le_bytes(*first), u64::from_le_bytes(*last) >> known])
 }
 
-/// Whether one of the bytes is the delimiter.
+/// Returns true if one of the bytes is the delimiter.
 #[inline]
 pub(crate) const fn has_delimiter(word: u64) -> bool {
     // The delimiter's byte becomes 0; the lowest byte whose high bit is then set was 0.

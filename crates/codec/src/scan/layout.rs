@@ -135,13 +135,13 @@ impl Layouts {
         is_likely
     }
 
-    /// Whether the next message is likely to have a known one.
+    /// Returns true if the next message is likely to have a known one.
     #[inline(always)]
     pub(super) const fn are_usual(&self) -> bool {
         self.credit > 0
     }
 
-    /// Whether the message of unknown layout that was just indexed is to be learned.
+    /// Returns true if the message of unknown layout that was just indexed is to be learned.
     #[inline(always)]
     pub(super) const fn wants(&mut self) -> bool {
         self.credit = self.credit.saturating_sub(2);

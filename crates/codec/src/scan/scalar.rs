@@ -43,7 +43,7 @@ pub(crate) fn tag(text: &[u8]) -> Tag {
     Tag(text.iter().fold(0, |number, &b| number * 10 + u32::from(b - b'0')))
 }
 
-/// Whether the value of `tag`, which follows the fields in `places`, is read by its length.
+/// Returns true if the value of `tag`, which follows the fields in `places`, is read by its length.
 #[inline]
 pub(super) fn is_data(places: &Places, tag: Tag, n: usize) -> bool {
     let standard = data::length_of(tag).is_some_and(|length| n > 0 && places.tags[n - 1] == length);

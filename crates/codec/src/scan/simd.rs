@@ -36,7 +36,7 @@ impl Simd {
     /// All kinds, the slowest first.
     pub const ALL: [Self; 5] = [Self::Scalar, Self::Sse2, Self::Neon, Self::Avx2, Self::Avx512];
 
-    /// Whether this processor has it.
+    /// Returns true if this processor has it.
     ///
     /// Without the feature `std`, only what the program was compiled for counts.
     #[must_use]

@@ -270,8 +270,8 @@ static ACTIVE: [i32; 2 * FIELDS_MAX] = {
     active
 };
 
-/// Whether the frame has the likely layout, and no value is empty. Notes tags and values if so; if
-/// not, what it notes of them means nothing.
+/// Returns true if the frame has the likely layout, and no value is empty. Notes tags and values if
+/// so; if not, what it notes of them means nothing.
 ///
 /// # Safety
 /// AVX2 is there.
@@ -403,8 +403,8 @@ unsafe fn four(tags: &[Tag], at: usize, tag: Tag) -> u32 {
     unsafe { _mm_movemask_ps(_mm_castsi128_ps(equal(tags, at, tag))) as u32 }
 }
 
-/// Whether the first of `tags` are those: a comparison of a few is over sooner than a call of
-/// `memcmp`.
+/// Returns true if the first of `tags` are those: a comparison of a few is over sooner than a call
+/// of `memcmp`.
 #[inline(always)]
 pub(super) fn begin_with(tags: &[Tag], those: &[Tag]) -> bool {
     let count = those.len();

@@ -124,7 +124,7 @@ impl<'a, C: Value<'a>> Words<'a, C> {
         sound.then_some(Self { rest: Some(value), code: PhantomData })
     }
 
-    /// Whether one of them is that code.
+    /// Returns true if one of them is that code.
     #[must_use]
     pub fn contains(mut self, code: C) -> bool
     where

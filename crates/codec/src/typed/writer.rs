@@ -22,10 +22,10 @@ struct Scope {
     members: &'static [u32],
     /// The place among the members of the last field.
     last: usize,
-    /// Whether fields stay where they are written: a data field of a venue's own may hold the
+    /// True if fields stay where they are written: a data field of a venue's own may hold the
     /// delimiter, and nothing in the bytes tells where it ends.
     fixed: bool,
-    /// Whether that was so of an entry before.
+    /// True if that was so of an entry before.
     was_fixed: bool,
 }
 
@@ -130,7 +130,7 @@ impl<'w, 'b> Writer<'w, 'b> {
 }
 
 impl Scope {
-    /// Whether the field stands where it belongs, behind the one before.
+    /// Returns true if the field stands where it belongs, behind the one before.
     #[inline]
     fn is_ahead(&mut self, tag: Tag) -> bool {
         let ahead = self.members[self.last..].iter().position(|member| *member == tag.0);

@@ -68,8 +68,8 @@ struct Entries<'c> {
 }
 
 impl Entries<'_> {
-    /// Whether the entries that were announced are there: what else could be a member may belong
-    /// to a level around.
+    /// Returns true if the entries that were announced are there: what else could be a member may
+    /// belong to a level around.
     fn are_complete(&self) -> bool {
         self.expected.is_none_or(|expected| self.begun >= expected)
     }
@@ -413,7 +413,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// Whether a level around the group has a place for the tag too.
+    /// Returns true if a level around the group has a place for the tag too.
     #[cold]
     fn belongs_outside(&self, tag: Tag, outer: Option<&Level<'_>>) -> bool {
         let levels = core::iter::successors(outer, |level| level.outer);

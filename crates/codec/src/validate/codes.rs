@@ -17,7 +17,7 @@ pub(super) struct FieldRule {
     pub(super) data_type: DataType,
     /// The field that says how long a data field is, or 0.
     pub(super) length_tag: u32,
-    /// Whether only the codes are allowed.
+    /// True if only the codes are allowed.
     has_codes: bool,
     is_multiple: bool,
     /// The codes of one byte, by bit.
@@ -153,13 +153,14 @@ impl FieldRule {
         low >> b'0' | high << (64 - b'0')
     }
 
-    /// Whether an ASCII character is a code.
+    /// Returns true if an ASCII character is a code.
     #[inline(always)]
     fn is_short(&self, byte: u8) -> bool {
         self.short_codes[usize::from(byte / 64) & 1] & (1 << (byte % 64)) != 0
     }
 
-    /// Whether a value of a field with codes is one of them, and so has the form of its type.
+    /// Returns true if a value of a field with codes is one of them, and so has the form of its
+    /// type.
     #[inline]
     pub(super) fn is_code(&self, value: &[u8]) -> bool {
         match *value {
@@ -168,7 +169,8 @@ impl FieldRule {
         }
     }
 
-    /// Whether the codes allow the value; each word of it where the type is a list of codes.
+    /// Returns true if the codes allow the value; each word of it where the type is a list of
+    /// codes.
     #[inline]
     pub(super) fn admits(&self, value: &[u8]) -> bool {
         if !self.has_codes {

@@ -65,7 +65,8 @@ struct Valued {
 }
 
 impl Shapes {
-    /// Whether the message has a known shape and sound values. If not, nothing is known of it.
+    /// Returns true if the message has a known shape and sound values. If not, nothing is known of
+    /// it.
     #[inline]
     pub(super) fn is_sound(
         &self,

@@ -26,7 +26,7 @@ pub(super) struct Sound<'c, 'm> {
 }
 
 impl Sound<'_, '_> {
-    /// Whether the message is sound; else where a closer look is to begin.
+    /// Checks that the message is sound; else where a closer look is to begin.
     pub(super) fn check(mut self) -> Result<(), Stop> {
         use Section::{Body as Middle, Header, Trailer};
         let epoch = self.epoch;
@@ -46,7 +46,7 @@ impl Sound<'_, '_> {
         all.then_some(()).ok_or(Stop { section: reached, at: self.at, epoch })
     }
 
-    /// Whether the fields from here on, as far as the layout knows them, are sound, and the
+    /// Returns true if the fields from here on, as far as the layout knows them, are sound, and the
     /// required ones there.
     #[inline(always)]
     fn section(&mut self, layout: &Layout) -> bool {
@@ -76,7 +76,7 @@ impl Sound<'_, '_> {
             && (layout.conditional.is_empty() || self.keeps_conditions(layout))
     }
 
-    /// Whether what the layout of a section requires under conditions is there.
+    /// Returns true if what the layout of a section requires under conditions is there.
     #[cold]
     #[inline(never)]
     fn keeps_conditions(&self, layout: &Layout) -> bool {
@@ -85,7 +85,7 @@ impl Sound<'_, '_> {
         layout.lacking(is_there, |tag| message.raw(Tag(tag))).next().is_none()
     }
 
-    /// Whether what the entry requires under conditions is there.
+    /// Returns true if what the entry requires under conditions is there.
     #[cold]
     #[inline(never)]
     fn entry_keeps_conditions(&self, level: Level<'_>) -> bool {
@@ -113,14 +113,14 @@ impl Sound<'_, '_> {
         }
     }
 
-    /// Whether a data field is as long as the field before it says.
+    /// Returns true if a data field is as long as the field before it says.
     #[cold]
     fn is_as_long_as_said(&self, field: Field<'_>, rule: &FieldRule) -> bool {
         let before = self.at.checked_sub(1).and_then(|n| self.message.at(n));
         rule.length_in(before) == Some(field.value.len() as u64)
     }
 
-    /// Whether as many sound entries follow as `count` says.
+    /// Returns true if as many sound entries follow as `count` says.
     fn group(&mut self, count: Field<'_>, place: &LayoutField, outer: Option<&Level<'_>>) -> bool {
         let layout = &self.tables.layouts[place.group as usize];
         // An overlay may leave a group no members: entries of no field would have no end.

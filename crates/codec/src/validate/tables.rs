@@ -123,7 +123,7 @@ pub(super) struct LayoutField {
     pub(super) look: Look,
     /// [`FieldRule::data_type`]: at hand too.
     pub(super) data_type: DataType,
-    /// Whether it must be there.
+    /// True if it must be there.
     pub(super) required: bool,
 }
 
@@ -143,7 +143,7 @@ const EMPTY: LayoutField = LayoutField {
     required: false,
 };
 
-/// Whether the value is one of [`FieldRule::common_codes`].
+/// Returns true if the value is one of [`FieldRule::common_codes`].
 #[inline(always)]
 pub(super) const fn is_common_code(codes: u64, value: &[u8]) -> bool {
     match *value {
@@ -232,7 +232,7 @@ impl Tables {
         [self.header, body.layout, self.trailer].map(|layout| &self.layouts[layout])
     }
 
-    /// Whether no field of the message, groups aside, is required for the value of another.
+    /// Returns true if no field of the message, groups aside, is required for the value of another.
     pub(super) fn has_no_conditional(&self, body: &Body) -> bool {
         self.sections(body).iter().all(|layout| layout.conditional.is_empty())
     }
@@ -254,7 +254,7 @@ impl Tables {
         self.bodies.iter().filter(of_application).map(|body| &self.layouts[body.layout])
     }
 
-    /// Whether the version defines the tag at all, for messages of that owner.
+    /// Returns true if the version defines the tag at all, for messages of that owner.
     pub(super) fn defines(&self, tag: u32, owner: Owner) -> bool {
         match owner {
             Owner::Session => self.session_tags.contains(tag),

@@ -27,7 +27,8 @@ impl Default for LastTime {
 }
 
 impl LastTime {
-    /// Whether a value is a UTCTimestamp; day and second are mostly those of the time before.
+    /// Returns true if a value is a UTCTimestamp; day and second are mostly those of the time
+    /// before.
     #[inline]
     pub(super) fn is_timestamp(&mut self, value: &[u8]) -> bool {
         let Some((date, time)) = Timestamp::split(value) else { return false };
@@ -56,7 +57,7 @@ impl LastTime {
     }
 }
 
-/// Whether a value that is not empty has the form of `data_type`.
+/// Returns true if a value that is not empty has the form of `data_type`.
 #[inline]
 pub(super) fn fits(data_type: DataType, value: &[u8]) -> bool {
     use DataType as T;

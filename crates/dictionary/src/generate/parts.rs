@@ -137,7 +137,7 @@ impl<'d> Walk<'_, 'd> {
         }
     }
 
-    /// Whether the member at hand is the first of an entry.
+    /// Returns true if the member at hand is the first of an entry.
     fn begins_entry(&mut self) -> bool {
         replace(&mut self.first, Owner::Message) == Owner::Entry
     }

@@ -197,7 +197,7 @@ fn check_field(field: &Field, taken: &HashMap<String, &Field>) -> Result<(), Gen
     Ok(())
 }
 
-/// Whether the tag is one that FIX leaves to venues. Extension packs have those above.
+/// Returns true if the tag is one that FIX leaves to venues. Extension packs have those above.
 fn is_own(field: &Field) -> bool {
     (5_000..40_000).contains(&field.tag)
 }

@@ -30,7 +30,7 @@ pub fn build_script(dictionary: &str, options: &Options) -> Result<(), Box<dyn E
     Ok(())
 }
 
-/// Whether a path is meant rather than the name of a standard dictionary.
+/// Returns true if a path is meant rather than the name of a standard dictionary.
 fn is_file(dictionary: &str) -> bool {
     let path = Path::new(dictionary);
     let ends = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("xml"));

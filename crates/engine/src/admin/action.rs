@@ -141,8 +141,8 @@ impl Action {
         }
     }
 
-    /// Whether it may lose messages, or puts the numbers of both sides out of step: a face asks
-    /// again before it does that.
+    /// Returns true if it may lose messages, or puts the numbers of both sides out of step: a face
+    /// asks again before it does that.
     #[must_use]
     pub const fn is_dangerous(&self) -> bool {
         matches!(

@@ -80,7 +80,7 @@ pub(crate) struct Chained<'l> {
     pub(crate) n: u64,
     /// The number of the line that this one ends.
     pub(crate) of: Option<u64>,
-    /// Whether another line must follow which ends it.
+    /// True if another line must follow which ends it.
     pub(crate) is_asked: bool,
     pub(crate) prev: &'l str,
     pub(crate) hash: &'l str,

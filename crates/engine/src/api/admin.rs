@@ -133,10 +133,10 @@ impl Admin {
         self.registry.all().into_iter().map(SessionHandle::of).collect()
     }
 
-    /// Whether it is the Argon2 hash of this password, as a PHC string. All such checks of an
-    /// engine, with those of Password(554) at a Logon(A), are done one after the other, in a thread
-    /// of a low priority and in the same memory: guesses cost the sessions little. Each address
-    /// `from` which somebody asks has its turn. Waits for it.
+    /// Returns true if it is the Argon2 hash of this password, as a PHC string. All such checks of
+    /// an engine, with those of Password(554) at a Logon(A), are done one after the other, in a
+    /// thread of a low priority and in the same memory: guesses cost the sessions little. Each
+    /// address `from` which somebody asks has its turn. Waits for it.
     ///
     /// # Errors
     /// If the system has no further thread: nothing was checked.
@@ -162,8 +162,8 @@ impl Admin {
         all.map(SessionHandle::of).find(|handle| handle.id().to_string() == id)
     }
 
-    /// Whether the thread runs that accepts connections: `false` for an engine without a listener,
-    /// one that was stopped, and one whose thread has ended by a fault.
+    /// Returns true if the thread runs that accepts connections: `false` for an engine without a
+    /// listener, one that was stopped, and one whose thread has ended by a fault.
     #[must_use]
     pub fn accepts(&self) -> bool {
         self.registry.accepts.load(Ordering::Acquire)

@@ -94,7 +94,7 @@ pub trait Application: Send {
         None
     }
 
-    /// Whether [`Application::on_wire`] is to be called; asked once, at the start.
+    /// Returns true if [`Application::on_wire`] is to be called; asked once, at the start.
     fn wants_wire(&self) -> bool {
         false
     }

@@ -46,7 +46,7 @@ impl Batch {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()

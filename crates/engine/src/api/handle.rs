@@ -69,7 +69,7 @@ impl SessionHandle {
         &self.shared.settings
     }
 
-    /// Whether the session is logged on. It may change at any moment.
+    /// Returns true if the session is logged on. It may change at any moment.
     #[must_use]
     pub fn is_logged_on(&self) -> bool {
         self.shared.published.state() == State::Active
@@ -283,7 +283,7 @@ impl SessionHandle {
         }
     }
 
-    /// Whether a message may be taken at all: nothing is encoded in vain.
+    /// Checks that a message may be taken at all: nothing is encoded in vain.
     fn may_send(&self) -> Result<(), SendError> {
         let shared = &*self.shared;
         if shared.closed.load(Ordering::Acquire) {

@@ -22,7 +22,7 @@ pub struct SendOptions<'a> {
     pub version: MessageVersion<'a>,
     /// The message gets PossResend(97)=Y.
     pub poss_resend: bool,
-    /// Whether the call returns when the message is safe in the store, with its number where there
+    /// True if the call returns when the message is safe in the store, with its number where there
     /// is a logon or `offline = "store"`: no crash loses the message, as far as the store's
     /// `durability` keeps what the store holds. A program that passes messages on from one session
     /// to another needs this: the message counts as taken there when the callback returns. The call

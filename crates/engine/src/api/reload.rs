@@ -68,7 +68,7 @@ impl Changes {
         changes
     }
 
-    /// Whether both say the same.
+    /// Returns true if both say the same.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -23,12 +23,12 @@ pub struct SessionStatus {
     pub state: State,
     /// Since when; `None` if it has stood there since the engine was started.
     pub since: Option<Timestamp>,
-    /// Whether an operator lets it be connected: [`Action::LogOut`](crate::Action::LogOut) says no.
+    /// True if an operator lets it be connected: [`Action::LogOut`](crate::Action::LogOut) says no.
     pub enabled: bool,
-    /// Whether an operator holds back what is sent, by
+    /// True if an operator holds back what is sent, by
     /// [`Action::HoldSending`](crate::Action::HoldSending).
     pub holds_sending: bool,
-    /// Whether its store takes nothing now: [`SessionHandle::store_failure`] says why.
+    /// True if its store takes nothing now: [`SessionHandle::store_failure`] says why.
     pub store_has_failed: bool,
     /// MsgSeqNum(34) that the next message of the counterparty must have.
     pub next_num_in: u64,
@@ -44,7 +44,7 @@ pub struct SessionStatus {
     pub queued_bytes: usize,
     /// Messages that wait for an application in threads of its own, and their bytes.
     pub waiting_for_application: (usize, usize),
-    /// Whether its counterparty reads too slowly: the setting `slow_consumer`.
+    /// True if its counterparty reads too slowly: the setting `slow_consumer`.
     pub slow_consumer: bool,
     /// The callback of its application that has not returned after `slow_callback`.
     pub held_up_by: Option<&'static str>,

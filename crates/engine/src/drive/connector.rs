@@ -269,7 +269,7 @@ impl Connector {
         }
     }
 
-    /// Whether it was tried often enough.
+    /// Returns true if it was tried often enough.
     pub(crate) const fn has_given_up(&self) -> bool {
         matches!(self.state, State::GivenUp)
     }

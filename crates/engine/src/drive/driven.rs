@@ -201,7 +201,7 @@ impl DrivenSession {
         self.lock().executor().hours.as_mut().and_then(|hours| hours.at(now.utc))
     }
 
-    /// Whether the schedule allows a connection now.
+    /// Returns true if the schedule allows a connection now.
     fn is_open(&self, now: Now) -> bool {
         self.look_at.is_none()
             || self.lock().executor().hours.as_mut().is_none_or(|h| h.may_connect(now.utc))
@@ -215,7 +215,8 @@ impl DrivenSession {
         self.shared.lock()
     }
 
-    /// Whether a worker that spins leaves the session to who waits for its lock; not for ever.
+    /// Returns true if a worker that spins leaves the session to who waits for its lock; not for
+    /// ever.
     pub(crate) fn gives_way(&mut self) -> bool {
         let gives_way = self.shared.is_wanted() && self.given_way < GIVEN_WAY_MAX;
         self.given_way = if gives_way { self.given_way + 1 } else { 0 };
@@ -528,7 +529,7 @@ impl DrivenSession {
         !self.reopening.is_left()
     }
 
-    /// Whether the store has made safe all that it was given, or has failed.
+    /// Returns true if the store has made safe all that it was given, or has failed.
     pub(crate) fn is_settled(&mut self) -> bool {
         let now = self.shared.io.now();
         !self.reopening.is_under_way() && self.lock().is_settled(now)

@@ -6,7 +6,7 @@ thread_local! {
     static DRIVES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread drives sessions: it may be in a callback now, with the lock of one.
+/// Returns true if this thread drives sessions: it may be in a callback now, with the lock of one.
 pub(crate) fn drives() -> bool {
     DRIVES.get()
 }

@@ -133,7 +133,7 @@ impl Line {
         Ok(next)
     }
 
-    /// Whether somebody has something to do that no thread has begun.
+    /// Returns true if somebody has something to do that no thread has begun.
     pub(crate) fn is_waited_in(&self) -> bool {
         self.len.load(Ordering::Acquire) > 0
     }

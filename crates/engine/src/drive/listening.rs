@@ -29,7 +29,7 @@ impl Common {
         Self { tls: enabled_tls(settings).cloned(), proxies }
     }
 
-    /// Whether this session may come in there too.
+    /// Checks that this session may come in there too.
     fn check(&self, settings: &SessionSettings) -> Result<(), EngineError> {
         let (id, address) = (settings.id(), &settings.address);
         let is_same = match (&self.tls, enabled_tls(settings)) {
@@ -134,17 +134,17 @@ impl Listening {
         settings.proxy_protocol_from.clone_from(&first.proxies);
     }
 
-    /// Whether somebody listens at this address, as the settings have it.
+    /// Returns true if somebody listens at this address, as the settings have it.
     pub(crate) fn listens_at(&self, address: &str) -> bool {
         self.addresses.iter().any(|known| known == address)
     }
 
-    /// Whether connections at this group of listeners are encrypted.
+    /// Returns true if connections at this group of listeners are encrypted.
     pub(crate) fn has_tls(&self, group: usize) -> bool {
         self.firsts.get(group).is_some_and(|first| first.tls.is_some())
     }
 
-    /// Whether this session, or template, comes in here.
+    /// Returns true if this session, or template, comes in here.
     pub(crate) fn has(&self, id: &SessionId) -> bool {
         self.group_of.contains_key(id)
     }
@@ -176,7 +176,7 @@ fn enabled_tls(settings: &SessionSettings) -> Option<&TlsSettings> {
     settings.tls.as_ref().filter(|tls| tls.enabled)
 }
 
-/// Whether two sessions may come in at the same address.
+/// Checks that two sessions may come in at the same address.
 pub(crate) fn check_same_door(
     first: &SessionSettings,
     settings: &SessionSettings,

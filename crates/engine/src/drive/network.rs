@@ -52,7 +52,7 @@ fn check_kind(dir: &Path, kind: u32, is_allowed: bool) -> Result<Option<&'static
     )))
 }
 
-/// Whether it lies on a file system that the machine keeps in memory alone.
+/// Returns true if it lies on a file system that the machine keeps in memory alone.
 pub(crate) fn is_in_memory(dir: &Path) -> bool {
     is_memory(file_system(existing(dir)))
 }

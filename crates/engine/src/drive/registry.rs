@@ -63,7 +63,7 @@ pub(crate) struct Registry {
     pub(crate) passwords: Arc<Passwords>,
     /// What all sessions count together.
     pub(crate) reasons: Arc<LiveReasons>,
-    /// Whether the thread `tfx-accept` runs.
+    /// True if the thread `tfx-accept` runs.
     pub(crate) accepts: AtomicBool,
     /// Where the engine listens now; held for a copy.
     pub(crate) listening: Mutex<Vec<SocketAddr>>,
@@ -110,7 +110,8 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// Whether it is the Argon2 hash of this password; waits for those who have asked before.
+    /// Returns true if it is the Argon2 hash of this password; waits for those who have asked
+    /// before.
     ///
     /// # Errors
     /// If the system has no further thread.

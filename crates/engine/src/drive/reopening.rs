@@ -85,12 +85,12 @@ impl Reopening {
         }
     }
 
-    /// Whether an attempt is under way, which has the lock of the session.
+    /// Returns true if an attempt is under way, which has the lock of the session.
     pub(crate) fn is_under_way(&self) -> bool {
         matches!(&self.step, Step::Runs(thread, _) if !thread.is_finished())
     }
 
-    /// Whether an attempt was left to itself, which has the lock of the session.
+    /// Returns true if an attempt was left to itself, which has the lock of the session.
     pub(crate) const fn is_left(&self) -> bool {
         matches!(self.step, Step::Left)
     }

@@ -98,7 +98,7 @@ impl Routes {
         self.current
     }
 
-    /// Whether the numbers begin again with a logon at the current one.
+    /// Returns true if the numbers begin again with a logon at the current one.
     pub(crate) fn resets(&self) -> bool {
         let is_wanted =
             if self.current == 0 { self.reset_on_primary } else { self.reset_on_backup };
@@ -183,7 +183,7 @@ impl Routes {
     }
 }
 
-/// Whether an initiator can connect from where its settings say.
+/// Checks that an initiator can connect from where its settings say.
 ///
 /// # Errors
 /// If it cannot.

@@ -94,9 +94,9 @@ pub(crate) struct Shared {
     pub(crate) closed: AtomicBool,
     /// It was removed, and is found no more, whoever still has a handle.
     pub(crate) removed: AtomicBool,
-    /// Whether the session may be connected; the operator's wish.
+    /// True if the session may be connected; the operator's wish.
     pub(crate) enabled: AtomicBool,
-    /// Whether an operator holds back what the application sends.
+    /// True if an operator holds back what the application sends.
     pub(crate) holds_sending: AtomicBool,
     /// An operator wants the session back, or connected, without a further wait.
     pub(crate) hurry: AtomicBool,
@@ -104,7 +104,7 @@ pub(crate) struct Shared {
     pub(crate) destinations: Arc<[String]>,
     /// Which of them was tried last.
     pub(crate) destination: AtomicUsize,
-    /// Whether that is a backup: which of two stores counts from the next connection on.
+    /// True if that is a backup: which of two stores counts from the next connection on.
     pub(crate) is_at_backup: Arc<AtomicBool>,
     /// Which of them an operator wants; [`NO_WISH`] for none.
     pub(crate) wanted_destination: AtomicUsize,
@@ -161,8 +161,8 @@ impl Shared {
         }
     }
 
-    /// Whether a thread waits for the lock of the session. One that takes it again and again leaves
-    /// it to the waiting one, which would find it taken whenever it is woken.
+    /// Returns true if a thread waits for the lock of the session. One that takes it again and
+    /// again leaves it to the waiting one, which would find it taken whenever it is woken.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         self.wishes.load(Ordering::Relaxed) > 0

@@ -48,7 +48,7 @@ pub(crate) type Judge = Box<
 pub(crate) struct Applicant<'a> {
     /// The whole message.
     pub(crate) logon: &'a [u8],
-    /// Whether its Password(554) has the hash of the settings.
+    /// True if its Password(554) has the hash of the settings.
     pub(crate) password_proof: bool,
     /// The other end of the connection.
     pub(crate) peer: Option<SocketAddr>,
@@ -63,7 +63,7 @@ pub(crate) struct Candidate {
     settings: SessionSettings,
     /// The whole Logon(A).
     logon: Vec<u8>,
-    /// Whether its Password(554) has the hash of the settings.
+    /// True if its Password(554) has the hash of the settings.
     password_proof: bool,
     peer: Option<SocketAddr>,
 }
@@ -173,7 +173,8 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// Whether it has gone by itself, or was without a connection for so long that it is to go.
+    /// Returns true if it has gone by itself, or was without a connection for so long that it is to
+    /// go.
     fn is_over(&mut self, now_ns: u64, idle_ns: u64) -> bool {
         if let Some(leaving) = &self.leaving {
             return leaving.try_recv() != Err(TryRecvError::Empty);

@@ -18,7 +18,8 @@ impl WaitingTotal {
         Self { bytes: AtomicUsize::new(0), max }
     }
 
-    /// Whether all sessions together hold too much, with `more` bytes that are not noted yet.
+    /// Returns true if all sessions together hold too much, with `more` bytes that are not noted
+    /// yet.
     fn is_over(&self, more: usize) -> bool {
         self.max > 0 && self.bytes.load(Ordering::Relaxed).saturating_add(more) > self.max
     }
@@ -58,7 +59,8 @@ impl WaitingBytes {
         self.total.is_over(0)
     }
 
-    /// Whether so many bytes in the queue, which the last turn may not have seen, are too many.
+    /// Returns true if so many bytes in the queue, which the last turn may not have seen, are too
+    /// many.
     pub(crate) fn may_be_over(&self, queued: usize) -> bool {
         self.total.is_over(queued)
     }
@@ -69,7 +71,7 @@ impl WaitingBytes {
         let _ = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, marked);
     }
 
-    /// Whether the session must be closed: until nothing waits in it.
+    /// Returns true if the session must be closed: until nothing waits in it.
     pub(crate) fn must_close(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) & MUST_CLOSE != 0
     }

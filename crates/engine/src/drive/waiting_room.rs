@@ -27,7 +27,7 @@ pub(crate) struct Newcomer {
     pub(crate) header: Option<ProxyHeader>,
     /// If its first message waits for its turn: since when, and when it is looked at.
     pub(crate) held: Option<(u64, u64)>,
-    /// Whether its password has the hash of the settings, once that is known.
+    /// True if its password has the hash of the settings, once that is known.
     pub(crate) password_proof: Option<bool>,
     /// It waits until the password of another one of its source is checked.
     pub(crate) in_line: bool,
@@ -65,7 +65,7 @@ impl Newcomer {
         }
     }
 
-    /// Whether the next bytes of it are those of a handshake.
+    /// Returns true if the next bytes of it are those of a handshake.
     pub(crate) fn shakes_hands(&self) -> bool {
         self.is_tls && self.read.is_empty()
     }

@@ -119,7 +119,7 @@ impl Engine {
         self.check_fits(settings)
     }
 
-    /// Whether this engine could have such a session.
+    /// Checks that this engine could have such a session.
     pub(crate) fn check_fits(&self, settings: &SessionSettings) -> Result<(), EngineError> {
         let id = settings.id();
         check::check(settings).map_err(EngineError::Settings)?;
@@ -137,7 +137,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether none of these was added before: a session made from a template is none of them.
+    /// Checks that none of these was added before: a session made from a template is none of them.
     pub(crate) fn check_not_added(&self, ids: &[SessionId]) -> Result<(), EngineError> {
         let has = |id: &SessionId| self.sessions.iter().any(|shared| shared.id == *id);
         let added: Vec<_> = ids.iter().filter(|id| has(id) || self.ways.has(id)).collect();
@@ -149,8 +149,8 @@ impl Engine {
         Err(EngineError::Settings(all.collect::<Vec<_>>().join("\n")))
     }
 
-    /// Whether these sessions could be those of this engine, as far as can be told without opening
-    /// their stores: new addresses are bound, and left again.
+    /// Checks that these sessions could be those of this engine, as far as can be told without
+    /// opening their stores: new addresses are bound, and left again.
     pub(crate) fn check_all(&self, settings: &Settings) -> Result<(), EngineError> {
         let mut fresh = Listening::default();
         let mut doors: HashMap<&str, &SessionSettings> = HashMap::new();

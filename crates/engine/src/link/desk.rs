@@ -192,7 +192,7 @@ impl Desk {
         self.lock().scheduled = false;
     }
 
-    /// Whether there is something that the link has not heard.
+    /// Returns true if there is something that the link has not heard.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.news.load(Ordering::Acquire)
@@ -345,7 +345,7 @@ impl Waiting {
 }
 
 impl State {
-    /// Whether the application can be called for something.
+    /// Returns true if the application can be called for something.
     fn can_go_on(&self) -> bool {
         let Some(first) = self.waiting.items.front() else { return false };
         // Who has panicked is told of the end all the same.

@@ -35,8 +35,8 @@ const SWEEP_NS: u64 = 1_000_000_000;
 /// Where somebody comes from; the network, for IPv6. `None` where it is not known.
 pub(crate) type Source = Option<IpAddr>;
 
-/// Whether this end of a connection is a failed logon: it is not known who sent the Logon(A), or
-/// the application does not want it.
+/// Returns true if this end of a connection is a failed logon: it is not known who sent the
+/// Logon(A), or the application does not want it.
 pub(crate) const fn is_failed_logon(why: &Disconnect) -> bool {
     matches!(why, Disconnect::LogonRefused(LogonFault::Credentials) | Disconnect::LogonDenied)
 }
@@ -132,7 +132,7 @@ impl FailedLogons {
         Self { limits, sources: Mutex::default() }
     }
 
-    /// Whether a Logon(A) that came at `since_ns` is judged now; it counts as tried then.
+    /// Checks that a Logon(A) that came at `since_ns` is judged now; it counts as tried then.
     ///
     /// # Errors
     /// When to ask again.
@@ -211,7 +211,7 @@ pub(crate) enum AskedFor<'a> {
 }
 
 impl AskedFor<'_> {
-    /// Whether it is a session that has logged on from there.
+    /// Returns true if it is a session that has logged on from there.
     pub(crate) fn is_known(self, source: Source) -> bool {
         matches!(self, Self::Session(record) if lock(&record.0).known.contains(&source))
     }

@@ -364,7 +364,7 @@ impl Memory {
         }
     }
 
-    /// Whether it may be kept: the draft may be longer than the message that was shown.
+    /// Returns true if it may be kept: the draft may be longer than the message that was shown.
     fn is_small(&self) -> bool {
         let draft = self.draft.fields().bytes().len();
         self.frame.capacity().max(draft) <= BYTES_KEPT

@@ -69,7 +69,7 @@ impl Inbox {
         }
     }
 
-    /// Whether it has far more memory than it uses.
+    /// Returns true if it has far more memory than it uses.
     pub(crate) const fn is_bulky(&self) -> bool {
         is_bulky(self.buffer.len(), self.end - self.begin)
     }

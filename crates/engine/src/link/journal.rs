@@ -221,7 +221,7 @@ impl Journal {
         msg_type.map_or(Cow::Borrowed(b""), |field| Cow::Owned(field.value.to_vec()))
     }
 
-    /// Whether our last word before the end of the process was a Logon(A) with
+    /// Returns true if our last word before the end of the process was a Logon(A) with
     /// ResetSeqNumFlag(141)=Y: as long as none is answered, the counterparty may still count on
     /// from the old numbers.
     ///
@@ -231,8 +231,8 @@ impl Journal {
         if self.numbers().next_in == 1 { asked_to_reset(&mut self.store) } else { Ok(false) }
     }
 
-    /// Whether the store is refreshed, or has failed at it. The refresh begins if nobody has asked
-    /// before.
+    /// Returns true if the store is refreshed, or has failed at it. The refresh begins if nobody
+    /// has asked before.
     pub(super) fn is_refreshed(&mut self) -> bool {
         if matches!(self.refresh, Refresh::None | Refresh::UnderWay) {
             self.refresh = match self.store.refresh() {
@@ -261,7 +261,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether nothing may be put: a refresh has begun, and the session has not gone on from it.
+    /// Returns true if nothing may be put: a refresh has begun, and the session has not gone on
+    /// from it.
     pub(crate) const fn is_refreshing(&self) -> bool {
         !matches!(self.refresh, Refresh::None | Refresh::Fresh)
     }
@@ -283,7 +284,7 @@ impl Journal {
         self.refresh = if is_awaited { Refresh::Fresh } else { Refresh::None };
     }
 
-    /// Whether the store was refreshed for the connection that waits for it; once.
+    /// Returns true if the store was refreshed for the connection that waits for it; once.
     pub(super) fn take_fresh(&mut self) -> bool {
         let is_fresh = matches!(self.refresh, Refresh::Fresh);
         if is_fresh {
@@ -299,12 +300,12 @@ impl Journal {
         self.put
     }
 
-    /// Whether the store has failed: the link must go down, and the store be opened again.
+    /// Returns true if the store has failed: the link must go down, and the store be opened again.
     pub(crate) const fn has_failed(&self) -> bool {
         self.store.failure().is_some()
     }
 
-    /// Whether the store is sound, as far as is known.
+    /// Checks that the store is sound, as far as is known.
     pub(super) const fn check(&self) -> Result<(), StoreError> {
         match self.has_failed() {
             true => Err(StoreError::Poisoned),
@@ -322,7 +323,8 @@ impl Journal {
         self.store.failure().map(|failure| failure.numbers)
     }
 
-    /// Whether the store has failed since it had no room for what it was given, and never will.
+    /// Returns true if the store has failed since it had no room for what it was given, and never
+    /// will.
     pub(super) fn is_too_large(&self) -> bool {
         self.store.failure().is_some_and(|failure| failure.is_too_large)
     }
@@ -391,7 +393,7 @@ fn note_trouble(published: &Published, reasons: &LiveReasons, letter: u8, frame:
     }
 }
 
-/// Whether the store's first message is a Logon(A) with ResetSeqNumFlag(141)=Y.
+/// Returns true if the store's first message is a Logon(A) with ResetSeqNumFlag(141)=Y.
 fn asked_to_reset(store: &mut dyn Store) -> Result<bool, StoreError> {
     let first = match store.outbound(1) {
         Ok(Some(first)) => first,

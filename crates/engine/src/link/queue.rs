@@ -36,7 +36,7 @@ pub(crate) struct Pushed {
     pub(crate) bytes: usize,
     /// Bytes of the queue before it, without those that the session has taken.
     pub(crate) at: usize,
-    /// Whether it was empty before: only then does the worker need to be woken.
+    /// True if it was empty before: only then does the worker need to be woken.
     pub(crate) first: bool,
 }
 
@@ -132,7 +132,7 @@ impl SendQueue {
         self.is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the session has ended with its engine.
+    /// Returns true if the session has ended with its engine.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)
     }

@@ -8,7 +8,7 @@ pub(crate) struct Refusal {
     pub(crate) answer: Vec<u8>,
     /// For the log.
     pub(crate) why: String,
-    /// Whether it counts as a failed logon: the counterparty did not prove who it is, or the
+    /// True if it counts as a failed logon: the counterparty did not prove who it is, or the
     /// application does not want it.
     pub(crate) is_failed_logon: bool,
 }

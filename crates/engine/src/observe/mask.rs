@@ -43,7 +43,7 @@ impl Mask {
         Self { everywhere: tags.into_iter().collect() }
     }
 
-    /// Whether the value of this tag in a message of this MsgType(35) is hidden.
+    /// Returns true if the value of this tag in a message of this MsgType(35) is hidden.
     #[must_use]
     pub fn hides(&self, msg_type: impl AsRef<[u8]>, tag: Tag) -> bool {
         is_secret(RAW_DATA_IS_SECRET.contains(&msg_type.as_ref()), &self.everywhere, tag)

@@ -36,11 +36,11 @@ pub(crate) struct Published {
     state: AtomicU8,
     /// When it has come into that state: UTC nanoseconds since 1970; 0 before the first change.
     since_ns: AtomicI64,
-    /// Whether its store takes nothing now.
+    /// True if its store takes nothing now.
     has_failed: AtomicBool,
     /// Held for a copy, once a connection.
     last_end: Mutex<Option<LastEnd>>,
-    /// Whether the counterparty reads too slowly.
+    /// True if the counterparty reads too slowly.
     is_slow: AtomicBool,
     /// The callback that has not returned; held for a copy. The thread `tfx-watch` writes it.
     held_up_by: Mutex<Option<&'static str>>,
@@ -186,7 +186,7 @@ impl Published {
     }
 }
 
-/// Whether this end of a connection that was not logged on refuses its Logon(A).
+/// Returns true if this end of a connection that was not logged on refuses its Logon(A).
 const fn refuses_first_message(why: Disconnect) -> bool {
     matches!(
         why,

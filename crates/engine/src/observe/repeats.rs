@@ -222,7 +222,8 @@ impl Repeats {
         self.untold_at_ns
     }
 
-    /// Whether no line was left out, and all lines were written so long ago that none counts now.
+    /// Returns true if no line was left out, and all lines were written so long ago that none
+    /// counts now.
     pub(crate) fn is_quiet(&mut self, now_ns: u64) -> bool {
         self.lines.iter_mut().all(|lines| {
             lines.age(now_ns);

@@ -130,7 +130,7 @@ fn of_certificate(admin: &AdminSettings) -> Vec<String> {
     wrong
 }
 
-/// Whether only one of two listeners can have its address.
+/// Returns true if only one of two listeners can have its address.
 fn is_same_door(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port() && one.port() > 0 && (is_any || one.ip() == other.ip())

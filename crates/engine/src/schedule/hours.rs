@@ -61,12 +61,12 @@ impl Hours {
         self.open
     }
 
-    /// Whether the session stays connected outside of its windows.
+    /// Returns true if the session stays connected outside of its windows.
     pub(crate) fn stays(&self) -> bool {
         *self.schedule.outside() != Outside::Disconnect
     }
 
-    /// Whether the session may be connected at `now`.
+    /// Returns true if the session may be connected at `now`.
     pub(crate) fn may_connect(&mut self, now: Timestamp) -> bool {
         self.stays() || self.at(now).is_some()
     }

@@ -70,7 +70,7 @@ impl Window {
         }
     }
 
-    /// Whether it may be longer than a day.
+    /// Returns true if it may be longer than a day.
     pub(super) const fn spans_days(&self) -> bool {
         matches!(self, Self::Week { .. })
     }

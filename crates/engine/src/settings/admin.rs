@@ -27,7 +27,7 @@ settings_table! {
         #[least(1)]
         #[mins("login_idle_min")]
         pub login_idle: Duration = 30,
-        /// Whether `/metrics` may be read by anybody who reaches the port. Otherwise a token of a
+        /// If true, `/metrics` may be read by anybody who reaches the port. Otherwise a token of a
         /// viewer is needed.
         pub open_metrics: bool = false,
         /// The administration over sessions of FIX, as a table. See [`FixAdminSettings`].
@@ -64,7 +64,7 @@ impl AdminSettings {
     }
 }
 
-/// Whether an address, as `host:port`, can be reached from this machine alone.
+/// Returns true if an address, as `host:port`, can be reached from this machine alone.
 pub(super) fn is_of_this_machine(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or("", |(host, _)| host);
     let host = host.trim_matches(['[', ']']);

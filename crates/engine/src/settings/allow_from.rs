@@ -60,7 +60,7 @@ impl Subnet {
         Ok(subnet)
     }
 
-    /// Whether it has this address. An IPv4 address that is written as IPv6 counts as IPv4.
+    /// Returns true if it has this address. An IPv4 address that is written as IPv6 counts as IPv4.
     #[must_use]
     pub fn has(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -89,7 +89,7 @@ fn first(address: IpAddr, bits: u32) -> IpAddr {
     }
 }
 
-/// Whether a counterparty with this address may come; an empty list is for everyone.
+/// Returns true if a counterparty with this address may come; an empty list is for everyone.
 pub(crate) fn is_allowed(allowed: &[Subnet], address: Option<IpAddr>) -> bool {
     let has = |address: IpAddr| allowed.iter().any(|subnet| subnet.has(address));
     allowed.is_empty() || address.is_some_and(has)

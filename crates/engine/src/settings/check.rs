@@ -151,7 +151,7 @@ fn address(session: &SessionSettings) -> Result<(), String> {
     if session.address.is_empty() { Ok(()) } else { host_and_port("address", &session.address) }
 }
 
-/// Whether it is `host:port`; whether there is such a host is found out when it is needed.
+/// Checks that it is `host:port`; whether there is such a host is found out when it is needed.
 fn host_and_port(key: &str, address: &str) -> Result<(), String> {
     // Of IPv6 too: `::1` is an address, `[::1]:9880` has a port.
     let is_bare = address.parse::<IpAddr>().is_ok();

@@ -57,7 +57,7 @@ impl DictionarySource {
         Ok(draft)
     }
 
-    /// Whether there is a standard dictionary of that name, if it is no path.
+    /// Checks that there is a standard dictionary of that name, if it is no path.
     ///
     /// # Errors
     /// Names the nearest.

@@ -78,7 +78,7 @@ settings_table! {
         /// What is below 10 µs or below the greatest p99 of those windows never is.
         #[least(101)]
         pub latency_unusual_percent: u32 = 300,
-        /// Whether the stop of the engine tells how long messages took on their way through each
+        /// If true, the stop of the engine tells how long messages took on their way through each
         /// session: the event `latency`, one for each stage.
         pub latency_at_stop: bool = false,
         /// File that every action of an operator is written into, before it is begun and with its

@@ -127,7 +127,7 @@ settings_table! {
         #[most(36_500)]
         #[days("rolled_days_max")]
         pub rolled_age_max: Duration = 0,
-        /// Whether closed files are compressed to `.zst`; needs the cargo feature `zstd`.
+        /// If true, closed files are compressed to `.zst`; needs the cargo feature `zstd`.
         pub compress: bool = false,
         /// Where syslog takes lines (RFC 5424): the path of its socket, mostly `/dev/log`, or
         /// `udp://host:port`; none without it.

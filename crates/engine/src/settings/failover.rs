@@ -36,14 +36,14 @@ settings_table! {
         /// Attempts in a row at one destination after which the next one follows; one whose
         /// Logon(A) is refused counts. 0 for never: only an operator changes it.
         pub attempts: u32 = 1,
-        /// Whether both numbers begin at 1 again, by a Logon(A) with ResetSeqNumFlag(141)=Y, at
+        /// If true, both numbers begin at 1 again, by a Logon(A) with ResetSeqNumFlag(141)=Y, at
         /// the first logon at a backup after one at another destination.
         pub reset_on_backup: bool = false,
         /// The same at the first logon at `address`.
         pub reset_on_primary: bool = false,
-        /// Whether the backups have a store of their own, all of them one: their numbers go on from
-        /// where the last connection to a backup has left them, and messages sent elsewhere are not
-        /// sent again there. It lies in the folder `backup` of `store_dir`.
+        /// If true, the backups have a store of their own, all of them one: their numbers go on
+        /// from where the last connection to a backup has left them, and messages sent elsewhere
+        /// are not sent again there. It lies in the folder `backup` of `store_dir`.
         pub own_store: bool = false,
     }
 }

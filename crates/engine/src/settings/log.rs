@@ -42,7 +42,7 @@ settings_table! {
         pub roll_every: Duration = 24,
         /// How many closed files are kept of each; 0 for all.
         pub rolled_files_max: usize = 0,
-        /// Whether closed files are compressed to `.zst`; needs the cargo feature `zstd`.
+        /// If true, closed files are compressed to `.zst`; needs the cargo feature `zstd`.
         pub compress: bool = false,
         /// Bytes that may wait to be written. Lines beyond are lost, and the log says how many.
         #[least(4_096)]

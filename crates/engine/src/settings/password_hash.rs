@@ -26,7 +26,7 @@ pub fn hash_password(password: &str) -> Result<Secret, String> {
     hash.map(|hash| Secret::new(hash.to_string())).map_err(|error| error.to_string())
 }
 
-/// Whether it is the Argon2 hash of this password, as a PHC string. It takes some 20 ms.
+/// Returns true if it is the Argon2 hash of this password, as a PHC string. It takes some 20 ms.
 #[must_use]
 pub fn is_of(hash: &str, password: impl AsRef<[u8]>) -> bool {
     Memory::default().is_of(hash, password.as_ref())
@@ -37,7 +37,7 @@ pub fn is_of(hash: &str, password: impl AsRef<[u8]>) -> bool {
 pub(crate) struct Memory(Vec<Block>);
 
 impl Memory {
-    /// Whether it is the Argon2 hash of this password, as a PHC string.
+    /// Returns true if it is the Argon2 hash of this password, as a PHC string.
     pub(crate) fn is_of(&mut self, hash: &str, password: &[u8]) -> bool {
         let is_right = PasswordHash::new(hash).is_ok_and(|hash| self.has(&hash, password));
         if self.kib() > KEPT_KIB_MAX {

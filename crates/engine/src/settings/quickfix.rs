@@ -79,7 +79,7 @@ impl Dialect {
         }
     }
 
-    /// Whether it takes keys in letters of any case.
+    /// Returns true if it takes keys in letters of any case.
     const fn is_case_free(self) -> bool {
         matches!(self, Self::Cpp | Self::Net)
     }
@@ -253,7 +253,8 @@ const THE_SESSION: &str = "the session: ";
 const OURS: &str = "these are settings of Transfix already; `transfix settings check FILE` says \
                     what is wrong with them";
 
-/// Whether the text is TOML, with sessions as we write them. No file of QuickFIX has two brackets.
+/// Returns true if the text is TOML, with sessions as we write them. No file of QuickFIX has two
+/// brackets.
 fn is_ours(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with("[[session]]"))
         || (text.lines().any(|line| line.trim_start().starts_with("include"))
@@ -384,7 +385,7 @@ impl Migration {
         }
     }
 
-    /// Whether no session can be carried over: the report says why.
+    /// Returns true if no session can be carried over: the report says why.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sessions.iter().all(|(heading, _)| heading.is_empty())
@@ -430,7 +431,7 @@ impl Migration {
         &self.findings
     }
 
-    /// Whether nothing is [dangerous](Fate::Dangerous) and everything was carried over.
+    /// Returns true if nothing is [dangerous](Fate::Dangerous) and everything was carried over.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.findings.iter().all(|f| f.fate < Fate::Dangerous)

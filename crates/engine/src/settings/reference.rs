@@ -144,7 +144,7 @@ fn of_tables(of: &str, tables: impl Iterator<Item = &'static Table>) -> String {
     text
 }
 
-/// Whether a value of this form is a table with this key.
+/// Returns true if a value of this form is a table with this key.
 fn has_inner(form: &Form, inner: &str) -> bool {
     matches!(form, Form::Map(Some(names), _) if names.contains(&inner))
 }
@@ -258,7 +258,7 @@ fn shown(form: &Form, key: &str) -> String {
     }
 }
 
-/// Whether a password stands there, or where one is.
+/// Returns true if a password stands there, or where one is.
 pub(crate) fn is_secret(key: &str) -> bool {
     ["password", "new_password", "expected_password", "expected_password_hash"].contains(&key)
 }

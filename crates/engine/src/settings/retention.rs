@@ -30,7 +30,7 @@ settings_table! {
         /// needs them; each session has a folder of its own in it. On another file system than that
         /// of the store they are copied. By default they stay.
         pub archive_dir: Option<PathBuf> = None,
-        /// Whether such segments are compressed to `.zst`; needs the cargo feature `zstd`.
+        /// If true, such segments are compressed to `.zst`; needs the cargo feature `zstd`.
         pub compress: bool = false,
         /// Time after which such segments are deleted; 0 for never.
         #[days("delete_after_days")]

@@ -62,7 +62,7 @@ settings_table! {
         /// `allow_from`. Such a proxy must say it, and of nobody else it is believed. All sessions
         /// at one address have the same list.
         pub proxy_protocol_from: Vec<String> = Vec::new(),
-        /// Whether a message with DeliverToCompID(128) is passed on to the session of the same
+        /// If true, a message with DeliverToCompID(128) is passed on to the session of the same
         /// version with that counterparty, on behalf of its sender. If not, the application gets
         /// it.
         pub route_third_party: bool = false,
@@ -86,7 +86,7 @@ settings_table! {
         /// How messages are handed to an application that is called in threads of its own, as a
         /// table. See [`ApplicationSettings`].
         pub application: ApplicationSettings = ApplicationSettings::default(),
-        /// Whether it is measured how long messages take on their way through the session (see
+        /// If true, it is measured how long messages take on their way through the session (see
         /// [`crate::SessionHandle::latency`]).
         pub latency_points: bool = true,
         /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",
@@ -213,7 +213,7 @@ impl SessionSettings {
         self.places.as_ref().map(place).unwrap_or_default()
     }
 
-    /// Whether the session says the key itself: not `[defaults]`, nor a program.
+    /// Returns true if the session says the key itself: not `[defaults]`, nor a program.
     pub(crate) fn has_own(&self, key: &str) -> bool {
         let own = self.places.as_ref().map(|places| &places.session);
         own.is_some_and(|own| own.iter().any(|(name, _)| *name == key))

@@ -70,9 +70,9 @@ settings_table! {
         /// TCP_QUICKACK (Linux): whether what comes is acknowledged at once. It costs a call after
         /// each read, and helps a counterparty that waits for acknowledgements (Nagle).
         pub tcp_quick_ack: bool = false,
-        /// Whether a connection of ours is closed by a reset (SO_LINGER with no time): what was not
-        /// sent yet is lost, and so is what the counterparty has not read. A linger with a time is
-        /// not offered, since closing would hold up the thread for as long.
+        /// If true, a connection of ours is closed by a reset (SO_LINGER with no time): what was
+        /// not sent yet is lost, and so is what the counterparty has not read. A linger with a time
+        /// is not offered, since closing would hold up the thread for as long.
         pub tcp_reset_on_close: bool = false,
         /// How long the kernel polls the network card when a read finds nothing (SO_BUSY_POLL,
         /// Linux, with the privilege CAP_NET_ADMIN); 0 for the system's choice.

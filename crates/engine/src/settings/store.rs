@@ -13,18 +13,18 @@ settings_table! {
         pub durability: Durability = Durability::Process,
         /// Directory of the stores; each session has a folder of its own in it.
         pub store_dir: PathBuf = "store".into(),
-        /// Whether the store may lie on a network file system such as NFS or SMB. There another
-        /// host may write it at the same time, and a lost connection ends the process. If
-        /// not, it is refused.
+        /// If true, the store may lie on a network file system such as NFS or SMB. There another
+        /// host may write it at the same time, and a lost connection ends the process. If not, it
+        /// is refused.
         pub allow_network_store: bool = false,
-        /// Whether application messages sent are kept, to be sent again when they are asked for. If
-        /// not, only their numbers are, and a SequenceReset-GapFill(4) covers them.
+        /// If true, application messages sent are kept, to be sent again when they are asked for.
+        /// If not, only their numbers are, and a SequenceReset-GapFill(4) covers them.
         pub keep_outbound: bool = true,
-        /// Whether application messages received are kept too.
+        /// If true, application messages received are kept too.
         pub keep_inbound: bool = false,
-        /// Whether the next numbers are read from the store again before each logon, by an acceptor
-        /// once it has found the Logon(A) good: for a store of your own that another process may
-        /// have written since; the engine's own stores have one writer.
+        /// If true, the next numbers are read from the store again before each logon, by an
+        /// acceptor once it has found the Logon(A) good: for a store of your own that another
+        /// process may have written since; the engine's own stores have one writer.
         pub refresh_on_logon: bool = false,
         /// Size of the store's first segment in bytes. The next ones are up to 16 and 256 times as
         /// large, and so on; larger than 1 MiB only if half a second fills it, or if the store

@@ -7,7 +7,7 @@ use crate::settings::{Mode, SessionSettings};
 /// TargetCompID of a template: any counterparty.
 const ANY: &str = "*";
 
-/// Whether these settings are for any counterparty.
+/// Returns true if these settings are for any counterparty.
 pub(crate) fn is_template(settings: &SessionSettings) -> bool {
     settings.role == Role::Acceptor && settings.target_comp_id == ANY
 }

@@ -48,7 +48,7 @@ settings_table! {
     /// again before a connection once they have changed.
     #[derive(PartialEq, Eq)]
     pub struct TlsSettings {
-        /// Whether the table counts. `false` in a session undoes what `[defaults]` say.
+        /// If true, the table counts. `false` in a session undoes what `[defaults]` say.
         pub enabled: bool = true,
         /// Our certificate, and those between it and the authority. An acceptor needs one; an
         /// initiator shows it if the counterparty asks who it is.
@@ -76,7 +76,7 @@ settings_table! {
         /// The name that an initiator asks for and that the acceptor's certificate must be for.
         /// Empty for the host of `address`.
         pub server_name: String = String::new(),
-        /// Whether the acceptor's certificate must be for that name. `false` lets anybody who has
+        /// If true, the acceptor's certificate must be for that name. `false` lets anybody who has
         /// any certificate of a trusted authority pose as the counterparty.
         pub check_name: bool = true,
         /// The oldest version of TLS that is spoken: `"1.2"` or `"1.3"`.
@@ -85,8 +85,8 @@ settings_table! {
 }
 
 impl TlsSettings {
-    /// Whether an acceptor's listener is the same with these settings: sessions at one address
-    /// share it.
+    /// Returns true if an acceptor's listener is the same with these settings: sessions at one
+    /// address share it.
     pub(crate) fn is_same_door(&self, other: &Self) -> bool {
         Self { peer: Vec::new(), ..self.clone() } == Self { peer: Vec::new(), ..other.clone() }
     }
@@ -163,7 +163,7 @@ impl TlsSettings {
     }
 }
 
-/// Whether it is a name, or the digits of a fingerprint.
+/// Returns true if it is a name, or the digits of a fingerprint.
 fn may_be_certificate(peer: &str) -> bool {
     match peer.strip_prefix("sha256:") {
         Some(digits) => {

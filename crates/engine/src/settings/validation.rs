@@ -13,7 +13,7 @@ settings_table! {
     /// What is checked of each message.
     #[derive(PartialEq, Eq)]
     pub struct ValidationSettings {
-        /// Whether messages of the application, and the Logon(A), are validated by the dictionary;
+        /// If true, messages of the application, and the Logon(A), are validated by the dictionary;
         /// the other ones of the session layer always are.
         pub validate: bool = true,
         /// What becomes of a message that the application sends, and that the counterparty would
@@ -24,12 +24,12 @@ settings_table! {
         /// `checks = { codes = false }`. By default all but `conditions` and `empty_groups`.
         #[serde(deserialize_with = "checks")]
         pub checks: Switches = Switches::STANDARD,
-        /// Whether CheckSum(10) is verified.
+        /// If true, CheckSum(10) is verified.
         pub validate_check_sum: bool = true,
         /// What becomes of a framed message that is garbled: a wrong CheckSum(10), MsgType(35)
         /// missing or out of its place. `skip` or `reject`. The standard wants `skip`.
         pub garbled: GarbledPolicy = GarbledPolicy::Skip,
-        /// Whether what a garbled message covers by its BodyLength(9) is searched for other
+        /// If true, what a garbled message covers by its BodyLength(9) is searched for other
         /// messages with a right CheckSum(10), which are then taken; else they are lost with it and
         /// asked for again. Nothing is found where the search would cost far more than what has
         /// been received. The standard wants it off.

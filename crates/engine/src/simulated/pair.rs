@@ -131,7 +131,7 @@ impl Pair {
         self.now
     }
 
-    /// Whether both sides are logged on.
+    /// Returns true if both sides are logged on.
     #[must_use]
     pub fn is_logged_on(&self) -> bool {
         [&self.initiator, &self.acceptor]

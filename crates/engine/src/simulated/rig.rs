@@ -82,14 +82,14 @@ pub struct Seen {
     pub kept_numbers: (u64, u64),
     /// When [`Rig::tick`] must be called at the latest, on the monotonic clock.
     pub next_deadline: Option<u64>,
-    /// Whether there is a connection.
+    /// True if there is a connection.
     pub is_up: bool,
-    /// Whether it reads what comes: not while its application judges a Logon(A), nor while the end
+    /// True if it reads what comes: not while its application judges a Logon(A), nor while the end
     /// of the connection waits for the store.
     pub reads: bool,
-    /// Whether something waits to be written, or the answer to a Logon(A) to be carried out.
+    /// True if something waits to be written, or the answer to a Logon(A) to be carried out.
     pub waits: bool,
-    /// Whether something waits to be written until the store has made it safe.
+    /// True if something waits to be written until the store has made it safe.
     pub waits_for_store: bool,
     /// Bytes of new messages that wait to be written.
     pub waiting_bytes: usize,

@@ -290,7 +290,7 @@ impl Wire {
         }
     }
 
-    /// Whether anything came, the end of the stream too.
+    /// Returns true if anything came, the end of the stream too.
     fn read(&mut self, patience: Duration) -> bool {
         let Some(stream) = &mut self.stream else { return false };
         stream.set_read_timeout(Some(patience)).unwrap();

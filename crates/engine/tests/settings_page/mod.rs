@@ -190,7 +190,7 @@ struct Shown {
     unset: Vec<String>,
 }
 
-/// Whether the value at the end of the way has this key, or is a list with this word.
+/// Returns true if the value at the end of the way has this key, or is a list with this word.
 fn has(value: &DeValue<'_>, path: &[&str], key: &str) -> bool {
     match (value, path) {
         (DeValue::Table(table), []) => table.contains_key(key),

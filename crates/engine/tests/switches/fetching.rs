@@ -21,15 +21,15 @@ use crate::switches::{Echo, venue};
 /// What the test lets the store do.
 #[derive(Default)]
 struct Far {
-    /// Whether what is asked for is there.
+    /// True if what is asked for is there.
     answers: bool,
     /// How often something was not there yet.
     asked: u64,
     /// What another process has made of the numbers.
     other: Option<(u64, u64)>,
-    /// Whether a refresh waits, whatever else is there.
+    /// True if a refresh waits, whatever else is there.
     holds_refresh: bool,
-    /// Whether the next refresh fails.
+    /// True if the next refresh fails.
     fails: bool,
     wake: Option<Wake>,
 }

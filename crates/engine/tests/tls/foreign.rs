@@ -161,7 +161,7 @@ impl Client {
         }
     }
 
-    /// Whether it has resumed an earlier session, known at its end.
+    /// Returns true if it has resumed an earlier session, known at its end.
     pub(crate) fn resumed(mut self) -> bool {
         while !self.next().is_empty() {}
         match &self.link {

@@ -9,7 +9,7 @@ settings_table! {
     /// own. There are some if `application_threads` of `[engine]` says so.
     #[derive(Copy, Serialize, PartialEq, Eq)]
     pub struct ApplicationSettings {
-        /// Whether the application is called in the threads of `application_threads`; if not, in
+        /// If true, the application is called in the threads of `application_threads`; if not, in
         /// the thread that drives the session.
         pub in_pool: bool = true,
         /// Messages that may wait for the application.

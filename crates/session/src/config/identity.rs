@@ -60,38 +60,39 @@ impl BeginString {
         if self < Self::Fix42 { 999_999 } else { 0 }
     }
 
-    /// Whether messages have SenderLocationID(142) and TargetLocationID(143).
+    /// Returns true if messages have SenderLocationID(142) and TargetLocationID(143).
     pub(crate) fn has_location_ids(self) -> bool {
         self >= Self::Fix41
     }
 
-    /// Whether Logon(A) has ResetSeqNumFlag(141).
+    /// Returns true if Logon(A) has ResetSeqNumFlag(141).
     pub(crate) fn has_reset_flag(self) -> bool {
         self >= Self::Fix41
     }
 
-    /// Whether messages have LastMsgSeqNumProcessed(369), and Logon(A) has MaxMessageSize(383).
+    /// Returns true if messages have LastMsgSeqNumProcessed(369), and Logon(A) has
+    /// MaxMessageSize(383).
     pub(crate) fn has_last_processed(self) -> bool {
         self >= Self::Fix42
     }
 
-    /// Whether Logon(A) has Username(553), Password(554) and TestMessageIndicator(464).
+    /// Returns true if Logon(A) has Username(553), Password(554) and TestMessageIndicator(464).
     pub(crate) fn has_credentials(self) -> bool {
         self >= Self::Fix43
     }
 
-    /// Whether Logon(A) has NextExpectedMsgSeqNum(789).
+    /// Returns true if Logon(A) has NextExpectedMsgSeqNum(789).
     pub(crate) fn has_next_expected(self) -> bool {
         self >= Self::Fix44
     }
 
-    /// Whether Reject(3) has RefTagID(371), RefMsgType(372) and SessionRejectReason(373).
+    /// Returns true if Reject(3) has RefTagID(371), RefMsgType(372) and SessionRejectReason(373).
     pub(crate) fn has_reject_reason(self) -> bool {
         self >= Self::Fix42
     }
 
-    /// Whether the version's code set of SessionRejectReason(373) has `reason`: FIX 4.2 ends at 11,
-    /// FIX 4.3 at 17, FIX 4.4 at 17 but for 99.
+    /// Returns true if the version's code set of SessionRejectReason(373) has `reason`: FIX 4.2
+    /// ends at 11, FIX 4.3 at 17, FIX 4.4 at 17 but for 99.
     pub(crate) const fn knows(self, reason: RejectReason) -> bool {
         match self {
             Self::Fix40 | Self::Fix41 => false,

@@ -19,7 +19,8 @@ impl Secret {
         Self(text)
     }
 
-    /// Whether `given` is the same text: in a time that does not tell how much of it is right.
+    /// Returns true if `given` is the same text: in a time that does not tell how much of it is
+    /// right.
     #[must_use]
     pub fn is(&self, given: &[u8]) -> bool {
         let ours = self.0.as_bytes();
@@ -84,19 +85,19 @@ settings_table! {
         /// MaxMessageSize(383) of our Logon(A), from FIX 4.2 on: the longest message that we take,
         /// in bytes; 0 to say nothing.
         pub max_message_size: u32 = 0,
-        /// Whether EncryptMethod(98) of the counterparty must be 0.
+        /// If true, EncryptMethod(98) of the counterparty must be 0.
         pub check_encrypt_method: bool = true,
-        /// Whether the Logout(5) by which an acceptor refuses a Logon(A) takes one of our numbers,
+        /// If true, the Logout(5) by which an acceptor refuses a Logon(A) takes one of our numbers,
         /// even if the counterparty has not proven who it is: for counterparties that count it,
         /// such as QuickFIX. With it a stranger can move our numbers.
         pub count_refusals: bool = false,
-        /// Whether a bad Logon(A) is answered by nothing but the disconnection.
+        /// If true, a bad Logon(A) is answered by nothing but the disconnection.
         pub quiet: bool = false,
     }
 }
 
 impl LogonConfig {
-    /// Whether the Logon(A) of the counterparty must have a certain Password(554).
+    /// Returns true if the Logon(A) of the counterparty must have a certain Password(554).
     #[must_use]
     pub const fn expects_password(&self) -> bool {
         self.expected_password.is_some() || self.expected_password_hash.is_some()

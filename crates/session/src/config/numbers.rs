@@ -32,7 +32,7 @@ settings_table! {
     /// Policies about numbers.
     #[derive(Copy, PartialEq, Eq)]
     pub struct NumbersConfig {
-        /// Whether lost messages are asked for. If not, an early message is taken as it comes, and
+        /// If true, lost messages are asked for. If not, an early message is taken as it comes, and
         /// what is missing before it is given up.
         pub request_missing: bool = true,
         /// A number too low while logged on: `logout` names both numbers and disconnects, `reject`
@@ -47,9 +47,9 @@ settings_table! {
         /// How far a SequenceReset(4) may move the expected number: one with a NewSeqNo(36) further
         /// ahead is answered by Reject(3).
         pub sequence_reset_max: u64 = 1_000_000_000,
-        /// Whether each message of ours has LastMsgSeqNumProcessed(369), from FIX 4.2 on.
+        /// If true, each message of ours has LastMsgSeqNumProcessed(369), from FIX 4.2 on.
         pub send_last_processed: bool = false,
-        /// Whether Logon(A) has NextExpectedMsgSeqNum(789), and that of the counterparty is
+        /// If true, Logon(A) has NextExpectedMsgSeqNum(789), and that of the counterparty is
         /// honoured, from FIX 4.4 on: what it lacks is sent again without a ResendRequest(2), and
         /// one too high ends the session.
         pub next_expected: bool = false,

@@ -49,10 +49,10 @@ settings_table! {
         /// come first in the body.
         #[serde(deserialize_with = "fields")]
         pub body_fields: Vec<(Tag, String)> = Vec::new(),
-        /// Whether the session ends without a Logout(5) of ours: by the wish of the application,
+        /// If true, the session ends without a Logout(5) of ours: by the wish of the application,
         /// and where the standard wants a reason to be given.
         pub silent_disconnect: bool = false,
-        /// Whether CompIDs of every message are checked: a wrong one is rejected (reason 9) and
+        /// If true, CompIDs of every message are checked: a wrong one is rejected (reason 9) and
         /// ends the session. If not, only the Logon(A) is looked at.
         pub check_comp_ids: bool = true,
         /// How far SendingTime(52) may be off; 0 for any.

@@ -220,7 +220,7 @@ macro_rules! settings_table {
                 keys
             }
 
-            /// Whether each value is in the range of its key.
+            /// Checks that each value is in the range of its key.
             ///
             /// # Errors
             /// Names the first that is not, and the range.

@@ -21,12 +21,12 @@ settings_table! {
         #[least(1)]
         #[millis("test_request_wait_ms")]
         pub test_request_wait: Duration = 20_000,
-        /// Whether silence is watched at all.
+        /// If true, silence is watched at all.
         pub watch_silence: bool = true,
-        /// Whether a counterparty that has fallen silent is sent a Logout(5) before the
+        /// If true, a counterparty that has fallen silent is sent a Logout(5) before the
         /// disconnection.
         pub logout_when_silent: bool = false,
-        /// Whether an acceptor imposes its own HeartBtInt(108) instead of taking that of the
+        /// If true, an acceptor imposes its own HeartBtInt(108) instead of taking that of the
         /// Logon(A).
         pub impose_heart_bt_int: bool = false,
         /// Least HeartBtInt(108) that a Logon(A) may ask of an acceptor.
@@ -35,7 +35,7 @@ settings_table! {
         /// Greatest HeartBtInt(108) that a Logon(A) may ask of an acceptor; 0 for any.
         #[secs("heart_bt_int_s_max")]
         pub heart_bt_int_max: Duration = 0,
-        /// Whether an initiator refuses a Logon(A) that answers with another HeartBtInt(108) than
+        /// If true, an initiator refuses a Logon(A) that answers with another HeartBtInt(108) than
         /// it asked for; otherwise it takes the other one over.
         pub same_heart_bt_int: bool = false,
     }

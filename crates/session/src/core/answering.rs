@@ -55,8 +55,8 @@ impl Core {
         }
     }
 
-    /// Whether the worker is to be called for a call that has sent something: it does not know when
-    /// it has to look. True once in [`HELD_NS_MAX`].
+    /// Returns true if the worker is to be called for a call that has sent something: it does not
+    /// know when it has to look. True once in [`HELD_NS_MAX`].
     pub fn awaits_look(&mut self, now: Now) -> bool {
         let awaits = self.has_open_answer() && self.answering.look_ns.is_none();
         if awaits {
@@ -65,12 +65,12 @@ impl Core {
         awaits
     }
 
-    /// Whether a call has sent something and has not returned.
+    /// Returns true if a call has sent something and has not returned.
     pub const fn has_open_answer(&self) -> bool {
         self.answering.open.is_some()
     }
 
-    /// Whether nothing is committed, and nothing more written, before that call returns.
+    /// Returns true if nothing is committed, and nothing more written, before that call returns.
     pub fn holds_answer(&mut self, now: Now) -> bool {
         let Some(until_ns) = self.answering.until_ns() else { return false };
         if now.monotonic_ns < until_ns {

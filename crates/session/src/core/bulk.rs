@@ -5,7 +5,7 @@ const BULK: usize = 256 << 10;
 /// What it keeps then.
 const KEPT: usize = 64 << 10;
 
-/// Whether a buffer has far more memory than it uses.
+/// Returns true if a buffer has far more memory than it uses.
 pub const fn is_bulky(capacity: usize, len: usize) -> bool {
     capacity > BULK && capacity / 4 > len
 }

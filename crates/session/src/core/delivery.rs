@@ -132,14 +132,14 @@ impl Delivery {
         self.handed.as_mut().map_or(0, |handed| handed.panicked(0))
     }
 
-    /// Whether the application has had everything that it was handed, or is called in the thread
-    /// that drives the session. If not, messages that are postponed wait for that.
+    /// Returns true if the application has had everything that it was handed, or is called in the
+    /// thread that drives the session. If not, messages that are postponed wait for that.
     pub fn rests(&self) -> bool {
         self.handed.as_ref().is_none_or(Handed::is_idle)
     }
 
-    /// Whether an application that is called in threads of its own does nothing, and will not by
-    /// itself. If not, [`Delivery::owes_turn`] says when it is so.
+    /// Returns true if an application that is called in threads of its own does nothing, and will
+    /// not by itself. If not, [`Delivery::owes_turn`] says when it is so.
     pub fn stands_still(&mut self) -> bool {
         self.handed.as_mut().is_none_or(Handed::stands_still)
     }
@@ -151,34 +151,34 @@ impl Delivery {
         }
     }
 
-    /// Whether something that was waited for has come about: the session is to have a turn.
+    /// Returns true if something that was waited for has come about: the session is to have a turn.
     #[inline]
     pub fn owes_turn(&mut self) -> bool {
         self.handed.as_mut().is_some_and(Handed::owes_turn)
     }
 
-    /// Whether nothing more is to be read before the application has had more.
+    /// Returns true if nothing more is to be read before the application has had more.
     pub fn is_behind(&self) -> bool {
         self.handed.as_ref().is_some_and(|handed| handed.waits_when_full() && handed.is_full())
     }
 
-    /// Whether more waits for the application than may, and the connection is to end.
+    /// Returns true if more waits for the application than may, and the connection is to end.
     pub fn is_over(&self) -> bool {
         self.handed.as_ref().is_some_and(|handed| !handed.waits_when_full() && handed.is_over())
     }
 
-    /// Whether there is room for one more message to be handed over; `None` for an application that
-    /// is called in the thread that drives the session.
+    /// Returns true if there is room for one more message to be handed over; `None` for an
+    /// application that is called in the thread that drives the session.
     pub fn has_room(&self) -> Option<bool> {
         self.handed.as_ref().map(|handed| !handed.is_full())
     }
 
-    /// Whether no more is to be read while as much waits as may.
+    /// Returns true if no more is to be read while as much waits as may.
     pub(super) fn waits_when_full(&self) -> bool {
         self.handed.as_ref().is_some_and(Handed::waits_when_full)
     }
 
-    /// Whether a burst has left memory behind.
+    /// Returns true if a burst has left memory behind.
     #[inline]
     pub fn is_bulky(&self) -> bool {
         self.handed.as_ref().is_some_and(Handed::is_bulky)
@@ -191,7 +191,7 @@ impl Delivery {
         }
     }
 
-    /// Whether messages wait for the application.
+    /// Returns true if messages wait for the application.
     pub fn has_postponed(&self) -> bool {
         !self.postponed.is_empty()
     }
@@ -234,7 +234,7 @@ impl Delivery {
         Some((first.seq, first.bytes.clone(), first.handling))
     }
 
-    /// Whether messages are to be offered again now.
+    /// Returns true if messages are to be offered again now.
     pub fn offers_more(&self, now: Now) -> bool {
         self.deadline().is_some_and(|at| now.monotonic_ns >= at)
     }
@@ -255,7 +255,8 @@ impl Delivery {
         }
     }
 
-    /// Whether the application is to have the message once more now that it was not available for.
+    /// Returns true if the application is to have the message once more now that it was not
+    /// available for.
     pub fn goes_on(&mut self, now: Now) -> bool {
         let Some(handed) = self.handed.as_mut().filter(|_| now.monotonic_ns >= self.at_ns) else {
             return false;
@@ -339,8 +340,8 @@ impl Delivery {
         }
     }
 
-    /// Whether the call at this place, counted from the first that was handed over, is for a
-    /// message that is asked for again after the next logon.
+    /// Returns true if the call at this place, counted from the first that was handed over, is for
+    /// a message that is asked for again after the next logon.
     pub fn is_asked_again(&self, place: usize) -> bool {
         self.handed.as_ref().is_some_and(|handed| handed.is_numbered(place))
     }

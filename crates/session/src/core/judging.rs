@@ -36,12 +36,12 @@ pub enum Judging {
 }
 
 impl Judging {
-    /// Whether the application was asked.
+    /// Returns true if the application was asked.
     pub const fn has_begun(&self) -> bool {
         !matches!(self, Self::Open)
     }
 
-    /// Whether the application was asked in an earlier turn of this connection.
+    /// Returns true if the application was asked in an earlier turn of this connection.
     pub const fn has_asked(&self) -> bool {
         matches!(self, Self::Asked(_) | Self::Answered(_, Asked::Earlier) | Self::Refreshing(_))
     }

@@ -62,14 +62,15 @@ impl Core {
         };
     }
 
-    /// Whether the application was asked about the Logon(A), and the session waits for its answer
-    /// or has it.
+    /// Returns true if the application was asked about the Logon(A), and the session waits for its
+    /// answer or has it.
     #[inline]
     pub const fn is_judging(&self) -> bool {
         self.judging.has_begun()
     }
 
-    /// Whether this connection has let the application wait with its answer to the Logon(A).
+    /// Returns true if this connection has let the application wait with its answer to the
+    /// Logon(A).
     #[inline]
     pub const fn has_asked(&self) -> bool {
         self.judging.has_asked()

@@ -68,7 +68,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether the outbox takes no more messages of the application.
+    /// Returns true if the outbox takes no more messages of the application.
     pub const fn is_full(&self, outbox_bytes: usize) -> bool {
         outbox_bytes > self.options.queued_bytes_max
     }
@@ -77,47 +77,47 @@ impl Outgoing {
         &self.options
     }
 
-    /// Whether messages get their numbers without a logon.
+    /// Returns true if messages get their numbers without a logon.
     pub fn stores(&self, state: State) -> bool {
         self.options.offline == Offline::Store && state != State::Active
     }
 
-    /// Whether what waits for a logon is kept in the store.
+    /// Returns true if what waits for a logon is kept in the store.
     pub(super) fn keeps_in_store(&self) -> bool {
         self.options.offline == Offline::Queue
     }
 
-    /// Whether a new message must take its place behind others: it is kept for the next logon, or
-    /// those that wait since before the logon go first.
+    /// Returns true if a new message must take its place behind others: it is kept for the next
+    /// logon, or those that wait since before the logon go first.
     pub fn must_queue(&self, state: State) -> bool {
         self.waits_behind(state) || self.keeps_now(state)
     }
 
-    /// Whether others that are held back go first.
+    /// Returns true if others that are held back go first.
     pub fn waits_behind(&self, state: State) -> bool {
         let active = state == State::Active;
         let waits = self.is_held_back || self.pause_until_ns.is_some();
         waits && (active || self.stores(state))
     }
 
-    /// Whether what waits goes on waiting.
+    /// Returns true if what waits goes on waiting.
     fn must_wait(&self, state: State) -> bool {
         state != State::Active || self.is_held_back || self.pause_until_ns.is_some()
     }
 
-    /// Whether something has found no room before, and would find it now.
+    /// Returns true if something has found no room before, and would find it now.
     pub fn sends_more(&self, state: State, outbox_bytes: usize) -> bool {
         !self.backlog.is_empty() && !self.is_full(outbox_bytes) && !self.must_wait(state)
     }
 
-    /// Whether [`Outgoing::begin`] has something to decide, or messages wait here. Most turns find
-    /// nothing, and pay for no more than this look.
+    /// Returns true if [`Outgoing::begin`] has something to decide, or messages wait here. Most
+    /// turns find nothing, and pay for no more than this look.
     #[inline]
     pub fn is_pending(&self) -> bool {
         self.pause_until_ns.is_some() || !self.backlog.is_empty()
     }
 
-    /// Whether no message waits here; the queue of other threads may have some.
+    /// Returns true if no message waits here; the queue of other threads may have some.
     pub fn is_empty(&self) -> bool {
         self.backlog.is_empty()
     }
@@ -128,7 +128,7 @@ impl Outgoing {
         self.backlog.take_in(add);
     }
 
-    /// Whether the last turn has left messages that come first in this one.
+    /// Returns true if the last turn has left messages that come first in this one.
     pub const fn is_first(&self) -> bool {
         self.is_first
     }
@@ -187,7 +187,7 @@ impl Outgoing {
         self.pause_until_ns
     }
 
-    /// Whether messages are to be put into the store, since they wait for a logon.
+    /// Returns true if messages are to be put into the store, since they wait for a logon.
     pub fn keeps_now(&self, state: State) -> bool {
         self.keeps_in_store() && state != State::Active
     }
@@ -271,7 +271,7 @@ impl Outgoing {
         Some(now.monotonic_ns + nanos(expires).saturating_sub(waited_ns))
     }
 
-    /// Whether one message waits, which expires: the worker does not know of it yet.
+    /// Returns true if one message waits, which expires: the worker does not know of it yet.
     pub fn is_first_to_expire(&self) -> bool {
         !self.options.queue_expires.is_zero() && self.backlog.holds_one()
     }
@@ -364,12 +364,12 @@ impl Outgoing {
         self.backlog.forget_first_uncommitted();
     }
 
-    /// Whether what waits is kept at the end of a connection, and not given back.
+    /// Returns true if what waits is kept at the end of a connection, and not given back.
     pub fn keeps_unsent(&self) -> bool {
         self.options.unsent == Unsent::Keep
     }
 
-    /// Whether what waits is kept as the engine ends.
+    /// Returns true if what waits is kept as the engine ends.
     pub fn keeps_rest(&self) -> bool {
         self.keeps_unsent() && self.keeps_in_store()
     }
@@ -432,7 +432,7 @@ impl Outgoing {
         self.backlog.clear();
     }
 
-    /// Whether a burst has left far more memory than is used.
+    /// Returns true if a burst has left far more memory than is used.
     pub const fn is_bulky(&self) -> bool {
         self.backlog.is_bulky()
     }

@@ -21,7 +21,7 @@ impl ScheduleState {
         Self { from: never, until: never, numbers_from: None, refusal: None }
     }
 
-    /// Whether it says something of `now`; if not, the clock has gone on, or was set back.
+    /// Returns true if it says something of `now`; if not, the clock has gone on, or was set back.
     #[inline]
     pub const fn holds(&self, now: Timestamp) -> bool {
         self.from.0 <= now.0 && now.0 < self.until.0
@@ -33,7 +33,7 @@ impl ScheduleState {
         self.refusal.as_deref()
     }
 
-    /// Whether numbers that began at `since_ns` (UTC, since 1970) must begin again.
+    /// Returns true if numbers that began at `since_ns` (UTC, since 1970) must begin again.
     pub fn restarts(&self, since_ns: u64) -> bool {
         let since = Timestamp(i64::try_from(since_ns).unwrap_or(i64::MAX));
         self.numbers_from.is_some_and(|from| since < from)

@@ -118,18 +118,18 @@ impl Core {
         self.stored_at_logon |= self.session.state() == State::LogonSent;
     }
 
-    /// Whether a message must take its place in the queue: it is kept for the next logon, or others
-    /// that wait since before the logon go first.
+    /// Returns true if a message must take its place in the queue: it is kept for the next logon,
+    /// or others that wait since before the logon go first.
     pub fn must_queue(&self) -> bool {
         self.outgoing.must_queue(self.session.state())
     }
 
-    /// Whether others that are held back go before a message that is to be stored at once.
+    /// Returns true if others that are held back go before a message that is to be stored at once.
     pub fn waits_behind(&self) -> bool {
         self.outgoing.waits_behind(self.session.state())
     }
 
-    /// Whether something of the queue has found no room before, and would find it now.
+    /// Returns true if something of the queue has found no room before, and would find it now.
     pub fn sends_more(&self) -> bool {
         self.outgoing.sends_more(self.session.state(), self.out.len())
     }

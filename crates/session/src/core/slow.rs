@@ -60,7 +60,8 @@ impl Slow {
         self.stage = next;
     }
 
-    /// Whether the worker has to look at [`Slow::deadline`] once more, if it was not its own turn.
+    /// Returns true if the worker has to look at [`Slow::deadline`] once more, if it was not its
+    /// own turn.
     #[inline]
     pub fn calls_worker(&mut self) -> bool {
         std::mem::take(&mut self.has_new_deadline)
@@ -75,7 +76,7 @@ impl Slow {
         }
     }
 
-    /// Whether the counterparty is slow now, where the application is to be told.
+    /// Returns true if the counterparty is slow now, where the application is to be told.
     pub fn due(&mut self, now: Now) -> Option<bool> {
         let is_due = self.deadline().is_some_and(|at| now.monotonic_ns >= at);
         is_due.then(|| {
@@ -85,7 +86,7 @@ impl Slow {
         })
     }
 
-    /// Whether the connection of a slow counterparty ends.
+    /// Returns true if the connection of a slow counterparty ends.
     pub fn disconnects(&self) -> bool {
         self.then == SlowConsumer::Disconnect
     }

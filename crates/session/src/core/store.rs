@@ -42,7 +42,7 @@ impl Core {
         self.watermarks.awaited()
     }
 
-    /// Whether bytes wait for the store, not for the socket.
+    /// Returns true if bytes wait for the store, not for the socket.
     pub fn waits_for_store(&self) -> bool {
         self.watermarks.waits(&self.out)
     }

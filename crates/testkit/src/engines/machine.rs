@@ -159,7 +159,7 @@ impl Machine {
         self.trace.add(now_ns, what);
     }
 
-    /// Whether somebody reads what is said.
+    /// Returns true if somebody reads what is said.
     pub(super) const fn is_traced(&self) -> bool {
         self.trace.is_kept()
     }

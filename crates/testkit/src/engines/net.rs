@@ -178,7 +178,7 @@ impl Net {
         end
     }
 
-    /// Whether a connection is there.
+    /// Returns true if a connection is there.
     pub(super) fn is_up(&self, end: usize) -> io::Result<bool> {
         match self.ends[end].phase {
             Phase::Connecting => Ok(false),

@@ -64,7 +64,7 @@ impl Version {
         self.0 < 2
     }
 
-    /// Whether SessionRejectReason(373) has this code in the version.
+    /// Returns true if SessionRejectReason(373) has this code in the version.
     pub(super) fn has_reason(self, reason: u32) -> bool {
         self.0 > 2 || (self.0 == 2 && reason <= 11)
     }

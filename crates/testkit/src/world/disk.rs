@@ -93,7 +93,8 @@ impl Disk {
         self.disk.ail(ailment);
     }
 
-    /// Whether the process has ended, or has met an error from which only a new one recovers.
+    /// Returns true if the process has ended, or has met an error from which only a new one
+    /// recovers.
     pub(super) fn is_lost(&self) -> bool {
         self.disk.has_ended() || self.disk.has_failed()
     }

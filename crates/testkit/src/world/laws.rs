@@ -173,7 +173,7 @@ impl World {
         assert!(frames <= max, "{frames} frames written while at rest, {max} are enough");
     }
 
-    /// Whether everything has been delivered and nobody waits for anything.
+    /// Returns true if everything has been delivered and nobody waits for anything.
     pub(super) fn is_well(&self) -> bool {
         let [a, b] = &self.sides;
         let (numbers_a, numbers_b) = (a.numbers(), b.numbers());

@@ -168,12 +168,12 @@ impl Net {
         self.ends[side] = End::Dead;
     }
 
-    /// Whether bytes that one side writes reach the other.
+    /// Returns true if bytes that one side writes reach the other.
     pub(super) fn is_joined(&self) -> bool {
         self.ends == [End::Open; 2]
     }
 
-    /// Whether what a side has written ends with a whole message, and reaches the other.
+    /// Returns true if what a side has written ends with a whole message, and reaches the other.
     pub(super) fn is_between_messages(&self, side: usize) -> bool {
         self.is_joined() && self.observer.sides[side].is_between_messages()
     }

@@ -47,7 +47,7 @@ pub(super) struct Tolerance {
 /// One frame that was new once.
 struct Original {
     application: bool,
-    /// Whether it may be sent again.
+    /// True if it may be sent again.
     resent: bool,
     body: u64,
     sending_time: Vec<u8>,
@@ -238,7 +238,7 @@ impl Observer {
 }
 
 impl Written {
-    /// Whether all that was written is whole messages.
+    /// Returns true if all that was written is whole messages.
     pub(super) const fn is_between_messages(&self) -> bool {
         self.partial.is_empty()
     }

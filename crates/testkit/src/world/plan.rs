@@ -225,7 +225,7 @@ impl Plan {
         }
     }
 
-    /// Whether messages may be lost at a reset.
+    /// Returns true if messages may be lost at a reset.
     pub(super) fn resets(&self) -> bool {
         let never = self.policies() == [ResetPolicy::NEVER; 2];
         let by_schedule = self.restarts_by_schedule();
@@ -237,7 +237,7 @@ impl Plan {
         schedule.is_some_and(|schedule| schedule.numbers == NumbersAtOpening::Restart)
     }
 
-    /// Whether messages wait in queues, apart from what is said in callbacks.
+    /// Returns true if messages wait in queues, apart from what is said in callbacks.
     pub(super) fn queues(&self) -> bool {
         let queues = |s: &SessionSettings| {
             s.queue.offline == Offline::Queue || !s.queue.queue_pause.is_zero()

@@ -175,7 +175,7 @@ impl Side {
         self.restarted = window.filter(|_| !self.disk.is_lost());
     }
 
-    /// Whether a session may be logged on now.
+    /// Returns true if a session may be logged on now.
     pub(super) fn is_open(&self, now: u64) -> bool {
         let stays = |hours: &Schedule| *hours.outside() != Outside::Disconnect;
         let open = |hours: &Schedule| hours.at(self.moment(now).utc).is_some();

@@ -23,7 +23,7 @@ pub struct Certificate {
     pub not_before_s: i64,
     /// The last such second.
     pub not_after_s: i64,
-    /// Whether it is that of an authority: its basic constraints have CA:TRUE.
+    /// True if it is that of an authority: its basic constraints have CA:TRUE.
     pub is_authority: bool,
 }
 
@@ -55,8 +55,8 @@ impl Certificate {
         Self::parse(der)
     }
 
-    /// Whether it is the one that `wanted` describes: one of its names, whatever the case of its
-    /// letters, or `sha256:` and the digits of its fingerprint, with or without colons.
+    /// Returns true if it is the one that `wanted` describes: one of its names, whatever the case
+    /// of its letters, or `sha256:` and the digits of its fingerprint, with or without colons.
     #[must_use]
     pub fn is(&self, wanted: &str) -> bool {
         match wanted.strip_prefix("sha256:") {

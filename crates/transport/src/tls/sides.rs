@@ -55,7 +55,7 @@ pub struct ClientOptions {
     /// The name that the server's certificate is for, and that the server is asked for (SNI): a
     /// host name, or an address.
     pub server_name: String,
-    /// Whether the certificate must be for that name.
+    /// True if the certificate must be for that name.
     pub checks_name: bool,
     /// Certificates of which the server must show one, as [`Certificate::is`] has them; empty for
     /// any.

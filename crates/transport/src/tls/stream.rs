@@ -65,7 +65,7 @@ impl TlsStream {
         }
     }
 
-    /// Whether the handshake is under way.
+    /// Returns true if the handshake is under way.
     #[must_use]
     pub fn is_handshaking(&self) -> bool {
         self.tls.is_handshaking()
@@ -100,8 +100,8 @@ impl TlsStream {
         Some(format!("{version}, {}", suite.suite().as_str()?))
     }
 
-    /// Whether it goes on from an earlier connection, whose certificates count (RFC 8446 section
-    /// 2.2).
+    /// Returns true if it goes on from an earlier connection, whose certificates count (RFC 8446
+    /// section 2.2).
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         self.tls.handshake_kind() == Some(HandshakeKind::Resumed)

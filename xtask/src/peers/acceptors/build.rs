@@ -310,7 +310,7 @@ fn maven(project: &str, options: &[&str], out: &Path) -> Outcome<Vec<String>> {
     Ok(command)
 }
 
-/// Whether a file is newer than these, and than what lies in those that are folders.
+/// Returns true if a file is newer than these, and than what lies in those that are folders.
 fn is_newer(file: &Path, than: &[PathBuf]) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
     let made = changed(file);

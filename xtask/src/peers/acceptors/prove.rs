@@ -37,7 +37,7 @@ struct Case {
     validate: bool,
     answer: String,
     mode: String,
-    /// Whether the store keeps messages to send them again.
+    /// True if the store keeps messages to send them again.
     resends: bool,
     folder: PathBuf,
 }

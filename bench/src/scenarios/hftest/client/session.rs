@@ -171,7 +171,7 @@ impl Session {
         self.handle.is_logged_on()
     }
 
-    /// Whether orders may be handed over: now, or as soon as the connection is there again.
+    /// Returns true if orders may be handed over: now, or as soon as the connection is there again.
     pub(super) const fn may_send(&self) -> bool {
         self.is_wanted
     }
@@ -181,7 +181,7 @@ impl Session {
         self.moved_ns = monotonic_ns();
     }
 
-    /// Whether there is still hope that something comes.
+    /// Checks that there is still hope that something comes.
     pub(super) fn check_patience(&mut self) -> Result<(), String> {
         let reports = self.counts().reports;
         if std::mem::replace(&mut self.reports, reports) != reports {

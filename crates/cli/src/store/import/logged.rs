@@ -43,7 +43,7 @@ struct Last {
 }
 
 impl Last {
-    /// Whether the session has sent the message; `None` if it is another session's.
+    /// Returns true if the session has sent the message; `None` if it is another session's.
     fn is_sent(&self, message: &Message<'_>) -> Option<bool> {
         let names = |sender: &[u8], target: &[u8]| {
             let sender = String::from_utf8_lossy(sender);

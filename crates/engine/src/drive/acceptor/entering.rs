@@ -113,7 +113,8 @@ impl Acceptor {
         }
     }
 
-    /// Whether a session or template of this group may have a counterparty with this address.
+    /// Returns true if a session or template of this group may have a counterparty with this
+    /// address.
     fn may_come(&mut self, group: usize, address: Option<IpAddr>) -> bool {
         let (sessions, templates) = (&self.sessions, &self.creator.templates);
         let allowed = self.allowed.entry(group).or_insert_with(|| {

@@ -194,7 +194,7 @@ impl Acceptor {
         }
     }
 
-    /// Whether a Logon(A) is judged now, and its password is known to be right or wrong.
+    /// Checks that a Logon(A) is judged now, and its password is known to be right or wrong.
     ///
     /// # Errors
     /// What is to be done before.
@@ -416,8 +416,8 @@ impl Acceptor {
     }
 }
 
-/// Whether the counterparty has shown one of these certificates; none of them: any, and nothing
-/// shown, will do.
+/// Returns true if the counterparty has shown one of these certificates; none of them: any, and
+/// nothing shown, will do.
 fn is_wanted(peers: &[String], shown: Option<&PeerCertificate>) -> bool {
     peers.is_empty() || shown.is_some_and(|shown| peers.iter().any(|wanted| shown.is(wanted)))
 }

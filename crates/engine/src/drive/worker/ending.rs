@@ -45,7 +45,7 @@ pub(super) struct Left {
 }
 
 impl Worker {
-    /// Whether the stop is over: all links are down, or the deadline has passed.
+    /// Returns true if the stop is over: all links are down, or the deadline has passed.
     pub(crate) fn is_done(&self) -> bool {
         if self.is_its_own && self.slots.is_empty() && self.left.is_empty() {
             return true;

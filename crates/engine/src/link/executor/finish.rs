@@ -60,8 +60,8 @@ impl Executor {
         self.sinks.log = None;
     }
 
-    /// Whether the application has had all that it was handed, and the store has made safe what it
-    /// was given, or has failed.
+    /// Returns true if the application has had all that it was handed, and the store has made safe
+    /// what it was given, or has failed.
     pub(crate) fn is_settled(&mut self, now: Now) -> bool {
         // What it has had since counts; a panic or a store that fails is found below.
         let _ = self.hear(now);

@@ -84,8 +84,8 @@ impl Executor {
         }
     }
 
-    /// Whether the application's answer to the Logon(A) is there, and the store has been refreshed
-    /// if that was begun.
+    /// Returns true if the application's answer to the Logon(A) is there, and the store has been
+    /// refreshed if that was begun.
     pub(crate) fn hears_answer(&mut self) -> bool {
         match self.core.judging {
             Judging::Refreshing(_) => self.journal.is_refreshed(),

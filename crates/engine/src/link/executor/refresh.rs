@@ -16,8 +16,8 @@ use crate::link::event::Event;
 const REFRESH_LOOK_NS: u64 = 10_000_000;
 
 impl Executor {
-    /// Whether the store has taken over what another process has written, so that an initiator may
-    /// begin its logon.
+    /// Returns true if the store has taken over what another process has written, so that an
+    /// initiator may begin its logon.
     pub(super) fn is_refreshed(&mut self, now: Now) -> Result<bool, Down> {
         // What the application has of the last connection comes to the store before.
         self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;

@@ -80,9 +80,9 @@ impl Executor {
         Ok(())
     }
 
-    /// Whether the frames that are not committed yet are as many as are to be stored and written at
-    /// once. `is_alone`: nobody waits for the end of the turn, so that the counterparty may work
-    /// meanwhile on what it has been sent.
+    /// Returns true if the frames that are not committed yet are as many as are to be stored and
+    /// written at once. `is_alone`: nobody waits for the end of the turn, so that the counterparty
+    /// may work meanwhile on what it has been sent.
     pub(crate) fn is_batch_full(&self, is_alone: bool) -> bool {
         let Core { options, watermarks, out, session, .. } = &self.core;
         let early = (is_alone && options.writes_early).then_some(EARLY);
@@ -141,7 +141,7 @@ impl Executor {
         if self.core.has_late() { self.put_entries(now) } else { Ok(()) }
     }
 
-    /// Whether the next connection may go on in another store: of this one all is safe.
+    /// Returns true if the next connection may go on in another store: of this one all is safe.
     pub(crate) fn may_change_store(&self) -> bool {
         !self.core.options.refresh_on_logon
             || (self.core.watermarks.are_safe() && !self.journal.is_refreshing())

@@ -44,7 +44,7 @@ pub(super) struct Told {
     windows: Option<usize>,
     /// How often it has become unusual since.
     untold: u64,
-    /// Whether it is unusual by the last line.
+    /// True if it is unusual by the last line.
     is_unusual: bool,
 }
 

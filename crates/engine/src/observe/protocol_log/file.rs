@@ -221,7 +221,7 @@ impl LogFile {
         let _ = self.file.unlock();
     }
 
-    /// Whether no closed file is being compressed.
+    /// Returns true if no closed file is being compressed.
     pub(super) fn is_settled(&mut self) -> bool {
         self.settle_compressed(false);
         self.compressing.is_empty()

@@ -121,7 +121,7 @@ pub(super) struct Consumer {
 }
 
 impl Consumer {
-    /// Whether the producer is closed. All that it has pushed is seen after a `true`.
+    /// Returns true if the producer is closed. All that it has pushed is seen after a `true`.
     pub(super) fn is_closed(&self) -> bool {
         self.ring.closed.load(Ordering::Acquire)
     }

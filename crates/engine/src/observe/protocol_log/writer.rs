@@ -72,7 +72,7 @@ impl SessionLog {
         Self { lines, files, place, open_ns, is_closed: false, mask, line, pause }
     }
 
-    /// Whether the files are open, or can be opened now.
+    /// Returns true if the files are open, or can be opened now.
     fn has_files(&mut self) -> bool {
         let now_ns = clock::monotonic_ns();
         if self.files.is_empty() && !self.is_closed && now_ns >= self.open_ns {
@@ -83,7 +83,7 @@ impl SessionLog {
         !self.files.is_empty()
     }
 
-    /// Whether the session has ended and nothing is left to do: the log is to be forgotten.
+    /// Returns true if the session has ended and nothing is left to do: the log is to be forgotten.
     pub(super) fn is_over(&mut self) -> bool {
         self.is_closed && self.files.iter_mut().all(LogFile::is_settled)
     }

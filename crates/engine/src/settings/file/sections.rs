@@ -26,7 +26,7 @@ pub(super) struct Sections<'t> {
     pub(super) defaults: DeTable<'t>,
     pub(super) dictionaries: DeTable<'t>,
     pub(super) sessions: Vec<Spanned<DeValue<'t>>>,
-    /// Whether each file is TOML, so that nothing is missing.
+    /// True if each file is TOML, so that nothing is missing.
     pub(super) is_whole: bool,
 }
 

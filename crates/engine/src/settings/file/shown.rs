@@ -41,7 +41,7 @@ pub struct ShownKey {
     pub value: Option<String>,
     /// Where it comes from.
     pub origin: Origin,
-    /// Whether a part of it is of the environment (`${NAME}`).
+    /// True if a part of it is of the environment (`${NAME}`).
     pub of_environment: bool,
 }
 

@@ -61,7 +61,7 @@ impl Sources {
         (Self { text, lines, files: Arc::new(files), parts, variables, unset }, errors)
     }
 
-    /// Whether the error is about a text that has no value, which has been said already.
+    /// Returns true if the error is about a text that has no value, which has been said already.
     pub(super) fn is_of_unset(&self, error: &SettingsError) -> bool {
         self.unset.iter().any(|unset| {
             let is_here = match error.at {
@@ -140,13 +140,13 @@ impl Sources {
         Ok(roots)
     }
 
-    /// Whether the first file includes the second one, directly or not.
+    /// Returns true if the first file includes the second one, directly or not.
     pub(super) fn includes(&self, outer: usize, inner: usize) -> bool {
         let mut above = std::iter::successors(self.parts[inner].1, |n| self.parts[*n].1);
         above.any(|n| n == outer)
     }
 
-    /// Whether what stands here came from the environment, at least in part.
+    /// Returns true if what stands here came from the environment, at least in part.
     pub(super) fn is_variable(&self, at: usize) -> bool {
         self.variables.contains_key(&at)
     }
@@ -161,7 +161,7 @@ impl Sources {
         matches!(value, DeValue::Integer(_) | DeValue::Boolean(_)).then_some(value)
     }
 
-    /// Whether nothing of the environment is in any file.
+    /// Returns true if nothing of the environment is in any file.
     pub(super) fn is_constant(&self) -> bool {
         self.variables.is_empty()
     }
@@ -297,7 +297,7 @@ impl Reading {
     }
 }
 
-/// Whether the value of this key may be, or have in it, a password.
+/// Returns true if the value of this key may be, or have in it, a password.
 fn may_be_secret(key: &str, value: &DeValue<'_>) -> bool {
     // In place of a table that has one, somebody may write it alone.
     let stands_alone = ["logon", "proxy"].contains(&key) && !value.is_table();

@@ -11,7 +11,7 @@ pub(super) struct Expanded {
     pub(super) text: String,
     /// Each variable, and whether it is set; if not, its default is there.
     pub(super) variables: Vec<(String, bool)>,
-    /// Whether it may be a password.
+    /// True if it may be a password.
     pub(super) is_secret: bool,
 }
 
@@ -70,8 +70,8 @@ pub(super) fn expanded(text: &str) -> Result<Option<Expanded>, String> {
     Ok(Some(Expanded { text: all, variables, is_secret: false }))
 }
 
-/// Whether the text is one variable and nothing else, so that it may stand for a number or a
-/// switch.
+/// Returns true if the text is one variable and nothing else, so that it may stand for a number or
+/// a switch.
 pub(super) fn is_alone(text: &str) -> bool {
     text.strip_prefix("${").is_some_and(|rest| rest.find('}') == Some(rest.len() - 1))
 }

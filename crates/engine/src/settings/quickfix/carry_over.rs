@@ -288,7 +288,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether the store lies in PostgreSQL, by keys that are for any database.
+    /// Returns true if the store lies in PostgreSQL, by keys that are for any database.
     fn is_in_postgres(&self) -> bool {
         let keys = ["JdbcURL", "JdbcDriver", "SQLStoreDriver", "SQLStoreDataSourceName"];
         let names = ["postgres", "pgx"];
@@ -296,8 +296,8 @@ impl Session<'_> {
         values.any(|value| names.iter().any(|name| value.to_lowercase().contains(name)))
     }
 
-    /// Whether the file switches TLS on, as far as a file does: in C++ a program does, by its
-    /// connector.
+    /// Returns true if the file switches TLS on, as far as a file does: in C++ a program does, by
+    /// its connector.
     pub(super) fn has_tls(&self) -> bool {
         match self.dialect {
             Dialect::Cpp => true,

@@ -51,7 +51,7 @@ impl Line {
         }
     }
 
-    /// Whether this variable of the environment is in its value.
+    /// Returns true if this variable of the environment is in its value.
     pub(super) fn has_variable(&self, name: &str) -> bool {
         let marked = |open: char| format!("{open}{name}{CLOSE}");
         match self {

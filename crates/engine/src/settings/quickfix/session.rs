@@ -155,7 +155,7 @@ impl<'c> Session<'c> {
         self.entries.iter().filter(|entry| entry.key.starts_with(stem)).copied().collect()
     }
 
-    /// Whether the dialect knows the key and the file has it.
+    /// Returns true if the dialect knows the key and the file has it.
     pub(super) fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
     }
@@ -296,7 +296,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Whether a value that cannot be read has been told of.
+    /// Returns true if a value that cannot be read has been told of.
     fn is_lost(&self, entry: &Entry) -> bool {
         let mut own = self.findings[self.findings_known..].iter();
         own.any(|one| {

@@ -65,7 +65,7 @@ impl Row {
         Dialect::ALL.into_iter().filter(|dialect| self.is_known_to(*dialect))
     }
 
-    /// Whether it is about a store in any database.
+    /// Returns true if it is about a store in any database.
     pub(super) fn is_of_database(&self) -> bool {
         ["Jdbc", "Jndi", "SQLStore"].iter().any(|stem| self.name.starts_with(stem))
             && !self.name.contains("Log")
@@ -85,7 +85,7 @@ impl Row {
     }
 }
 
-/// Whether `name` is the key `known` of the table, in the case of its letters or in any.
+/// Returns true if `name` is the key `known` of the table, in the case of its letters or in any.
 fn is(known: &str, name: &str, any_case: bool) -> bool {
     let same = |a: &str, b: &str| if any_case { a.eq_ignore_ascii_case(b) } else { a == b };
     let head = |n: usize| name.get(..n).unwrap_or_default();

@@ -90,8 +90,8 @@ pub(super) fn carry_over(session: &mut Session<'_>) {
     }
 }
 
-/// Whether the session has TLS. In QuickFIX C++ the program says so: that it names certificates is
-/// the nearest that a file has.
+/// Returns true if the session has TLS. In QuickFIX C++ the program says so: that it names
+/// certificates is the nearest that a file has.
 fn is_on(session: &Session<'_>) -> bool {
     match session.dialect {
         Dialect::Cpp if session.is_acceptor() => session.has("ServerCertificateFile"),

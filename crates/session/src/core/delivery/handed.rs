@@ -125,29 +125,29 @@ impl Handed {
         self.bytes
     }
 
-    /// Whether as many wait as may.
+    /// Returns true if as many wait as may.
     pub(super) const fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// Whether more wait than may.
+    /// Returns true if more wait than may.
     pub(super) fn is_over(&self) -> bool {
         let (messages, bytes) = self.waiting();
         messages > self.limits.messages_max || bytes > self.limits.bytes_max
     }
 
-    /// Whether no more is to be read while [`Handed::is_full`].
+    /// Returns true if no more is to be read while [`Handed::is_full`].
     pub(super) fn waits_when_full(&self) -> bool {
         self.limits.when_full == WhenFull::Wait
     }
 
-    /// Whether the application has had everything, and can be called.
+    /// Returns true if the application has had everything, and can be called.
     pub(super) fn is_idle(&self) -> bool {
         self.calls.is_empty() && self.panicked_at.is_none()
     }
 
-    /// Whether nothing more comes from the application by itself: what it is not available for may
-    /// wait. If not, a turn is wanted when it is so.
+    /// Returns true if nothing more comes from the application by itself: what it is not available
+    /// for may wait. If not, a turn is wanted when it is so.
     pub(super) fn stands_still(&mut self) -> bool {
         let stands = self.is_still();
         self.awaits_rest |= !stands;
@@ -166,7 +166,7 @@ impl Handed {
         self.awaits_return = true;
     }
 
-    /// Whether a turn is wanted now; says so once.
+    /// Returns true if a turn is wanted now; says so once.
     pub(super) fn owes_turn(&mut self) -> bool {
         let has_room = self.awaits_room && !self.is_full;
         let rests = self.awaits_rest && self.is_still();
@@ -245,7 +245,7 @@ impl Handed {
         self.calls.iter_mut().for_each(|call| call.seq = 0);
     }
 
-    /// Whether the call at this place is for a message with a number.
+    /// Returns true if the call at this place is for a message with a number.
     pub(super) fn is_numbered(&self, place: usize) -> bool {
         self.calls.get(place).is_some_and(|call| call.number().is_some())
     }
@@ -278,7 +278,7 @@ impl Handed {
         self.is_full = false;
     }
 
-    /// Whether a burst has left memory behind.
+    /// Returns true if a burst has left memory behind.
     pub(super) const fn is_bulky(&self) -> bool {
         self.is_bulky
     }

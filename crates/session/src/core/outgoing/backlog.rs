@@ -35,7 +35,7 @@ impl Left {
         Self { msg_type, body, kept }
     }
 
-    /// Whether the store may have it.
+    /// Returns true if the store may have it.
     pub const fn is_kept(&self) -> bool {
         self.kept.is_some()
     }
@@ -122,7 +122,7 @@ impl Backlog {
         self.left_bytes
     }
 
-    /// Whether it has far more memory than it uses.
+    /// Returns true if it has far more memory than it uses.
     pub(super) const fn is_bulky(&self) -> bool {
         let (waiting, sent) = (&self.bytes, &self.sent.bytes);
         bulk::is_bulky(waiting.capacity(), waiting.len())
@@ -148,7 +148,7 @@ impl Backlog {
         record::first(self.bytes())
     }
 
-    /// Whether exactly one waits, in the store.
+    /// Returns true if exactly one waits, in the store.
     pub(super) fn holds_one(&self) -> bool {
         self.kept.len() == 1
     }
