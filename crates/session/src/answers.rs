@@ -1,4 +1,4 @@
-//! What the application answers when it is asked.
+//! The answers of the application.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ impl LogonRefusal {
     }
 }
 
-/// What becomes of a message that the counterparty asks for again.
+/// The fate of a message that the counterparty asks for again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resend {
@@ -52,7 +52,7 @@ pub struct BusinessReject {
     pub text: Cow<'static, str>,
     /// For the log of this side alone: why no answer could be sent.
     pub cause: Option<SendError>,
-    /// What is wrong with a field of the message: it is answered by Reject(3).
+    /// A field of the message is wrong: Reject(3) answers it.
     pub fault: Option<Reject>,
 }
 

@@ -1,4 +1,4 @@
-//! What a session is told once, before it starts: identity, role, times and limits.
+//! The configuration of a session: identity, role, times and limits. It is set before the start.
 
 mod application;
 mod identity;
@@ -36,7 +36,7 @@ pub use timing::TimingConfig;
 pub use unavailable::{Unavailable, UnavailableAction};
 pub use unread::{GarbledPolicy, TooLongPolicy};
 
-/// Who opens the connection.
+/// The side that opens the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -75,7 +75,7 @@ pub const fn nanos(time: Duration) -> u64 {
 pub struct Config {
     /// Version, CompIDs and all else that tells this session from others.
     pub id: SessionId,
-    /// Whether this side connects or listens.
+    /// The role: this side connects, or it listens.
     pub role: Role,
     /// Heartbeats, resets, limits, timeouts.
     pub protocol: ProtocolConfig,
@@ -87,8 +87,8 @@ pub struct Config {
     pub resend: ResendConfig,
     /// Heartbeats and silence.
     pub timing: TimingConfig,
-    /// What the clocks of `reset_at_zone` show: from each of these seconds on, so many seconds more
-    /// than UTC. In order; empty for UTC.
+    /// The time zone `reset_at_zone`: from each of these seconds on, its clocks are so many seconds
+    /// ahead of UTC. In order; empty for UTC.
     pub reset_at_offsets: Vec<(i64, i32)>,
 }
 
@@ -114,8 +114,8 @@ impl Config {
         self.protocol.precision.unwrap_or_else(|| self.id.begin_string.precision())
     }
 
-    /// What the header of each message of ours has besides the CompIDs: SubIDs and LocationIDs, as
-    /// far as there are any and the version has them, and the fields of the settings.
+    /// Further fields of the header of each message of ours: SubIDs and LocationIDs that the
+    /// version has, and the fields of the settings.
     #[must_use]
     pub fn own_header(&self) -> String {
         let (version, ids) = (self.id.begin_string, &self.id.sub_ids);

@@ -46,7 +46,7 @@ use crate::{
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
-/// What the send buffer keeps when a burst is over; it grows up to the limit of queued bytes.
+/// Bytes that the send buffer keeps when a burst is over. It grows up to the limit of queued bytes.
 const OUTBOX_BYTES: usize = 64 << 10;
 /// Its size at first: a few messages, which is all that an idle session has at a time.
 const OUTBOX_BYTES_FIRST: usize = 1 << 10;
@@ -118,7 +118,7 @@ pub struct Core {
     /// The first and the last number of such messages since the last logon.
     pub stored: Option<(u64, u64)>,
     pub options: LinkOptions,
-    /// What the schedule says now; without a schedule nothing. The executor looks it up.
+    /// The state of the schedule now. The executor looks it up.
     pub schedule: ScheduleState,
     pub outgoing: Outgoing,
     pub delivery: Delivery,
@@ -129,7 +129,7 @@ pub struct Core {
     /// Why the connection ends as soon as the store has made safe what is still to be written, and
     /// when it ends in any case, on the monotonic clock.
     ending: Option<(Disconnect, u64)>,
-    /// Of messages that were kept as bytes.
+    /// The index of messages that were kept as bytes.
     pub held_index: FieldIndex,
     /// Offset up to which one callback alone has filled the outbox.
     burst_end: u64,
@@ -142,7 +142,7 @@ pub struct Core {
     pub refreshes_until_ns: Option<u64>,
     pub judging: Judging,
     answering: Answering,
-    /// Whether the counterparty takes too slowly what is sent.
+    /// The look at a counterparty that takes its messages too slowly.
     pub slow: Slow,
     /// It was told that as much waits for the application as may.
     is_told_full: bool,
@@ -152,7 +152,7 @@ pub struct Core {
     expected: u64,
     /// Text(58) of the counterparty's Logout(5) in this connection.
     logout_text: Option<Vec<u8>>,
-    /// What searches in garbled messages may still cost.
+    /// The work that searches in garbled messages may still cost.
     search_budget: SearchBudget,
     /// Other sessions of the thread have had turns since the last one of this: what it needs is far
     /// from the processor.
@@ -268,16 +268,16 @@ impl Core {
         self.held_index.trim();
     }
 
-    /// Returns true if nothing is taken from the counterparty before the application has had more:
-    /// it has as much before it as may be, or a new connection begins and it is not done with the
-    /// last one.
+    /// Returns true if nothing is taken from the counterparty before the application has had more.
+    /// As much waits for it as may, or a new connection begins and it is not done with the last
+    /// one.
     #[inline]
     pub fn is_behind(&mut self) -> bool {
         self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.stands_still())
     }
 
-    /// Returns true if another turn follows at once: there is more to send, this turn has left
-    /// something unread that can be read, or the application has had what was waited for.
+    /// Returns true if another turn follows at once. There is more to send, this turn has left
+    /// readable bytes, or the application has had the call that was waited for.
     #[inline(always)]
     pub fn goes_on(&mut self, now: Now, has_left: bool) -> bool {
         self.delivery.owes_turn() | (self.sends_more() || self.goes_on_reading(now, has_left))
@@ -454,9 +454,9 @@ impl Core {
         Ok(())
     }
 
-    /// Returns true if something is still to be written before the connection ends for this reason:
-    /// it waits for the store, or the counterparty has logged out, and the answer stands behind the
-    /// messages that it has asked for before.
+    /// Returns true if something is still to be written before the connection ends for this reason.
+    /// It waits for the store, or the counterparty has logged out, and the answer stands behind
+    /// messages that it has asked for.
     pub fn has_last_words(&self, reason: Disconnect) -> bool {
         let answers = reason == Disconnect::LoggedOut && !self.out.is_empty();
         self.waits_for_store() || (answers && self.replay.active)

@@ -22,7 +22,7 @@ pub(crate) enum Sign {
     Request,
 }
 
-/// What is to be done about a gap.
+/// The next step about a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
     /// Nothing now.
@@ -47,7 +47,7 @@ struct Request {
     covers_to: u64,
 }
 
-/// What is missing of the counterparty's messages, and the messages kept above it.
+/// The missing messages of the counterparty, and those kept above the gap.
 #[derive(Debug)]
 pub(crate) struct Gap {
     policy: ResendConfig,

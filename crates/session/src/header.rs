@@ -24,7 +24,7 @@ const REVERSE_ROUTE: [(Tag, Tag); 6] = [
     (tag::DELIVER_TO_LOCATION_ID, tag::ON_BEHALF_OF_LOCATION_ID),
 ];
 
-/// What a Reject(3) is about.
+/// The subject of a Reject(3).
 #[derive(Clone, Copy)]
 pub(crate) struct Rejected<'m, 'a> {
     /// RefSeqNum(45); 0 if it cannot be read.
@@ -205,12 +205,12 @@ impl Session {
         });
     }
 
-    /// Writes BusinessMessageReject(j) for `message`, or Reject(3) up to FIX 4.1, which lack it.
-    /// A BusinessMessageReject(j) itself is not rejected.
-    /// `seq` is its number; `None` if the numbers have begun again since it came: it would name
-    /// another message, so BusinessMessageReject(j) has no RefSeqNum(45) then, and Reject(3), which
-    /// must have it, is not written. `reason` is BusinessRejectReason(380): 0 other, 3 unsupported
-    /// message type, and so on.
+    /// Writes BusinessMessageReject(j) for `message`, or Reject(3) up to FIX 4.1, which lack it. A
+    /// BusinessMessageReject(j) itself is not rejected. `seq` is its number; `None` if the numbers
+    /// have begun again since it came. The number would name another message.
+    /// BusinessMessageReject(j) has no RefSeqNum(45) then, and Reject(3), which must have it, is
+    /// not written. `reason` is BusinessRejectReason(380): 0 other, 3 unsupported message type, and
+    /// so on.
     pub fn business_reject(
         &mut self,
         now: Now,

@@ -1,7 +1,7 @@
 //! The FIX session layer as a pure state machine: FIX.4.0 to FIX.4.4 and FIXT.1.1, both roles.
 //!
-//! No IO, clock, thread or store: bytes come in as a [`Message`], time as a [`Now`], and what is to
-//! be sent is written into an [`Outbox`] that the caller owns. The contract of the driver:
+//! The crate has no IO, clock, thread or store. Bytes come in as a [`Message`], time as a [`Now`].
+//! Frames to be sent go into an [`Outbox`] that the caller owns. The contract of the driver:
 //!
 //! ```text
 //! loop {

@@ -81,7 +81,7 @@ impl Session {
         self.offer = Some(offer);
     }
 
-    /// Whether the Password(554) of this connection is that of which the settings have the hash
+    /// The check of the Password(554) of this connection against the hash of the settings
     /// (`expected_password_hash`). To find out takes long, so that the session layer leaves it to
     /// its driver; as long as that says nothing, it is not. Call it after [`Session::connected`].
     pub const fn set_password_proof(&mut self, is_right: bool) {
@@ -148,9 +148,9 @@ impl Session {
 
     /// Writes the Logout(5) that refuses a Logon(A).
     ///
-    /// An acceptor does not know who has sent it, unless its password is right: then it takes none
-    /// of our numbers and is not journalled, or a stranger could move our numbers and fill the
-    /// store at will.
+    /// An acceptor knows its sender only by a right password. Without one, the answer takes none of
+    /// our numbers and is not journalled. A stranger could else move our numbers and fill the store
+    /// at will.
     fn write_refusal(
         &mut self,
         now: Now,
@@ -216,7 +216,7 @@ impl Session {
 
     /// Takes a Logon(A) with ResetSeqNumFlag(141)=Y that has crossed our Logout(5). If it answers a
     /// reset of ours, it counts as usual. If it asks for a reset, both numbers start again and the
-    /// connection ends: our number 1 belongs to the Logon(A) that would answer, and no Logon(A) may
+    /// connection ends. Our number 1 belongs to the Logon(A) that would answer, and no Logon(A) may
     /// follow our Logout(5).
     fn reset_at_the_end(&mut self, terms: &Offer, out: &mut Outbox) -> Verdict {
         if terms.answers_reset {
@@ -231,7 +231,7 @@ impl Session {
         Verdict::Disconnect(self.ending.unwrap_or(Disconnect::LoggedOut))
     }
 
-    /// What is wrong with the numbers of an otherwise good Logon(A).
+    /// The fault in the numbers of an otherwise good Logon(A).
     fn number_problem(&mut self, terms: &Offer) -> Option<Disconnect> {
         let (expected, received) = (self.next_num_in, terms.seq);
         let policy = self.config.numbers;
@@ -311,7 +311,7 @@ impl Session {
         }
     }
 
-    /// What the Logon(A) proposes, if it is good but for its numbers.
+    /// The offer of a Logon(A) that is good but for its numbers.
     fn terms(&mut self, now: Now, message: &Received<'_, '_>) -> Result<Offer, Refusal> {
         let seq = message.seq.map_err(|_| silent(LogonFault::MsgSeqNumMissing))?;
         if seq > MSG_SEQ_NUM_MAX {

@@ -1,4 +1,4 @@
-//! What a Logon(A) proposes or confirms.
+//! The values that a Logon(A) proposes or confirms.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What operators ask of a session by hand: numbers, requests.
+//! Requests of operators to a session: numbers, messages of the session layer.
 
 use transfix_codec::tag;
 

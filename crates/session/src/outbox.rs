@@ -1,10 +1,11 @@
-//! What a session wants to be stored and sent: one buffer of frames, owned by the driver.
+//! The frames that a session wants stored and sent, in one buffer that the driver owns.
 
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Whether a frame is resent (application) or covered by a gap fill (administrative).
+/// The treatment of a frame that is asked for again: it is resent (application), or a gap fill
+/// covers it (administrative).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Logon(A), Heartbeat(0), TestRequest(1), ResendRequest(2), Reject(3), SequenceReset(4),
@@ -21,7 +22,7 @@ pub enum Entry {
     Frame {
         /// Its MsgSeqNum(34).
         seq: u64,
-        /// Whether it is resent when asked for.
+        /// Its treatment when it is asked for again.
         kind: Kind,
         /// Its offsets in the stream; [`Outbox::frame`] has its bytes.
         range: Range<u64>,
@@ -124,7 +125,7 @@ impl Outbox {
         self.bytes.spare_capacity_mut()
     }
 
-    /// What is to be journalled, oldest first.
+    /// The entries for the journal, oldest first.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries

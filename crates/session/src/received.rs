@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use transfix_codec::{Message, Reject, tag};
 
-/// What the session layer has to do with a message.
+/// The part of the session layer in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Heartbeat,
@@ -39,7 +39,7 @@ pub(crate) struct Received<'m, 'a> {
     message: &'m Message<'a>,
     pub(crate) class: Class,
     pub(crate) seq: Result<u64, Reject>,
-    /// Whether it has PossDupFlag(43)=Y.
+    /// Its PossDupFlag(43).
     pub(crate) poss_dup: Result<bool, Reject>,
     /// True if it was kept above a gap until now, when its turn has come.
     pub(crate) was_held: bool,

@@ -12,7 +12,7 @@ use crate::session::Session;
 use crate::state::State;
 use crate::verdict::OperateError;
 
-/// What our Logon(A) says about numbers.
+/// The numbers in our Logon(A).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Numbering {
     /// They go on.
@@ -63,7 +63,7 @@ impl Session {
     }
 
     /// Returns true if an acceptor must ask for a reset by its answer to a Logon(A) with this
-    /// number: an operator wants it, or the counterparty has not taken the last reset. It has taken
+    /// number. An operator wants it, or the counterparty has not taken the last reset. It has taken
     /// it if its number is below the one that was expected of the old numbering.
     pub(crate) fn still_resets(&self, seq: u64) -> bool {
         let resets = &self.resets;

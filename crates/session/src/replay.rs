@@ -1,9 +1,10 @@
 //! The answer to a ResendRequest(2): a bounded, resumable cursor over the store, which the driver
 //! reads.
 //!
-//! Invariant: what was sent before the request goes out first, then the replay, then what has been
-//! sent since, each number once as new; a replay never holds more than one chunk in memory. While
-//! the application cannot be asked what is to be sent again, what has been sent since goes on.
+//! Invariants: messages sent before the request go out first, then the replay, then messages sent
+//! since. Each number goes out once as new. A replay never holds more than one chunk in memory.
+//! While the application cannot be asked what is to be sent again, what has been sent since goes
+//! on.
 
 use std::collections::VecDeque;
 
@@ -42,7 +43,7 @@ pub enum Found<'a> {
 pub struct Replay {
     next: u64,
     end: u64,
-    /// What was asked for meanwhile.
+    /// The request that came meanwhile.
     pending: VecDeque<(u64, u64)>,
     /// The last number that goes out before the replay.
     last: u64,
@@ -75,8 +76,8 @@ impl Replay {
             (self.next, self.end) = (begin, end.min(last));
             return;
         }
-        // What waits behind the replay comes by itself: sent again before, its number would be too
-        // low when it comes.
+        // Messages that wait behind the replay come by themselves. Sent again before, their numbers
+        // would be too low when they come.
         let end = end.min(self.last);
         if begin > end || (begin >= self.next && end <= self.end) {
             return;
@@ -88,7 +89,7 @@ impl Replay {
         }
     }
 
-    /// Numbers have been reset: nothing more is to be sent again. What is encoded goes out whole,
+    /// Numbers have been reset: nothing more is to be sent again. An encoded chunk goes out whole,
     /// and all of the new numbering waits behind it.
     pub fn stop(&mut self) {
         self.last = 0;

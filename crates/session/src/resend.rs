@@ -48,9 +48,9 @@ impl Session {
         Ok(())
     }
 
-    /// What a ResendRequest(2) asks for. `None` if it is not answered: it asks for all from our
-    /// next number on, or for numbers of before a reset, or the settings pass over one with
-    /// PossDupFlag(43)=Y.
+    /// The range that a ResendRequest(2) asks for. `None` if it is not answered: it asks for all
+    /// from our next number on, or for numbers of before a reset, or the settings pass over one
+    /// with PossDupFlag(43)=Y.
     ///
     /// A request for other numbers that we have not used yet is rejected: the counterparty waits
     /// for messages that never were, and somebody has to compare the numbers.

@@ -27,7 +27,7 @@ pub enum Reset {
     Unproven,
 }
 
-/// What can happen to a reset.
+/// The events of a reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetEvent {
     /// Our first Logon(A) of a connection asks.

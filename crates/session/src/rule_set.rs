@@ -11,11 +11,11 @@ use crate::config::{ApplVerId, BeginString};
 /// Which checks are made of whose messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
-    /// Of messages that go to the application.
+    /// Rules of messages that go to the application.
     pub application: Switches,
-    /// Of messages that the session layer handles, but for the Logon(A).
+    /// Rules of messages that the session layer handles, but for the Logon(A).
     pub session: Switches,
-    /// Of the Logon(A), which counterparties give fields of their own.
+    /// Rules of the Logon(A), which counterparties give fields of their own.
     pub logon: Switches,
 }
 
@@ -120,8 +120,7 @@ impl RuleSet {
 
     /// Judges an application message.
     ///
-    /// # Errors
-    /// What is wrong with it first.
+    /// # Errors Its first fault.
     pub fn check_application(
         &mut self,
         message: &Message<'_>,

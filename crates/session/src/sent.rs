@@ -1,10 +1,10 @@
-//! What has become of a message that was handed over.
+//! The fate of a message that was handed over.
 
-/// What became of a message that `SessionHandle::send` took.
+/// The fate of a message that `SessionHandle::send` took.
 ///
-/// "Stored" means committed. In a store whose commits are pending for a while
-/// (`Committed::Pending`) a message may still be lost with the process until
-/// its batch is safe; nothing of it has left before.
+/// "Stored" means committed. A store may answer that a commit is pending (`Committed::Pending`).
+/// Until its batch is safe, the message may be lost with the process; nothing of it has left
+/// before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sent {

@@ -35,12 +35,12 @@ pub struct Session {
     /// SenderCompID(49) and TargetCompID(56) of the counterparty's messages: the place of each in
     /// the last message, and the whole field as it must be.
     pub(crate) their_comp_ids: [(usize, Vec<u8>); 2],
-    /// What the header of each message of ours has besides: SubIDs, LocationIDs and the fields of
+    /// Further fields of the header of each message of ours: SubIDs, LocationIDs and the fields of
     /// the settings.
     pub(crate) own_header: Vec<u8>,
     /// True if each message has LastMsgSeqNumProcessed(369).
     writes_last_processed: bool,
-    /// What each message of ours begins with.
+    /// The beginning of each message of ours.
     header: Header,
     /// Digits of the times that we send.
     pub(crate) precision: Precision,
@@ -67,7 +67,7 @@ pub struct Session {
     pub(crate) scratch: Scratch,
     /// Reads SendingTime(52) of all messages.
     pub(crate) sent: TimestampReader,
-    /// What an operator should know of the last message.
+    /// Facts about the last message that an operator should know.
     pub(crate) remark: Option<Remark>,
     /// The next numbers, inbound and outbound, when the link came up, or as an operator has set
     /// them since.
@@ -90,7 +90,7 @@ pub struct Session {
     pub(crate) is_vetoed: bool,
 }
 
-/// What an application may change in the header of one message.
+/// The change that an application may make in the header of one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeaderChange {
     /// MsgSeqNum(34) in place of the next one.
@@ -158,7 +158,7 @@ impl Session {
         }
     }
 
-    /// What the session was told at its start.
+    /// The configuration that the session was given at its start.
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.config
@@ -194,8 +194,8 @@ impl Session {
         self.asked.2
     }
 
-    /// What an operator should know of the last message and of what it has led to. Call it until it
-    /// returns `None`.
+    /// Facts about the last message and its consequences that an operator should know. Call it
+    /// until it returns `None`.
     #[inline]
     pub fn take_remark(&mut self) -> Option<Remark> {
         match self.gap.take_passed_over() {
@@ -216,8 +216,9 @@ impl Session {
         self.appl_ver_id
     }
 
-    /// Validates all messages by these rules; `None` for no validation. What they reject is
-    /// answered by Reject(3) and never delivered; a Logon(A) by Logout(5), and the link is closed.
+    /// Validates all messages by these rules; `None` for no validation. Reject(3) answers a message
+    /// that they reject, and it is never delivered. Logout(5) answers a Logon(A), and the link is
+    /// closed.
     pub fn set_rules(&mut self, rules: Option<Arc<Rules>>, checks: Checks) {
         self.rules.set_own(rules, checks);
     }
@@ -259,14 +260,14 @@ impl Session {
         Ok(())
     }
 
-    /// What looks at each new administrative message of ours before it is encoded. Messages that
-    /// are sent again, and the gap fills between them, are not looked at.
+    /// The look at each new administrative message of ours before it is encoded. Messages that are
+    /// sent again, and the gap fills between them, are not looked at.
     pub fn set_before_admin(&mut self, look: Option<Arc<dyn BeforeAdmin>>) {
         self.before_admin = look;
     }
 
-    /// What each message of this session is checked by or begins with, and the session does not
-    /// hold in itself: whoever drives many sessions asks the processor for it ahead.
+    /// The memory outside of the session that each of its messages needs: rules and headers. A
+    /// driver of many sessions asks the processor for it ahead.
     #[must_use]
     pub fn outlying(&self) -> [&[u8]; 4] {
         let [(_, sender), (_, target)] = &self.their_comp_ids;

@@ -3,7 +3,7 @@
 //! A session is [`Disconnected`](State::Disconnected) until a link is up. The initiator then sends
 //! its Logon(A) and is in [`LogonSent`](State::LogonSent); the acceptor waits for one in
 //! [`LogonAwaited`](State::LogonAwaited). The accepted Logon(A) makes both
-//! [`Active`](State::Active). Whoever sends Logout(5) first is in
+//! [`Active`](State::Active). The side that sends Logout(5) first is in
 //! [`LogoutSent`](State::LogoutSent) until the answer comes or the time for it is over. Losing the
 //! link leads back to `Disconnected` from everywhere.
 //!
@@ -29,7 +29,7 @@ pub enum State {
     LogoutSent,
 }
 
-/// What can happen to a session, as far as its state is concerned.
+/// The events that can change the state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The acceptor has a link.

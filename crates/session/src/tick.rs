@@ -1,5 +1,5 @@
-//! What is due at a moment: Heartbeat(0), TestRequest(1), a reset that the settings want, the end
-//! of a wait.
+//! The actions that are due at a moment: Heartbeat(0), TestRequest(1), a reset of the settings, the
+//! end of a wait.
 
 use transfix_codec::tag;
 
@@ -31,7 +31,7 @@ impl Session {
         }
     }
 
-    /// What the counterparty sends is left unread for now: its silence means nothing.
+    /// The counterparty's bytes are left unread for now: its silence means nothing.
     pub const fn note_unread(&mut self, now: Now) {
         self.timers.received(now);
     }

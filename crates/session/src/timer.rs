@@ -1,9 +1,9 @@
 //! Computes when something is due, from when the last things happened.
 //!
-//! Heartbeat(0) is due when nothing was sent for HeartBtInt(108), less up to 10 ms; TestRequest(1)
-//! when nothing was received for that time and a margin; disconnection when nothing comes for as
-//! long again, 20 s at the most. FIX Session leaves the margin, "reasonable transmission time", to
-//! both sides: ours is 20 % by default.
+//! Heartbeat(0) is due when nothing was sent for HeartBtInt(108), less up to 10 ms. TestRequest(1)
+//! is due when nothing was received for that time and a margin. Disconnection is due when nothing
+//! comes for as long again, 20 s at the most. FIX Session leaves the margin, "reasonable
+//! transmission time", to both sides: ours is 20 % by default.
 
 use std::time::Duration;
 

@@ -1,9 +1,10 @@
-//! What a session takes back when it goes on from its store: [`Undone`].
+//! The steps that a session takes back when it goes on from its store: [`Undone`].
 
 use std::fmt;
 
-/// What the application has seen and done, and the store has not kept: the session goes on from
-/// before it. Ranges have their first number and the one behind their last; they may be empty.
+/// The steps that the application has seen and done, and the store has not kept. The session goes
+/// on from before them. Ranges have their first number and the one behind their last; they may be
+/// empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Undone {

@@ -1,5 +1,4 @@
-//! What the driver has to do after a message or a tick, why a session ends, and why it does not do
-//! what it is asked.
+//! Verdicts after a message or a tick, reasons why a session ends, and errors of requests.
 
 use std::fmt;
 
@@ -53,12 +52,12 @@ pub enum Verdict {
     Disconnect(Disconnect),
 }
 
-/// What no verdict and no answer on the wire tells, and an operator should know.
+/// A fact for the operator that no verdict and no answer on the wire tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remark {
-    /// So many messages that were kept above a gap are covered by a SequenceReset(4) or a reset:
-    /// the counterparty has given up what it had sent already, and it is not delivered.
+    /// A SequenceReset(4) or a reset covers so many messages that were kept above a gap. The
+    /// counterparty has given them up, and they are not delivered.
     PassedOver(u64),
     /// A Reject(3) of the counterparty is itself wrong. It counts; nothing goes back, or two sides
     /// that fault each other's would reject rejects for ever.
@@ -140,23 +139,23 @@ pub enum Disconnect {
     SecondLogon,
     /// MsgSeqNum(34) lower than expected, without PossDupFlag(43).
     MsgSeqNumTooLow {
-        /// What should have come.
+        /// The expected value.
         expected: u64,
-        /// What came.
+        /// The received value.
         received: u64,
     },
     /// The Logon(A) leaves a gap so large that the counterparty must have missed a reset.
     MissedReset {
-        /// What should have come.
+        /// The expected value.
         expected: u64,
-        /// What came.
+        /// The received value.
         received: u64,
     },
     /// NextExpectedMsgSeqNum(789) of the Logon(A) is a number that we have not used yet.
     NextExpectedTooHigh {
         /// Our next number.
         next: u64,
-        /// What came.
+        /// The received value.
         received: u64,
     },
     /// The counterparty does not answer our ResendRequest(2)s for one gap.
@@ -336,7 +335,7 @@ pub enum SendError {
     },
     /// The message is longer than MaxMessageSize(383) of the counterparty.
     TooLong {
-        /// What it takes.
+        /// The largest value that it takes.
         bytes_max: usize,
     },
     /// It has waited for a logon longer than it may.

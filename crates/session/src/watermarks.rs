@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use crate::Outbox;
 
-/// What one commit has put into the store, until the store has made it safe.
+/// One commit, until the store has made it safe.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     ticket: u64,

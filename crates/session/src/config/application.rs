@@ -18,12 +18,12 @@ settings_table! {
         /// Bytes of messages that may wait for the application.
         #[least(1)]
         pub bytes_max: usize = 4 << 20,
-        /// What follows when more come: `wait`, `disconnect`.
+        /// The reaction when more come: `wait`, `disconnect`.
         pub when_full: WhenFull = WhenFull::Wait,
     }
 }
 
-/// What follows when as many messages wait for the application as may.
+/// The reaction when as many messages wait for the application as may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

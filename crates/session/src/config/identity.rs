@@ -162,8 +162,8 @@ pub struct SubIds {
     pub target_location_id: String,
 }
 
-/// The identity of a session as seen from this side: BeginString(8), our and their CompID, SubIDs
-/// and LocationIDs, and a qualifier that tells apart sessions which are equal in all of them.
+/// The identity of a session as seen from this side: BeginString(8), both CompIDs, SubIDs and
+/// LocationIDs, and a qualifier. The qualifier tells apart sessions that are equal in all others.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId {
     /// BeginString(8) of both directions.
@@ -172,7 +172,7 @@ pub struct SessionId {
     pub sender_comp_id: Arc<str>,
     /// TargetCompID(56) of what we send.
     pub target_comp_id: Arc<str>,
-    /// What else our messages say of sender and target.
+    /// SubIDs and LocationIDs of sender and target.
     pub sub_ids: Arc<SubIds>,
     /// Empty, or a name of our own that never goes on the wire.
     pub qualifier: Arc<str>,

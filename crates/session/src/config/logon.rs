@@ -48,7 +48,7 @@ impl fmt::Debug for Secret {
 }
 
 settings_table! {
-    /// Fields of the Logon(A). What the version has no field for is not sent.
+    /// Fields of the Logon(A). A value without a field in this version is not sent.
     #[derive(PartialEq, Eq)]
     pub struct LogonConfig {
         /// Username(553) that the Logon(A) of the counterparty must have, for an acceptor from FIX
@@ -64,10 +64,10 @@ settings_table! {
         /// Username(553) of our Logon(A), for an initiator from FIX 4.3 on.
         #[serde(deserialize_with = "given")]
         pub username: Option<String> = None,
-        /// Password(554) of our Logon(A), for an initiator from FIX 4.3 on: the text itself,
-        /// `{ env = "NAME" }` for an environment variable, `{ file = "PATH" }` for the first line
-        /// of a file, or `{ command = ["PROGRAM", "ARGUMENT"] }` for the first line that a program
-        /// writes, within ten seconds; whoever reads the settings runs it.
+        /// Password(554) of our Logon(A), for an initiator from FIX 4.3 on: the text itself, `{ env
+        /// = "NAME" }` for an environment variable, `{ file = "PATH" }` for the first line of a
+        /// file, or `{ command = ["PROGRAM", "ARGUMENT"] }`. The last is the first line that a
+        /// program writes within ten seconds. The reader of the settings runs it.
         pub password: Option<Secret> = None,
         /// NewPassword(925) of our Logon(A), for an initiator on FIXT 1.1, in the same forms.
         pub new_password: Option<Secret> = None,
@@ -88,8 +88,8 @@ settings_table! {
         /// If true, EncryptMethod(98) of the counterparty must be 0.
         pub check_encrypt_method: bool = true,
         /// If true, the Logout(5) by which an acceptor refuses a Logon(A) takes one of our numbers,
-        /// even if the counterparty has not proven who it is: for counterparties that count it,
-        /// such as QuickFIX. With it a stranger can move our numbers.
+        /// even if the counterparty has not proven its identity. Counterparties such as QuickFIX
+        /// count it. With it a stranger can move our numbers.
         pub count_refusals: bool = false,
         /// If true, a bad Logon(A) is answered by nothing but the disconnection.
         pub quiet: bool = false,
@@ -104,8 +104,8 @@ impl LogonConfig {
     }
 }
 
-/// What `Debug` shows of fields: any of them may be a password, by a tag of the counterparty's own
-/// too.
+/// The form that `Debug` shows of fields. Any of them may be a password, also one with a tag of the
+/// counterparty's own.
 fn tags(fields: &[(Tag, String)]) -> Vec<(Tag, Secret)> {
     fields.iter().map(|(tag, value)| (*tag, Secret::new(value.clone()))).collect()
 }
@@ -140,7 +140,7 @@ pub(super) fn fields<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<(Tag, String
         let tag = raw::fields(format!("{text}\x01").as_bytes()).next()?.tag;
         (tag != Tag(0) && is_value(value)).then(|| (tag, value.to_owned()))
     };
-    // What stands behind the tag may be a password.
+    // The value may be a password.
     let wrong = |text: &str| {
         let (tag, rest) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
         let rest = if rest.is_empty() { "" } else { "…" };

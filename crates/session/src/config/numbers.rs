@@ -1,10 +1,10 @@
-//! What becomes of messages whose MsgSeqNum(34) is not the expected one.
+//! The treatment of messages whose MsgSeqNum(34) is not the expected one.
 
 use serde::Deserialize;
 
 use crate::settings_table;
 
-/// What becomes of a message with a number lower than expected and no PossDupFlag(43).
+/// The reaction to a message with a number lower than expected and no PossDupFlag(43).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -17,7 +17,7 @@ pub enum TooLow {
     Ignore,
 }
 
-/// What becomes of a Logon(A) with a number lower than expected.
+/// The reaction to a Logon(A) with a number lower than expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -49,9 +49,9 @@ settings_table! {
         pub sequence_reset_max: u64 = 1_000_000_000,
         /// If true, each message of ours has LastMsgSeqNumProcessed(369), from FIX 4.2 on.
         pub send_last_processed: bool = false,
-        /// If true, Logon(A) has NextExpectedMsgSeqNum(789), and that of the counterparty is
-        /// honoured, from FIX 4.4 on: what it lacks is sent again without a ResendRequest(2), and
-        /// one too high ends the session.
+        /// If true, Logon(A) has NextExpectedMsgSeqNum(789) from FIX 4.4 on, and that of the
+        /// counterparty is honoured. Messages that it lacks are sent again without a
+        /// ResendRequest(2). A number too high ends the session.
         pub next_expected: bool = false,
     }
 }

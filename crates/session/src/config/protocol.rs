@@ -1,4 +1,4 @@
-//! What a session does and demands by the numbers: heartbeats, resets, limits, timeouts.
+//! The table `protocol`: heartbeats, resets, limits and timeouts.
 
 use std::time::Duration;
 
@@ -35,9 +35,9 @@ settings_table! {
         #[most(8_784)]
         #[hours("reset_after_h")]
         pub reset_after: Duration = 0,
-        /// How many application messages of a type are taken in a time: a list of tables such as
-        /// `{ msg_type = "D", messages_max = 10, interval_ms = 1000, action = "reject" }`; the
-        /// action may also be `disconnect`.
+        /// Limits on application messages of a type in a time. The list has tables such as `{
+        /// msg_type = "D", messages_max = 10, interval_ms = 1000, action = "reject" }`. The action
+        /// may also be `disconnect`.
         pub throttles: Vec<Throttle> = Vec::new(),
         /// Further fields of the standard header in each message of ours, those of the session
         /// layer too: a list of texts `TAG=VALUE`, such as `["115=DESK"]` for
@@ -75,7 +75,7 @@ settings_table! {
         #[millis("logout_timeout_ms")]
         pub logout_timeout: Duration = 10_000,
         /// Messages above a gap that are kept until it is closed, or that wait for an application
-        /// which is not available: how many. What does not fit is asked for again.
+        /// which is not available: how many. A message that does not fit is asked for again.
         pub held_messages_max: usize = 10_000,
         /// The same in bytes.
         pub held_bytes_max: usize = 16 << 20,

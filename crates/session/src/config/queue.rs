@@ -27,8 +27,7 @@ settings_table! {
         /// Bytes that may wait for the counterparty before `send` answers "would block".
         #[least(1)]
         pub queued_bytes_max: usize = 16 << 20,
-        /// What follows when more is sent while so many bytes wait: `refuse`, `wait`,
-        /// `disconnect`.
+        /// The reaction when more is sent while so many bytes wait: `refuse`, `wait`, `disconnect`.
         pub queue_when_full: QueueWhenFull = QueueWhenFull::Refuse,
         /// How long `send` waits for room with `queue_when_full = "wait"`.
         #[millis("queue_wait_ms")]
@@ -40,12 +39,12 @@ settings_table! {
         /// For how long more than `slow_consumer_bytes` must wait.
         #[millis("slow_consumer_ms")]
         pub slow_consumer_after: Duration = 1_000,
-        /// What becomes of a slow consumer: `tell`, `disconnect`.
+        /// The reaction to a slow consumer: `tell`, `disconnect`.
         pub slow_consumer: SlowConsumer = SlowConsumer::Tell,
     }
 }
 
-/// What follows when a message is sent while `queued_bytes_max` wait for the counterparty.
+/// The reaction when a message is sent while `queued_bytes_max` wait for the counterparty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -59,7 +58,7 @@ pub enum QueueWhenFull {
     Disconnect,
 }
 
-/// What becomes of a counterparty that takes its messages too slowly.
+/// The reaction to a counterparty that takes its messages too slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -70,7 +69,7 @@ pub enum SlowConsumer {
     Disconnect,
 }
 
-/// What becomes of a message that is sent while the session has no connection.
+/// The fate of a message that is sent while the session has no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -84,7 +83,7 @@ pub enum Offline {
     Queue,
 }
 
-/// What becomes of messages that wait to be sent when the connection ends.
+/// The fate of messages that wait to be sent when the connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serializer};
 pub struct Key {
     /// As it stands in the file; the field of a time has no unit in its name.
     pub name: &'static str,
-    /// What it means: the comment of its field.
+    /// Its meaning: the comment of its field.
     pub about: &'static str,
     /// Its default as it stands in the code; `None` if the key must be there.
     pub default: Option<&'static str>,

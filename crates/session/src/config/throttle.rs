@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::settings_table;
 
-/// What becomes of messages beyond the limit.
+/// The reaction to messages beyond the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -19,8 +19,8 @@ pub enum ThrottleAction {
 }
 
 settings_table! {
-    /// A limit for the application messages of one type. What is sent again with
-    /// PossDupFlag(43)=Y does not count.
+    /// A limit for the application messages of one type. Messages with PossDupFlag(43)=Y do not
+    /// count.
     #[derive(PartialEq, Eq)]
     pub struct Throttle {
         /// MsgType(35), such as `D`.
@@ -30,7 +30,7 @@ settings_table! {
         /// The interval; it begins with the first message after the last one.
         #[millis("interval_ms")]
         pub interval: Duration,
-        /// What becomes of more: `reject` answers with BusinessMessageReject(j), or Reject(3) up to
+        /// The reaction to more: `reject` answers with BusinessMessageReject(j), or Reject(3) up to
         /// FIX 4.1, and the message counts; `disconnect` logs out with the reason.
         pub action: ThrottleAction,
     }

@@ -16,12 +16,12 @@ settings_table! {
         /// Time before each further offer.
         #[millis("delay_ms")]
         pub delay: Duration = 1_000,
-        /// What follows the last one: `reject`, `silence`, `disconnect`.
+        /// The reaction after the last one: `reject`, `silence`, `disconnect`.
         pub then: UnavailableAction = UnavailableAction::Reject,
     }
 }
 
-/// What becomes of a message that the application is not available for, in the end.
+/// The final reaction to a message that the application is not available for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

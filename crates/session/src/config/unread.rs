@@ -1,8 +1,8 @@
-//! What becomes of bytes that are not read as a message.
+//! The treatment of bytes that are not read as a message.
 
 use serde::{Deserialize, Serialize};
 
-/// What becomes of a framed message that is garbled.
+/// The treatment of a framed message that is garbled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! What follows from a verdict of the session layer.
+//! The effects of a verdict of the session layer.
 
 use std::hint::cold_path;
 

@@ -2,7 +2,7 @@
 
 /// Memory above which a buffer is given back when it is hardly used.
 const BULK: usize = 256 << 10;
-/// What it keeps then.
+/// The memory that it keeps then.
 const KEPT: usize = 64 << 10;
 
 /// Returns true if a buffer has far more memory than it uses.

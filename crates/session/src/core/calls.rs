@@ -75,8 +75,8 @@ impl Core {
         self.calls.retain(|call| !call.is_event());
     }
 
-    /// The application has returned from a call that began with so many bytes in the outbox. What
-    /// it has sent without a connection is to be put at once.
+    /// The application has returned from a call that began with so many bytes in the outbox.
+    /// Messages that it has sent without a connection are to be put at once.
     #[inline]
     pub fn end_call(&mut self, begin: usize) {
         self.note_burst(begin);

@@ -16,7 +16,7 @@ use crate::{BeginString, Disconnect, LogonFault, Now, State, Verdict};
 /// Longest Text(58) of a Logout(5) that is kept for the application.
 const TEXT_BYTES_MAX: usize = 4 << 10;
 
-/// Whether a message is dealt with.
+/// The outcome of a delivery.
 pub enum Delivered {
     /// The application has had it, or will never have it.
     Done,
@@ -28,7 +28,7 @@ pub enum Delivered {
     Busy,
 }
 
-/// Whether the number of a message means what it meant when it came.
+/// The meaning of a number since its message came.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
     Hold,
@@ -43,7 +43,7 @@ impl Numbers {
     }
 }
 
-/// What is to be done with a message whose turn it is.
+/// The next step for a message whose turn it is.
 pub enum Step<'m> {
     /// The application is to be called.
     Call,
@@ -54,7 +54,7 @@ pub enum Step<'m> {
 }
 
 impl Core {
-    /// What was made of a message whose turn it was: it may have to wait.
+    /// The outcome for a message whose turn it was: it may have to wait.
     #[inline(always)]
     pub fn delivered(
         &mut self,
@@ -131,7 +131,7 @@ impl Core {
         why
     }
 
-    /// What is to be done with a message whose turn it is.
+    /// The next step for a message whose turn it is.
     #[inline(always)]
     pub fn step<'m>(
         &mut self,

@@ -18,7 +18,7 @@ const MS: u64 = 1_000_000;
 /// Time before a message is offered again to a session that was busy.
 const SOON_NS: u64 = MS / 5;
 
-/// What is done with a message when its turn comes.
+/// The treatment of a message when its turn comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handling {
     /// The application gets it.
@@ -36,7 +36,7 @@ struct Postponed {
     handling: Handling,
 }
 
-/// What the application has made of a message.
+/// The application's answer to a message, as the session heeds it.
 pub enum Offered {
     /// It has had it, or passes it over for good.
     Taken,
@@ -48,7 +48,7 @@ pub enum Offered {
     GivenUp,
 }
 
-/// What the application has made of something.
+/// The outcome of a call of the application.
 pub enum Made {
     /// It has had it.
     Had,
@@ -60,7 +60,7 @@ pub enum Made {
 }
 
 impl Made {
-    /// What follows from its answer.
+    /// The outcome that its answer means.
     pub fn of(answer: Result<(), BusinessReject>) -> Self {
         match answer {
             Ok(()) => Self::Had,
@@ -70,9 +70,9 @@ impl Made {
     }
 }
 
-/// What the application has not taken yet.
+/// Messages and calls that the application has not taken yet.
 pub struct Delivery {
-    /// What was handed over to an application that is called in threads of its own.
+    /// The calls that were handed over to an application in threads of its own.
     handed: Option<Handed>,
     policy: Unavailable,
     postponed: VecDeque<Postponed>,
@@ -91,7 +91,7 @@ impl Delivery {
         Self { handed, policy, postponed: VecDeque::new(), bytes: 0, offers: 0, at_ns: 0 }
     }
 
-    /// What follows from the application's answer.
+    /// The consequence of the application's answer.
     pub fn judge(&self, answer: Result<(), BusinessReject>) -> Offered {
         match answer {
             Ok(()) => Offered::Taken,

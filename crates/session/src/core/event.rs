@@ -1,4 +1,4 @@
-//! What the core brings about besides messages that come and go: [`CoreEvent`].
+//! Events of the core besides messages that come and go: [`CoreEvent`].
 //!
 //! Invariant: an event is a value that borrows nothing. The core queues it and knows nothing of
 //! those that receive it.

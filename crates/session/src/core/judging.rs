@@ -2,7 +2,7 @@
 
 use crate::answers::LogonRefusal;
 
-/// What the application says of a Logon(A).
+/// The application's judgement of a Logon(A).
 pub type Answer = Result<(), LogonRefusal>;
 
 /// The answer where the application gives none.

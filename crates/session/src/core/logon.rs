@@ -35,8 +35,8 @@ impl Core {
         (verdict != Verdict::LogonOffered).then_some(verdict)
     }
 
-    /// What becomes of a Logon(A) that the application has judged, or is judging. If it is
-    /// accepted: until when the store may be refreshed for it, if that was begun.
+    /// The way of a Logon(A) that the application has judged, or is judging. If it is accepted:
+    /// until when the store may be refreshed for it, if that was begun.
     pub fn judged_logon(&mut self, now: Now) -> Result<Option<u64>, Verdict> {
         let refreshes_until_ns = self.judging.refreshes_until_ns();
         match self.judging.take() {

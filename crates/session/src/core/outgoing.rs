@@ -2,8 +2,8 @@
 //!
 //! The queue of other threads is the executor's: it moves messages from there into the backlog.
 //!
-//! Invariants: they leave in the order in which they were handed over; what waits for a logon with
-//! `offline = "queue"` is in the store; what is given back is given back once.
+//! Invariants: messages leave in the order in which they were handed over. With `offline =
+//! "queue"`, those that wait for a logon are in the store. A message is given back once.
 
 mod backlog;
 pub mod record;
@@ -18,7 +18,7 @@ use record::Queued;
 /// A message that is not sent, and why.
 pub type GivenBack = (Left, SendError);
 
-/// What becomes of a message that was given back, if the store fails before that is safe.
+/// The fate of a message that was given back, if the store fails before that is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfLost {
     /// It waits as before.
@@ -44,7 +44,7 @@ pub struct Outgoing {
     backlog: Backlog,
     /// Oldest first.
     untold: VecDeque<Untold>,
-    /// What waits is given back for this reason when the store is open again.
+    /// Waiting messages are given back for this reason when the store is open again.
     returns: Option<SendError>,
     /// The last turn has ended before the queue did: the next one begins with it, or a
     /// counterparty that sends without a pause would keep it from being sent.
@@ -207,14 +207,14 @@ impl Outgoing {
         self.backlog.take_gone()
     }
 
-    /// What the store was given is safe. Returns whether messages were given back that the
+    /// All that the store was given is safe. Returns whether messages were given back that the
     /// application can be told of.
     pub fn committed(&mut self) -> bool {
         self.backlog.committed();
         !self.untold.is_empty()
     }
 
-    /// What the store was given is safe as soon as this ticket is.
+    /// All that the store was given is safe as soon as this ticket is.
     pub fn will_be_committed(&mut self, ticket: u64) {
         self.backlog.will_be_committed(ticket);
         for untold in self.untold.iter_mut().rev().take_while(|left| left.ticket == UNCOMMITTED) {
@@ -249,8 +249,8 @@ impl Outgoing {
         self.backlog.restore(restored, how);
     }
 
-    /// What has waited for a logon longer than it may: at most `left` messages, which are counted
-    /// down. [`Outgoing::deadline`] is over if some are left.
+    /// Takes messages that have waited for a logon longer than they may: at most `left`, which is
+    /// counted down. [`Outgoing::deadline`] is over if some are left.
     pub(super) fn take_expired(&mut self, now: Now, left: &mut u32) -> Vec<GivenBack> {
         let mut expired = Vec::new();
         while *left > 0
@@ -380,8 +380,8 @@ impl Outgoing {
         all.into_iter().map(|left| (left, why)).collect()
     }
 
-    /// What the store may have, and what was sent last, is given back when the store is open again:
-    /// it is not known yet whether it was sent. Returns the bytes of the latter.
+    /// Messages that the store may have, and those sent last, are given back when the store is open
+    /// again. Nobody knows before that if they were sent. Returns the bytes of the latter.
     pub fn return_later(&mut self, why: SendError) -> usize {
         self.returns = Some(why);
         self.backlog.uncommitted_bytes()
@@ -395,7 +395,7 @@ impl Outgoing {
         self.backlog.uncommitted_bytes() + untold.sum::<usize>() + waiting
     }
 
-    /// What waits and was never given to the store, which therefore cannot have it.
+    /// Takes the waiting messages that were never given to the store: it cannot have them.
     pub fn take_never_stored(&mut self) -> Vec<GivenBack> {
         let all = self.backlog.take_unkept();
         all.into_iter().map(|left| (left, SendError::Closed)).collect()
@@ -407,7 +407,7 @@ impl Outgoing {
         self.returns.get_or_insert(SendError::Failed);
     }
 
-    /// What could not be given back before the store was open again.
+    /// Gives back the messages that had to wait until the store was open again.
     pub fn take_late(&mut self) -> Vec<GivenBack> {
         self.returns.take().map(|why| self.take_all(why)).unwrap_or_default()
     }
@@ -422,7 +422,7 @@ impl Outgoing {
         self.backlog.left_bytes()
     }
 
-    /// What waits, oldest first: MsgType(35) and body.
+    /// The waiting messages, oldest first: MsgType(35) and body.
     pub fn list(&self) -> Vec<(String, Vec<u8>)> {
         record::list(self.backlog.bytes())
     }

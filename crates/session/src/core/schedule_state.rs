@@ -1,9 +1,8 @@
-//! What the schedule of a session says between two moments, as a plain value.
+//! The state of a session's schedule between two moments, as a plain value.
 
 use transfix_codec::Timestamp;
 
-/// What a schedule says of the moments from `from` until `until`. Outside of them it must be looked
-/// up again.
+/// The state of a schedule from `from` until `until`. Outside of them it must be looked up again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleState {
     pub from: Timestamp,
@@ -27,7 +26,7 @@ impl ScheduleState {
         self.from.0 <= now.0 && now.0 < self.until.0
     }
 
-    /// What application messages are answered with, if they are not taken.
+    /// The answer to application messages, if they are not taken.
     #[inline]
     pub fn refusal(&self) -> Option<&str> {
         self.refusal.as_deref()

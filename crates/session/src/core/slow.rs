@@ -1,4 +1,4 @@
-//! Whether a counterparty takes its messages too slowly.
+//! Finds counterparties that take their messages too slowly.
 //!
 //! Invariant: what is found is told in a tick, where the application may act on it.
 

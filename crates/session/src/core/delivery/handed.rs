@@ -1,4 +1,4 @@
-//! What was handed over to an application that is called in threads of its own.
+//! The calls that were handed over to an application in threads of its own.
 //!
 //! Invariants: the application has its calls in the order in which they were handed over; one stays
 //! here until the session has been told that the application has had it.
@@ -35,7 +35,7 @@ impl HandedCall {
     }
 }
 
-/// What was handed over, and not had yet.
+/// Calls that were handed over, and not had yet.
 #[derive(Debug)]
 pub(super) struct Handed {
     calls: VecDeque<HandedCall>,

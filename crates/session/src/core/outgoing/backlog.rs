@@ -1,15 +1,15 @@
 //! Messages taken from the queue and not sent yet, oldest first.
 //!
-//! Invariants: those that were put into the store come before the others; what has left is told to
-//! the store with the next commit, the one that keeps the message's number too; what was sent is at
-//! hand until that commit.
+//! Invariants: messages that were put into the store come before the others. The next commit tells
+//! the store which have left, and keeps their numbers too. A sent message is at hand until that
+//! commit.
 
 use std::collections::VecDeque;
 
 use super::record::{self, Queued};
 use crate::core::bulk;
 
-/// What the store knows of a message that waits.
+/// The store's knowledge of a waiting message.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     ticket: u64,
@@ -165,7 +165,7 @@ impl Backlog {
         Some(left)
     }
 
-    /// What was never put into the store, which is given up.
+    /// Takes the messages that were never put into the store, which is given up.
     pub(super) fn take_unkept(&mut self) -> Vec<Left> {
         let unkept = listed(&self.bytes[self.kept_to..], std::iter::empty()).collect();
         self.bytes.truncate(self.kept_to);
@@ -276,7 +276,7 @@ impl Backlog {
         }
     }
 
-    /// What the store was given is safe as soon as this ticket is.
+    /// All that the store was given is safe as soon as this ticket is.
     pub(super) fn will_be_committed(&mut self, ticket: u64) {
         for sent in self.sent.messages.iter_mut().rev().take_while(|sent| sent.pending == 0) {
             sent.pending = ticket;
@@ -312,7 +312,8 @@ impl Backlog {
         self.sent.forget(1);
     }
 
-    /// What was given up waits again, in front: the store has failed, and may still have it.
+    /// Messages that were given up wait again, in front: the store has failed, and may still have
+    /// them.
     pub(super) fn put_back(&mut self, messages: Vec<Left>) {
         let mut all = messages;
         for left in &mut all {
@@ -331,9 +332,9 @@ impl Backlog {
         }
     }
 
-    /// Goes on with what the store has. What the store has not committed waits again, and after a
-    /// failure so does what was sent and is not safe. What is missing from a store that is shared
-    /// was sent by another process.
+    /// Goes on with what the store has. Messages that the store has not committed wait again. After
+    /// a failure, so do those that were sent and are not safe. A message that is missing from a
+    /// shared store was sent by another process.
     pub(super) fn restore(&mut self, stored: Restored, (is_shared, has_failed): (bool, bool)) {
         let Restored { mut bytes, mut kept, next_ticket, .. } = stored;
         for found in &mut kept {
@@ -371,7 +372,7 @@ impl Backlog {
     }
 }
 
-/// What waits in the store, as it is read.
+/// The messages that wait in the store, as they are read.
 #[derive(Debug)]
 pub struct Restored {
     bytes: Vec<u8>,
