@@ -234,9 +234,12 @@ impl Core {
 
     /// Returns true if something waits to be sent, and can be as soon as the socket takes it.
     pub fn waits_for_socket(&self) -> bool {
-        self.watermarks.writable(&self.out) > 0
-            || self.replays_now()
-            || (self.ending.is_none() && (self.sends_more() || self.cut.is_some()))
+        // Behind the beginning of a replay nothing is written before that.
+        let writes = match self.replay.is_next(self.out.written()) {
+            true => self.replays_now(),
+            false => self.watermarks.writable(&self.out) > 0,
+        };
+        writes || (self.ending.is_none() && (self.sends_more() || self.cut.is_some()))
     }
 
     /// Returns true if messages are sent again now: what comes before is written, and the store has
