@@ -1,8 +1,8 @@
 //! The next segment, made ahead of time: when, and how large.
 //!
 //! Invariant: making a segment holds up messages by no more than a short one takes, with power
-//! durability until the device has it. What is not there when it is needed is not waited for: a
-//! short segment takes its place.
+//! durability until the device has it. Nobody waits for a segment that is not there when it is
+//! needed: a short one takes its place.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,11 +21,11 @@ const SHORT: usize = 256 << 10;
 const STEADY: usize = 1 << 20;
 /// A segment may be as long as what comes in this time, in nanoseconds.
 const BUSY_NS: u64 = 500_000_000;
-/// What came in less time than this, in nanoseconds, is counted as if it had taken it: one long
+/// Bytes that came in less time than this, in nanoseconds, count as if they had taken it. One long
 /// message says nothing of the next ones.
 const ELAPSED_NS_MIN: u64 = 50_000_000;
 
-/// Of one store.
+/// The pace of one store.
 #[derive(Debug)]
 pub(crate) struct Ahead<D: Disk> {
     helpers: Arc<Helpers>,
@@ -36,7 +36,7 @@ pub(crate) struct Ahead<D: Disk> {
     now_ns: u64,
 }
 
-/// What the store has.
+/// Bytes that the store has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Has {
     /// The number of the last segment.
@@ -70,7 +70,7 @@ impl<D: Disk> Ahead<D> {
         self.begun.get_or_insert((at, now_ns));
     }
 
-    /// What comes in half a second.
+    /// Bytes that come in half a second.
     fn busy_bytes(&self, tail: usize) -> usize {
         let Some((at, begun_ns)) = self.begun else { return 0 };
         let elapsed_ns = self.now_ns.saturating_sub(begun_ns).max(ELAPSED_NS_MIN);
@@ -80,8 +80,8 @@ impl<D: Disk> Ahead<D> {
 
     /// The length of the segment behind the last one.
     fn bytes(&self, options: &Options, has: &Has) -> usize {
-        // What the store holds: so a large store has some dozens of segments, each of which takes
-        // one of the mappings that a process may have (`vm.max_map_count`).
+        // Bytes that the store holds. A large store has some dozens of segments. Each takes one of
+        // the mappings that a process may have (`vm.max_map_count`).
         let allowed = self.busy_bytes(has.tail).max(has.held).max(STEADY);
         options.segment_bytes_within(has.number + 1, allowed)
     }
@@ -95,7 +95,7 @@ impl<D: Disk> Ahead<D> {
     /// Returns true if it is time to have the next segment made, asked at each commit; `is_near` if
     /// its time comes, however empty the last one is.
     pub(crate) fn is_time(&self, len: usize, tail: usize, is_near: bool) -> bool {
-        // Who is busy asks earlier: it is a matter of milliseconds.
+        // A busy store asks earlier: it is a matter of milliseconds.
         let is_used = || tail > len / 2 || (tail > len / 4 && self.busy_bytes(tail) > STEADY);
         self.next.is_none() && (is_near || is_used())
     }
@@ -134,7 +134,8 @@ impl<D: Disk> Ahead<D> {
                 if map.len() >= needed {
                     return Ok((map, path));
                 }
-                // Too short for this message. What is left behind is removed when the store opens.
+                // Too short for this message. A file that is left behind is removed when the store
+                // opens.
                 drop(disk.remove(&path));
             }
         }

@@ -2,8 +2,8 @@
 //! share a thread with it, go on meanwhile.
 //!
 //! **Invariants:** one batch at most is published and not known to be on the device, so a power cut
-//! leaves at most one unfinished batch, which is the last. What is committed meanwhile is gathered
-//! into one batch, so one sync serves all of it. After a failed sync nothing is synced any more.
+//! leaves at most one unfinished batch, which is the last. Commits that come meanwhile are gathered
+//! into one batch, so one sync serves them all. After a failed sync nothing is synced any more.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use crate::tip::Mark;
 /// Which bytes of a segment are to be synced.
 type Job<S> = (S, usize, usize);
 
-/// What the thread is asked, and what it answers.
+/// The request to the thread, and its answer.
 struct Line<S> {
     state: Mutex<State<S>>,
     changed: Condvar,
@@ -65,7 +65,7 @@ impl<S: Syncer> Line<S> {
     }
 }
 
-/// What is committed, and not known to be on the device.
+/// Commits that are not known to be on the device.
 pub(crate) struct Behind<M: Map> {
     line: Arc<Line<M::Syncer>>,
     thread: Option<JoinHandle<()>>,
@@ -150,7 +150,7 @@ impl<M: Map> Behind<M> {
         }
     }
 
-    /// What the sync that was under way has come to, if it is over.
+    /// The result of the sync that was under way, if it is over.
     pub(crate) fn take_done(&mut self) -> Option<io::Result<()>> {
         let done = self.line.lock().done.take()?;
         let ticket = self.under_way.take();

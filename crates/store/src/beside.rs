@@ -1,5 +1,5 @@
-//! The state of a store, kept in a readable file beside its directory: people look into it, and if
-//! an older copy of the directory is put into its place, that shows when the store is opened.
+//! The state of a store, in a readable file beside its directory. People look into it. An older
+//! copy of the directory in its place shows when the store is opened.
 //!
 //! **Invariant:** the file never has higher numbers than the store has committed. It is written
 //! when the store is opened, with each new segment, and when the store is closed; so it may be
@@ -16,7 +16,7 @@ use crate::files::Files;
 use crate::owner_only::{for_owner, open_regular};
 use crate::record::Numbers;
 
-/// What stands above the keys. The file is TOML, so that other programs can read it.
+/// The lines above the keys. The file is TOML, so that other programs can read it.
 const HEAD: &str = "\
 # The state of a session, written when its store is opened, begins a segment, and is closed.
 # `transfix store show` has the present one. Changes here have no effect.
@@ -24,8 +24,8 @@ const HEAD: &str = "\
 
 impl FileStore<Files> {
     /// Keeps the state in this file from now on. Returns the numbers that the file had, if the
-    /// store is behind them: it is an older copy of the one that was closed, lost its end with the
-    /// power, or was made anew because its directory was missing.
+    /// store is behind them. The store is an older copy, lost its end with the power, or was made
+    /// anew because its directory was missing.
     ///
     /// # Errors
     /// If the file cannot be read or written.
@@ -51,7 +51,7 @@ impl FileStore<Files> {
 }
 
 impl<D: Disk> FileStore<D> {
-    /// Writes what is committed. What cannot be written is older, which does no harm.
+    /// Writes what is committed. A file that cannot be written is older, which does no harm.
     pub(crate) fn keep_beside(&self) {
         if let Some(path) = &self.beside {
             let _ = write(path, &self.state());
@@ -64,7 +64,7 @@ impl<D: Disk> FileStore<D> {
     }
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, PartialEq, Eq)]
 struct State<'s> {
     /// Its name; empty for a store that is nobody's, and when it was read.
@@ -93,7 +93,7 @@ impl State<'_> {
 
 fn write(path: &Path, state: &State<'_>) -> io::Result<()> {
     let unfinished = compress::with(path, "new");
-    // What lies there may be a pipe, which nobody reads.
+    // The path may name a pipe, which nobody reads.
     let _ = fs::remove_file(&unfinished);
     let mut file = for_owner().write(true).create_new(true).open(&unfinished)?;
     file.write_all(state.text().as_bytes())?;

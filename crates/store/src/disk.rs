@@ -1,4 +1,4 @@
-//! What a store asks of a file system, so that tests can put another one in its place.
+//! The requests of a store to a file system. Tests put another one in its place.
 
 use std::fmt;
 use std::fs::TryLockError;
@@ -110,8 +110,8 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
         self.rename(from, to)
     }
 
-    /// Puts a compressed copy in the place of a file, under its name and `.zst`. What ends in
-    /// between leaves the file, perhaps beside the copy.
+    /// Puts a compressed copy in the place of a file, under its name and `.zst`. A process that
+    /// ends in between leaves the file, perhaps beside the copy.
     ///
     /// # Errors
     /// If the system refuses, or it can't be done here, which is what it does without more.
@@ -145,7 +145,7 @@ pub trait Map: DerefMut<Target = [u8]> + fmt::Debug + Send {
     /// Everything written so far comes before what is done to files next.
     fn settle(&mut self);
 
-    /// What syncs this file.
+    /// The means to sync this file.
     fn syncer(&self) -> Self::Syncer;
 
     /// As [`Syncer::sync`].

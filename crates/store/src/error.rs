@@ -1,4 +1,4 @@
-//! What can go wrong in a store, and what to do about it.
+//! Errors of a store, with their remedies.
 
 use std::fmt;
 use std::io;
@@ -13,7 +13,7 @@ pub enum StoreError {
     Io {
         /// The file or directory concerned.
         path: PathBuf,
-        /// What it said.
+        /// The error of the other store.
         source: io::Error,
     },
     /// A file holds something that no crash leaves behind.
@@ -22,7 +22,7 @@ pub enum StoreError {
         path: PathBuf,
         /// Bytes from the beginning of the file.
         offset: u64,
-        /// What is wrong there.
+        /// The fault there.
         reason: Damage,
     },
     /// The store is another session's.
@@ -90,7 +90,7 @@ impl StoreError {
     }
 }
 
-/// What is wrong with a file.
+/// The fault of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Damage {
@@ -158,7 +158,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What follows when the cause is gone: for whoever runs an engine, and for users of commands.
+/// The next step when the cause is gone: for operators of an engine, and for users of commands.
 const THEN: &str = "then an engine opens the store again by itself; repeat a command";
 
 impl fmt::Display for StoreError {

@@ -34,7 +34,7 @@ use crate::threads::Helpers;
 use crate::tip::{self, Mark, Tip};
 use crate::{Committed, PLACE_BYTES, Store, Wake};
 
-/// Whether the retention's limit counts for the next segment.
+/// The retention's limit, as it counts for the next segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
     Holds,
@@ -88,7 +88,7 @@ pub struct FileStore<D: Disk = Files> {
     /// The first segment with messages to be found; earlier ones are kept for what waits there.
     pub(crate) border: u64,
     batch: Batch,
-    /// Of what was committed last.
+    /// The place of the last commit.
     tip: Option<Tip>,
     /// With power durability: what is committed and not safe yet.
     behind: Option<Behind<D::Map>>,
@@ -102,7 +102,7 @@ pub struct FileStore<D: Disk = Files> {
     pub(crate) beside: Option<PathBuf>,
     /// This opening made the store.
     pub(crate) is_new: bool,
-    /// Of the last segment.
+    /// The header of the last segment.
     header: SegmentHeader,
     seal: Seal,
     pub(crate) owner: Owner,
@@ -489,7 +489,8 @@ impl<D: Disk> FileStore<D> {
         let Some(place) = place else { return Ok(None) };
         // A message that came out of turn may lie in a segment that is gone.
         let Some((map, seal)) = self.segments.find(place.segment.into()) else { return Ok(None) };
-        // What was sound when it was written may have been changed since: what is read is checked.
+        // A record that was sound when it was written may have been changed since: each read checks
+        // it.
         match format::sound_record(map, place.offset as usize, seal) {
             Some(framed) => Ok(message(seq, framed)),
             None => self.gathered_message(seq, place),
@@ -648,7 +649,7 @@ impl<D: Disk> Store for FileStore<D> {
         self.batch = Batch::empty(tail);
         if resets {
             cold_path();
-            // What lies before is no longer found; the files stay, as a journal.
+            // Records before it are no longer found; the files stay, as a journal.
             self.border = self.segments.last_number();
             self.segments.drop_before(first_needed(&self.ledger, self.border));
         }

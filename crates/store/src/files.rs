@@ -151,8 +151,8 @@ fn touch(map: &mut FileMap, start: usize) {
     }
 }
 
-/// Moves a file by copying it. What ends in between leaves the file, perhaps beside the copy or a
-/// part of it under another name.
+/// Moves a file by copying it. A process that ends in between leaves the file, perhaps beside the
+/// copy or a part of it under another name.
 fn copy_to(from: &Path, to: &Path) -> io::Result<()> {
     let unfinished = compress::with(to, "new");
     let mut options = for_owner();
@@ -171,16 +171,17 @@ fn copy_to(from: &Path, to: &Path) -> io::Result<()> {
 /// The lock on a store's directory.
 ///
 /// On the usual file systems of Linux it needs no descriptor, of which a process has few for ten
-/// thousand stores: flock(2) ties the lock to the open file, which lasts as long as a page of it is
-/// mapped (mmap(2): closing the descriptor does not unmap). A child process does not get the page.
-/// Elsewhere the file stays open: overlayfs, for one, maps another file than the locked one.
+/// thousand stores. flock(2) ties the lock to the open file. The open file lasts as long as a page
+/// of it is mapped (mmap(2): closing the descriptor does not unmap). A child process does not get
+/// the page. Elsewhere the file stays open: overlayfs, for one, maps another file than the locked
+/// one.
 #[derive(Debug)]
 pub struct FileLock {
     id: FileId,
     hold: Hold,
 }
 
-/// What keeps the file locked.
+/// The means that keep the file locked.
 #[derive(Debug)]
 enum Hold {
     #[cfg(target_os = "linux")]
@@ -272,7 +273,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("transfix-kept-{}", std::process::id()));
         let file = File::create(&path).unwrap();
         file.try_lock().unwrap();
-        // What a child has between its start and its exec: the same open file.
+        // A child has the same open file between its start and its exec.
         let child = file.try_clone().unwrap();
         let id = FileId::of(&file.metadata().unwrap());
         drop(FileLock { id, hold: Hold::File(file) });

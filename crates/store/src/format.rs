@@ -131,19 +131,19 @@ const fn kind_byte(kind: Kind) -> u8 {
     }
 }
 
-/// What the checks of a segment's records cover besides their bytes.
+/// The values that the checks of a segment's records cover besides their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seal {
     /// Nothing: formats before 4.
     Plain,
-    /// The segment, by this key, and the place in it. The upper half of the key hides the place
-    /// that stands in the record, the lower one its checksum: bytes that were written without the
-    /// key are taken for a record of their place with a chance of 1 in 2^64.
+    /// The segment, by this key, and the place in it. The upper half of the key hides the place in
+    /// the record, the lower one its checksum. Bytes that were written without the key pass for a
+    /// record of their place with a chance of 1 in 2^64.
     Keyed(u64),
 }
 
 impl Seal {
-    /// What stands in a record at `at` for its place, and is combined with its checksum.
+    /// The value for the place `at` in a record, and the value that is combined with its checksum.
     const fn marks(self, at: usize) -> (u32, u32) {
         match self {
             Self::Plain => (0, 0),
@@ -172,8 +172,8 @@ impl Seal {
 }
 
 /// Sets flags, place and checksum of a written record; `place` is the whole record with all that is
-/// behind its message, `at` where it lies in the segment, `len` the length word that it has or will
-/// have. A next inbound number stays.
+/// behind its message. `at` is its offset in the segment. `len` is the length word that it has or
+/// will have. A next inbound number stays.
 #[inline]
 pub(crate) fn seal_record(place: &mut [u8], at: usize, len: u32, flags: u8, seal: Seal) {
     let (own, hidden) = seal.marks(at);
@@ -211,7 +211,7 @@ pub(crate) struct Framed<'a> {
 }
 
 impl<'a> Framed<'a> {
-    /// What was put, in its order.
+    /// The records that were put, in their order.
     pub(crate) fn put(&self) -> impl Iterator<Item = Record<'a>> {
         [Some(self.record), self.next_in.map(Record::NextIn)].into_iter().flatten()
     }

@@ -1,8 +1,8 @@
 //! The head of a segment: what the segment is, whose it is, and the key of its checks.
 //!
 //! **Invariant:** the key depends on the session's name, the store, the number of the segment and a
-//! random salt, which stands in the file alone. Who only chooses the bytes of messages does not
-//! know it.
+//! random salt, which stands in the file alone. A counterparty that only chooses the bytes of
+//! messages does not know it.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub(crate) const HEADER: usize = 256;
 pub(crate) const HEADER_OLD: usize = 64;
 
 const MAGIC: [u8; 8] = *b"TRANSFIX";
-/// What is written. Older versions are read, and never written on.
+/// The bytes of the header. Older versions are read, and never written on.
 pub(crate) const VERSION: u32 = 5;
 /// The first version whose records have a key.
 const VERSION_KEYED: u32 = 4;
@@ -38,7 +38,7 @@ pub(crate) struct Owner {
 impl Owner {
     pub(crate) const NOBODY: Self = Self { bytes: [0; OWNER_MAX], len: 0 };
 
-    /// The owner with this name. Of a name that is too long a part stands here, and a sum of all.
+    /// The owner with this name. A name that is too long has a part here, and a sum of all of it.
     pub(crate) fn of(name: &str) -> Self {
         let mut owner = Self::NOBODY;
         let sum = format!("~{:016x}", name.bytes().fold(FNV_BASIS, fnv));
@@ -90,7 +90,7 @@ pub(crate) struct Identity {
     pub(crate) owner: Owner,
 }
 
-/// What a segment says about itself.
+/// The header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) version: u32,
@@ -212,7 +212,7 @@ impl SegmentHeader {
         Seal::Keyed(key)
     }
 
-    /// What the segment behind this one says of it, and the note in the lock file: the key, or the
+    /// The mark of this header in the segment behind it and in the lock file: the key, or the
     /// checksum of an older header.
     pub(crate) fn mark(&self) -> u64 {
         match (self.seal(), self.identity) {

@@ -2,7 +2,7 @@
 //! however many messages there are.
 //!
 //! Invariants: entries are never moved to make room at the end, but for those of a first chunk that
-//! is still small; chunks before the last one in use are full; a chunk whose entries are forgotten
+//! is still small. Chunks before the last one in use are full. A chunk whose entries are forgotten
 //! is used again behind the others.
 
 use std::hint::cold_path;

@@ -53,7 +53,7 @@ pub struct Entry {
     pub offset: u64,
     /// When it was put, in UTC nanoseconds since 1970.
     pub time_ns: u64,
-    /// What was put.
+    /// The record that was put.
     pub event: Event,
 }
 
@@ -78,7 +78,7 @@ impl Entry {
     }
 }
 
-/// What was put; see [`Record`].
+/// The record that was put; see [`Record`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A message sent.
@@ -91,7 +91,7 @@ pub enum Event {
     NextOut(u64),
     /// The session was reset.
     Reset,
-    /// What befell the session, in words.
+    /// An event of the session, in words.
     Note(String),
     /// A message waits to be sent.
     Queued {
@@ -100,7 +100,7 @@ pub enum Event {
         /// The message as far as it was known.
         bytes: Vec<u8>,
     },
-    /// What waits under this ticket and lower ones waits no more.
+    /// Messages that wait under this ticket and lower ones wait no more.
     Unqueued(u64),
 }
 
@@ -173,7 +173,7 @@ enum Follow {
     Nothing,
 }
 
-/// What follows the last sound batch read so far.
+/// The bytes behind the last sound batch read so far.
 enum Next {
     Batch,
     Segment,
@@ -190,7 +190,7 @@ struct Reader {
     offset: usize,
     batch_end: usize,
     ended: bool,
-    /// What was put with the last record.
+    /// The values that were put with the last record.
     behind: Option<Entry>,
 }
 

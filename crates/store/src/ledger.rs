@@ -30,7 +30,7 @@ pub(crate) enum Change<L> {
 }
 
 impl<L> Change<L> {
-    /// What it does to the next numbers.
+    /// Its effect on the next numbers.
     pub(crate) const fn renumber(&self, numbers: &mut Numbers) {
         match *self {
             Self::Outbound(seq, _) => numbers.next_out = seq + 1,

@@ -1,7 +1,7 @@
-//! What a FIX session sent and received, by MsgSeqNum(34), and its two next numbers.
+//! The messages that a FIX session sent and received, by MsgSeqNum(34), and its two next numbers.
 //!
 //! A [`Store`] takes records with [`Store::put`] and makes all of them visible and durable at once
-//! with [`Store::commit`]. What is found afterwards is one consistent state: either every record of
+//! with [`Store::commit`]. The store has one consistent state afterwards: either every record of
 //! the batch or none of them.
 //!
 //! **Invariant:** the store knows bytes and numbers, not FIX. It reads no clock; time comes in as
@@ -91,7 +91,7 @@ const PLACE_BYTES: usize = 512;
 /// - A number put twice is found as it was put last.
 /// - [`Store::queued`] finds what was put by [`Record::Queued`] and by no later
 ///   [`Record::Unqueued`] taken away; numbers and resets don't touch it.
-/// - What a commit holds is visible from then on. It is safe at once, or later
+/// - The records of a commit are visible from then on. It is safe at once, or later
 ///   ([`Committed::Pending`]); a batch becomes safe only when all before it are. A crash leaves a
 ///   prefix of the batches, with all that were safe.
 /// - Putting outbound number n sets `next_out` to n + 1 and hides all outbound numbers above n.
@@ -129,8 +129,8 @@ pub trait Store: Send {
     }
 
     /// Memory that the next [`Store::put`] and [`Store::commit`] meet first, as far as the store
-    /// knows it and that is cheap to say: whoever drives many stores asks the processor for it
-    /// ahead, up to 8 KiB. Nothing depends on what is in it. None by default.
+    /// knows it cheaply. A driver of many stores asks the processor for it ahead, up to 8 KiB.
+    /// Nothing depends on what is in it. None by default.
     fn next_place(&self) -> &[u8] {
         &[]
     }
@@ -140,8 +140,8 @@ pub trait Store: Send {
     fn wake_by(&mut self, _wake: Wake) {}
 
     /// The outbound message with this number, or none. A store may read it into memory of its own,
-    /// which holds it until the next call for another number. What is returned is what was put: a
-    /// store whose medium may change what it keeps checks that at each read.
+    /// which holds it until the next call for another number. The bytes returned are those that
+    /// were put. A store whose medium may change them checks that at each read.
     ///
     /// A store whose medium is far away does not wait for it: it begins to fetch the message, and
     /// returns [`StoreError::NotYet`] until that is there. The session goes on meanwhile.
@@ -167,8 +167,8 @@ pub trait Store: Send {
         Ok(None)
     }
 
-    /// Goes on after an error from what was committed, without giving the store out of hand. What
-    /// was put since is gone; the last batch is found whole or not at all.
+    /// Goes on after an error from what was committed, without giving the store out of hand.
+    /// Records that were put since are gone; the last batch is found whole or not at all.
     ///
     /// # Errors
     /// If the cause is still there; by default always, and a session over such a store stays down

@@ -31,7 +31,7 @@ pub fn open(path: &Path, mode: u32) -> io::Result<(File, u64)> {
         let mut last = [0];
         file.read_exact(&mut last)?;
         if last != *b"\n" {
-            // Whoever wrote here was killed within a line.
+            // The last writer was killed within a line.
             file.write_all(b"\n")?;
             bytes += 1;
         }

@@ -22,7 +22,7 @@ pub(crate) struct Lineup {
     /// Files that hold no segment of this store.
     pub(crate) strays: BTreeMap<u64, Stray>,
     heads: BTreeMap<u64, Result<SegmentHeader, Damage>>,
-    /// What the lock file notes, unless it is another store's.
+    /// The note in the lock file, unless it is another store's.
     pub(crate) noted: Option<Newest>,
     /// The lock file is another store's.
     pub(crate) has_stray_note: bool,

@@ -28,8 +28,8 @@ pub(crate) struct Mapped {
     map: Arc<MmapRaw>,
 }
 
-// SAFETY: it owns the bytes, as a `Box<[u8]>` does: nobody else reads or writes them by way of
-// `map`, which only syncs them, makes their pages present and ends the mapping, from any thread.
+// SAFETY: it owns the bytes, as a `Box<[u8]>` does. Nobody else reads or writes them by way of
+// `map`. From any thread, that only syncs them, makes their pages present and ends the mapping.
 unsafe impl Send for Mapped {}
 // SAFETY: as above; through a shared borrow the bytes are only read.
 unsafe impl Sync for Mapped {}
@@ -53,7 +53,7 @@ impl Mapped {
         Self { start: map.as_mut_ptr(), len: map.len(), map: Arc::new(map) }
     }
 
-    /// What works on its pages, in any thread.
+    /// The part that works on its pages, in any thread.
     pub(crate) fn pages(&self) -> Pages {
         Pages(Arc::clone(&self.map))
     }

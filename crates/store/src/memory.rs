@@ -1,7 +1,7 @@
 //! A store in memory, bounded by bytes: the oldest messages make room for the newest.
 //!
-//! **Invariant:** a store that has been full allocates nothing, except by a batch of over a
-//! thousand records, and by a reset, which gives the memory of what it forgets back to the system.
+//! **Invariant:** a store that has been full allocates nothing, but for a batch of over a thousand
+//! records and for a reset. A reset gives the memory of forgotten messages back to the system.
 //! Before, it allocates chunks of its index, and to have memory made ahead; one of few bytes never
 //! does.
 //!
@@ -49,7 +49,7 @@ impl Ahead {
     /// Between two pieces of this length others get the CPU.
     const PIECE: usize = 256 << 10;
 
-    /// Of a ring that is used up to `head`, and was new at `begin`.
+    /// The part of a ring that is used up to `head`, and was new at `begin`.
     fn new(helpers: Option<Arc<Helpers>>, begin: u64, head: u64) -> Self {
         Self { helpers, begin, end: head.max(begin + Self::FIRST) }
     }
@@ -98,7 +98,7 @@ pub struct MemoryStore {
     ahead: Ahead,
     /// Bytes written since the store was made; the ring's place is the remainder.
     head: u64,
-    /// What was written before this position takes no memory of the ring.
+    /// Bytes that were written before this position take no memory of the ring.
     released: u64,
     /// Where the first message behind a reset begins, which waits to be committed.
     reset_at: Option<u64>,

@@ -1,8 +1,8 @@
-//! What is noted of the newest segment in the lock file: if the last segments are gone or replaced,
-//! that shows; if the header of the newest is gone, its records can be checked all the same.
+//! The note of the newest segment in the lock file. It shows that the last segments are gone or
+//! replaced. It lets the records of the newest be checked though its header is gone.
 //!
 //! **Invariant:** it is written only when that segment is in its place, and on the device with
-//! power durability. What can't be read says nothing.
+//! power durability. A note that can't be read says nothing.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -18,10 +18,10 @@ use crate::segment::{self, io_error};
 pub(crate) const LOCK: &str = "lock";
 /// Number, mark, store, and their checksum.
 const BYTES: usize = 28;
-/// Of formats before 4: the number and its checksum.
+/// Formats before 4: the number and its checksum.
 const BYTES_OLD: usize = 12;
 
-/// What is noted of the newest segment.
+/// The note of the newest segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Newest {
     pub(crate) number: u64,
@@ -82,7 +82,7 @@ pub(crate) fn write<D: Disk>(
     Ok(())
 }
 
-/// What is noted in the store, if anything is.
+/// The note in the store, if there is one.
 pub(crate) fn read<D: Disk>(disk: &D, dir: &Path) -> Option<Newest> {
     let path = dir.join(LOCK);
     disk.len(&path).ok().filter(|len| [BYTES, BYTES_OLD].contains(&(*len as usize)))?;

@@ -1,4 +1,4 @@
-//! What is done to a store's directory when it is opened, and when a segment begins: the lock, the
+//! The work in a store's directory when it is opened, and when a segment begins: the lock, the
 //! remains of earlier processes, new segments in their places.
 
 use std::fs::{File, TryLockError};
@@ -87,8 +87,8 @@ pub(crate) fn install<D: Disk>(
     Ok(map)
 }
 
-/// Notes the newest segment of a store that is opened. Who was killed while he made it may have
-/// left its name in memory only.
+/// Notes the newest segment of a store that is opened. A process that was killed while it made the
+/// file may have left its name in memory only.
 pub(crate) fn note_newest(
     disk: &impl Disk,
     dir: &Path,

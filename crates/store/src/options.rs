@@ -3,7 +3,7 @@
 use crate::format;
 use crate::header::HEADER;
 
-/// What a commit outlives.
+/// The failures that a commit outlives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Durability {
@@ -16,11 +16,11 @@ pub enum Durability {
 /// How a [`FileStore`](crate::FileStore) is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// What a commit outlives.
+    /// The failures that a commit outlives.
     pub durability: Durability,
     /// Length of the first segment in bytes. The next ones are up to 16 and 256 times as long, and
-    /// so on; longer than 1 MiB only if half a second brings as much, or if the store holds as much
-    /// already.
+    /// so on. They are longer than 1 MiB only if half a second brings as much, or if the store
+    /// holds as much already.
     pub segment_bytes_first: usize,
     /// Length of a segment in bytes at most, unless one batch needs more.
     pub segment_bytes_max: usize,

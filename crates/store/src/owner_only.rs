@@ -1,5 +1,5 @@
-//! Files and directories of a store: their owner alone can read them, since they hold messages, and
-//! a pipe or a device in the place of a file is an error, where reading it could wait for ever.
+//! Files and directories of a store. Their owner alone can read them, since they hold messages. A
+//! pipe or a device in the place of a file is an error: reading it could wait for ever.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};

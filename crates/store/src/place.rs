@@ -24,7 +24,7 @@ pub(crate) struct Segments<M> {
 }
 
 impl<M: DerefMut<Target = [u8]>> Segments<M> {
-    /// Of all that are in use.
+    /// The places of all that are in use.
     pub(crate) fn bytes(&self) -> usize {
         self.maps.iter().map(|map| map.len()).sum()
     }

@@ -58,7 +58,7 @@ pub enum Record<'a> {
     NextOut(u64),
     /// Both numbers become 1, `created_ns` becomes now; earlier messages are no longer found.
     Reset,
-    /// What befell the session, in words; changes nothing.
+    /// An event of the session, in words; changes nothing.
     Note(&'a str),
     /// A message that waits to be sent and has no MsgSeqNum(34) yet. It waits until it is
     /// [`Record::Unqueued`], whatever becomes of the numbers.
@@ -68,8 +68,8 @@ pub enum Record<'a> {
         /// The message as far as it is known.
         bytes: &'a [u8],
     },
-    /// What waits under this ticket and lower ones waits no more: it is sent in the same batch, or
-    /// given up.
+    /// Messages that wait under this ticket and lower ones wait no more: they are sent in the same
+    /// batch, or given up.
     Unqueued(u64),
 }
 

@@ -17,7 +17,7 @@ use crate::search::{Tail, tail};
 use crate::segment::{self, io_error};
 use crate::tip::Tip;
 
-/// What opening a store found.
+/// The findings when a store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovered {

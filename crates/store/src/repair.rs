@@ -20,7 +20,7 @@ use crate::record::{Numbers, Record};
 use crate::segment::{self, io_error};
 use crate::survey::{Found, find};
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repaired {
@@ -32,13 +32,13 @@ pub struct Repaired {
     pub lost_bytes: u64,
 }
 
-/// What a segment takes over from those before it.
+/// The values that a segment takes over from those before it.
 #[derive(Clone, Copy, Debug)]
 struct Carried {
     /// The first segment with messages to be found.
     border: u64,
     numbers: Numbers,
-    /// What the header of the next segment says of the last one.
+    /// The mark of the last segment in the header of the next one.
     mark: u64,
 }
 
@@ -222,7 +222,7 @@ fn wait(waiting: &mut BTreeMap<u64, u64>, number: u64, found: &Found) {
     }
 }
 
-/// What the segment after this one comes from.
+/// The origin of the segment after this one.
 fn replay(
     before: &Carried,
     number: u64,

@@ -1,7 +1,7 @@
 //! Which segments a store keeps, and what becomes of the others.
 //!
 //! **Invariant:** a segment leaves the store's directory only if the newest segment, which is in
-//! its place by then, asks for none as early: neither opening the store nor a resend needs it.
+//! its place by then, asks for none as early. Neither opening the store nor a resend needs it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,14 +18,15 @@ use crate::index::Index;
 use crate::place::{Place, first_needed};
 use crate::segment::{self, io_error};
 
-/// What a [`FileStore`] keeps. By default everything, in its directory.
+/// The messages that a [`FileStore`] keeps, and for how long. By default everything, in its
+/// directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Where segments go that nothing needs any more, under their names: those from before the last
     /// reset, and those beyond `bytes_max`. For this store alone; on another file system than the
     /// store's they are copied. Without one they stay where they are.
     pub archive_dir: Option<PathBuf>,
-    /// Whether such segments are compressed, there or where they stay. Only with the cargo feature
+    /// If true, such segments are compressed, there or where they stay. Only with the cargo feature
     /// `zstd`; reading them needs it too.
     pub compress: Compress,
     /// Such a segment is deleted when its newest record is older than this; never if 0.
@@ -36,11 +37,11 @@ pub struct Retention {
     /// Bytes that the segments since the last reset may take; 0 for any. At least the current one
     /// and the one before are kept.
     pub bytes_max: u64,
-    /// What happens when they would take more.
+    /// The reaction when they would take more.
     pub when_full: WhenFull,
 }
 
-/// Whether segments that nothing needs any more are compressed.
+/// If true, segments that nothing needs any more are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compress {
@@ -51,7 +52,7 @@ pub enum Compress {
     Zstd,
 }
 
-/// What a store does when its messages would take more room than they may.
+/// The reaction of a store when its messages would take more room than they may.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenFull {
@@ -75,7 +76,7 @@ pub(crate) struct Keeper {
     wanted: Arc<Mutex<Wanted>>,
 }
 
-/// What the thread that moves and deletes is still to do.
+/// The work that is left to the thread that moves and deletes.
 #[derive(Debug, Default)]
 struct Wanted {
     /// Only the newest is kept: it covers the segments of all earlier ones.
@@ -94,7 +95,7 @@ struct Unneeded {
 }
 
 impl Wanted {
-    /// What is to be done next; without it the thread ends.
+    /// The next piece of work; without one the thread ends.
     fn take(wanted: &Mutex<Self>) -> Option<Unneeded> {
         let mut wanted = wanted.lock().unwrap_or_else(PoisonError::into_inner);
         wanted.is_awaited = wanted.next.is_some();
@@ -257,7 +258,7 @@ impl<D: Disk> FileStore<D> {
     }
 }
 
-/// What is to be moved and deleted.
+/// The segments to be moved and deleted.
 struct Sweep<D> {
     disk: D,
     dir: PathBuf,
@@ -311,7 +312,7 @@ impl<D: Disk> Sweep<D> {
             for from in self.files(&segment::path(&self.dir, number)) {
                 let to = archive.join(from.file_name().unwrap_or_default());
                 if taken == [to.clone()] && self.is_copy(&from, &to)? {
-                    // What ended between the copy and this left both.
+                    // A process that ended between the copy and this left both.
                     self.disk.remove(&from).map_err(|source| io_error(&from, source))?;
                     continue;
                 }

@@ -1,13 +1,13 @@
 //! Where sound batches begin behind bytes that are none, and what those bytes are.
 //!
 //! **Invariant:** the work is at most a constant for each byte, whatever the bytes are: a
-//! counterparty may have chosen them. So no byte goes through a checksum twice: a pass over all of
-//! them keeps the state of the checksum at each place where a record can begin, and from two of
-//! these comes the checksum of what lies between.
+//! counterparty may have chosen them. So no byte goes through a checksum twice. One pass keeps the
+//! state of the checksum at each place where a record can begin. Two of these states give the
+//! checksum of the bytes between.
 
 use crate::format::{self, ALIGN, BEGIN, END, Seal};
 
-/// What lies behind the last sound batch of a segment.
+/// The bytes behind the last sound batch of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
     /// Nothing but zeros.
@@ -113,7 +113,7 @@ impl<'f> Search<'f> {
             return;
         }
         let home = self.seal.home(record, at);
-        // What was moved was moved within what isn't sound any more: the fewer places, the less can
+        // Bytes that were moved were moved within the unsound part: the fewer places, the less can
         // be guessed.
         if home != at && !(self.sums.start..self.place(self.chains.len())).contains(&home) {
             return;

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::options::Durability;
 use crate::threads::Helpers;
 
-/// What a compressed segment's name has behind the other's.
+/// The end of a compressed segment's name, behind the other's.
 const COMPRESSED: &str = ".zst";
 
 /// The file name of the segment with this number.
@@ -51,7 +51,7 @@ pub(crate) fn list(disk: &impl Disk, dir: &Path) -> Result<Vec<u64>, StoreError>
         }
     }
     numbers.sort_unstable();
-    // Who was killed while he compressed one has left both.
+    // A process that was killed while it compressed one has left both.
     numbers.dedup();
     Ok(numbers)
 }
@@ -79,7 +79,7 @@ pub(crate) fn io_error(path: &Path, source: io::Error) -> StoreError {
     StoreError::Io { path: path.to_path_buf(), source }
 }
 
-/// What has become of a segment that was asked for.
+/// The state of a segment that was asked for.
 pub(crate) enum Asked<M> {
     Made(M),
     UnderWay,
@@ -120,8 +120,8 @@ impl<M> Making<M> {
 }
 
 impl<D: Disk> Preparation<D> {
-    /// Asks for it. What goes wrong is told to `report` at once; the segment is then made when it
-    /// is needed, as it is if nobody has begun by then.
+    /// Asks for it. `report` hears of an error at once. The segment is then made when it is needed,
+    /// as it is if nobody has begun by then.
     pub(crate) fn start(
         disk: &D,
         path: PathBuf,
@@ -146,7 +146,7 @@ impl<D: Disk> Preparation<D> {
         Self { disk: disk.clone(), path, bytes, making }
     }
 
-    /// What has become of it, without waiting. Unless it is under way, nobody makes it any more.
+    /// The state of it, without waiting. Unless it is under way, nobody makes it any more.
     pub(crate) fn look(&mut self) -> Asked<D::Map> {
         let mut stage = self.making.lock();
         if matches!(*stage, Stage::Begun) {
@@ -170,7 +170,7 @@ impl<D: Disk> Drop for Preparation<D> {
         let (stage, changed) = (self.making.lock(), &self.making.changed);
         drop(changed.wait_while(stage, |stage| matches!(stage, Stage::Begun)));
         if let Asked::Made(_) = self.look() {
-            // What is left behind is removed when the store is opened.
+            // A file that is left behind is removed when the store is opened.
             drop(self.disk.remove(&self.path));
         }
     }

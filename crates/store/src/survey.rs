@@ -16,7 +16,7 @@ use crate::record::{LOGGED_ON, Numbers, Record};
 use crate::search::{Batch, Search, written};
 use crate::segment::{self, io_error};
 
-/// What a store holds, as far as it is sound.
+/// The contents of a store, as far as it is sound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Survey {
@@ -48,7 +48,7 @@ pub struct Survey {
     pub session: String,
     /// Segments of formats before 4, whose checks cover neither their place nor their session.
     pub old_segments: u64,
-    /// What is damaged, in the order of the files.
+    /// The damaged places, in the order of the files.
     pub faults: Vec<Fault>,
 }
 
@@ -74,9 +74,9 @@ pub struct Fault {
     pub path: PathBuf,
     /// Bytes from the beginning of the file.
     pub offset: u64,
-    /// What is wrong there.
+    /// The fault there.
     pub reason: Damage,
-    /// What is there instead, in a few words; empty if that is not known.
+    /// The finding there instead, in a few words; empty if that is not known.
     pub seen: String,
     /// Bytes that belong to no sound batch.
     pub lost_bytes: u64,
@@ -318,7 +318,7 @@ impl Found {
     /// The batches in the order in which they were written, each once.
     pub(crate) fn in_order(&self) -> Vec<Batch> {
         let mut batches = self.batches.clone();
-        // Of two for one place the one that is there.
+        // The one that is there, of two for one place.
         batches.sort_by_key(|batch| (batch.home, batch.home != batch.start));
         batches.dedup_by_key(|batch| batch.home);
         batches

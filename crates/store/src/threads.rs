@@ -117,8 +117,8 @@ impl Queue {
 }
 
 impl Helpers {
-    /// So many threads at most make segments; each helper calls `begin` before all else, where it
-    /// may choose its CPUs: a thread has those of the one that starts it, which may be pinned to
+    /// So many threads at most make segments. Each helper calls `begin` before all else, where it
+    /// may choose its CPUs. A thread has the CPUs of the one that starts it, which may be pinned to
     /// one.
     #[must_use]
     pub fn new(threads_max: usize, begin: impl Fn() + Send + Sync + 'static) -> Self {
@@ -126,7 +126,7 @@ impl Helpers {
         Self { queue, threads, threads_max: threads_max.max(1), begin: Arc::new(begin) }
     }
 
-    /// What a helper does before all else; for a thread that is started elsewhere and helps too.
+    /// The first step of a helper; also for a thread that is started elsewhere and helps.
     pub fn begin(&self) {
         (self.begin)();
     }
@@ -186,8 +186,8 @@ impl Helpers {
     }
 }
 
-/// Of two threads that want the same CPU, a session's has it ten times as long as this one: what
-/// makes segments works for the time to come, and a session that is there first makes a short one.
+/// A session's thread that wants the same CPU has it ten times as long as this one. Segments are
+/// made for the time to come, and a session that is there first makes a short one.
 fn give_precedence() {
     // Elsewhere than on Linux it would be the whole process.
     #[cfg(target_os = "linux")]

@@ -48,7 +48,7 @@ impl Tip {
     }
 }
 
-/// What a store was once a batch was committed.
+/// The state of a store once a batch was committed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     tip: Option<Tip>,

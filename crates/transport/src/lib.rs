@@ -73,10 +73,10 @@ impl<'p> Registry<'p> {
 /// Bytes to and from one counterparty. Nothing blocks: what can't be done now is
 /// [`io::ErrorKind::WouldBlock`].
 pub trait Stream: Send {
-    /// Reads what has arrived, at most `buf.len()` bytes, and says how many. Fewer than that: it
-    /// was all there is, and readiness is reported for what comes later; the end of the connection
-    /// may have been reported together with these bytes. 0 for a `buf` that is not empty: the
-    /// counterparty closed its side.
+    /// Reads what has arrived, at most `buf.len()` bytes, and says how many. A smaller number means
+    /// that no more bytes were there, and readiness is reported for later ones. The end of the
+    /// connection may have been reported together with these bytes. 0 for a `buf` that is not
+    /// empty: the counterparty closed its side.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if nothing has arrived, and no end of the connection either;

@@ -119,7 +119,7 @@ impl Stream for MemoryStream {
 impl Drop for MemoryStream {
     fn drop(&mut self) {
         lock(&self.outbound).closed = true;
-        // What the other end still writes would be read by nobody.
+        // Nobody would read further bytes of the other end.
         lock(&self.inbound).closed = true;
     }
 }

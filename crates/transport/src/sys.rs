@@ -1,17 +1,17 @@
-//! What the system must be told once for the whole process, and a hint to the processor.
+//! Calls that the system needs once for the whole process, and a hint to the processor.
 //!
 //! **Invariant:** nothing here touches memory that others use.
 
 /// Bytes of a cache line.
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
-/// What is asked for at most: more would push out of the cache what is needed too.
+/// The most bytes that are asked for: more would push other bytes that are needed out of the cache.
 #[cfg(target_arch = "x86_64")]
 const ASKED_MAX: usize = 8 << 10;
 
-/// Asks the processor for `value`, up to 8 KiB of it, and does not wait: its lines come from memory
-/// beside each other, where a reader that meets one after the other waits for each. Without effect
-/// on other processors than x86-64.
+/// Asks the processor for `value`, up to 8 KiB of it, and does not wait. Its lines come from memory
+/// beside each other. A reader that meets one after the other waits for each. Without effect on
+/// other processors than x86-64.
 ///
 /// ```
 /// let next = vec![0_u8; 300];

@@ -3,8 +3,8 @@
 //! A [`Server`] or [`Client`] is made once from files, and wraps each new stream. It looks at its
 //! files again before a connection, and takes them over if one of them has changed.
 //!
-//! **Invariant:** a [`TlsStream`] keeps the laws of every [`Stream`](crate::Stream): a read that
-//! returns less than was asked for has taken all there is, so readiness is not missed; a write says
+//! **Invariant:** a [`TlsStream`] keeps the laws of every [`Stream`](crate::Stream). A read that
+//! returns less than was asked for has taken all there is, so readiness is not missed. A write says
 //! that bytes are written once the socket has taken all of them, so nothing waits unseen.
 
 mod certificate;

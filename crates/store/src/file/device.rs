@@ -46,7 +46,7 @@ impl<D: Disk> FileStore<D> {
         Ok(Committed::Pending(ticket))
     }
 
-    /// What a commit of nothing returns.
+    /// The result of a commit of nothing.
     #[inline(never)]
     pub(super) fn last_committed(&mut self) -> Result<Committed, StoreError> {
         self.look_behind()?;
@@ -119,7 +119,7 @@ impl<D: Disk> FileStore<D> {
         if let Some(behind) = &mut self.behind {
             behind.gathered = None;
             behind.wait();
-            // What is safe is what the store is looked for again.
+            // Messages that are safe are looked for in the store again.
             drop(behind.take_done());
         }
     }

@@ -9,7 +9,7 @@ use super::*;
 const BITS: u32 = 2;
 const CHUNK: u64 = 1 << BITS;
 
-/// What the index must say.
+/// The expected answers of the index.
 fn check(index: &Index<u64>, expected: &BTreeMap<u64, u64>, what: &str) {
     let all: Vec<_> = (0..index.len()).map(|place| index.at(place)).collect();
     let wanted: Vec<_> = expected.iter().map(|(seq, place)| (*seq, *place)).collect();

@@ -1,4 +1,4 @@
-//! What a certificate says of its owner.
+//! The owner of a certificate, as it says.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use rustls::pki_types::CertificateDer;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// What is read from a certificate (RFC 5280).
+/// The parts that are read from a certificate (RFC 5280).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Certificate {
     /// The owner, such as `C=DE, O=Bank, CN=fix.bank.example`.
     pub subject: String,
-    /// Who has signed it.
+    /// The authority that has signed it.
     pub issuer: String,
     /// The names it is valid for: of its extension SubjectAltName (DNS names, addresses, e-mail
     /// addresses and URIs), and the common name (CN) of the owner.
@@ -55,8 +55,8 @@ impl Certificate {
         Self::parse(der)
     }
 
-    /// Returns true if it is the one that `wanted` describes: one of its names, whatever the case
-    /// of its letters, or `sha256:` and the digits of its fingerprint, with or without colons.
+    /// Returns true if it is the one that `wanted` describes: one of its names in any case of
+    /// letters, or `sha256:` and its fingerprint, with or without colons.
     #[must_use]
     pub fn is(&self, wanted: &str) -> bool {
         match wanted.strip_prefix("sha256:") {

@@ -1,4 +1,4 @@
-//! What time it is for certificates.
+//! The time that counts for certificates.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What went wrong, in words that tell what to do.
+//! Errors in words that tell the remedy.
 
 use std::fmt;
 
@@ -23,8 +23,8 @@ impl fmt::Debug for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// Of a connection. `first`: the first byte that came, which belongs to TLS if it is the type of a
-/// record (RFC 8446 section 5.1).
+/// The error of a connection. `first`: the first byte that came, which belongs to TLS if it is the
+/// type of a record (RFC 8446 section 5.1).
 pub(super) fn explain(error: &Error, first: Option<u8>, is_handshaking: bool) -> String {
     if let (true, Some(byte), Error::InvalidMessage(_)) = (is_handshaking, first, error)
         && !(20..=24).contains(&byte)
@@ -59,7 +59,7 @@ pub(super) fn explain(error: &Error, first: Option<u8>, is_handshaking: bool) ->
     text.to_owned()
 }
 
-/// What is seldom enough to have the words of rustls, whose names of errors are taken apart.
+/// Rare errors have the words of rustls, whose names of errors are taken apart.
 fn in_words(error: &Error) -> String {
     match error {
         Error::PeerIncompatible(why) => {
@@ -86,7 +86,7 @@ fn in_words(error: &Error) -> String {
     }
 }
 
-/// Of files and settings, in which no counterparty has a part.
+/// Errors of files and settings, in which no counterparty has a part.
 pub(super) fn refused(error: &Error) -> TlsError {
     TlsError(in_words(error))
 }
@@ -118,7 +118,7 @@ fn names(presented: &[String]) -> String {
     }
 }
 
-/// Of the counterparty's certificate.
+/// Errors of the counterparty's certificate.
 fn certificate(why: &CertificateError) -> String {
     if let CertificateError::NotValidForNameContext { expected, presented } = why {
         let (expected, names) = (expected.to_str(), names(presented));
@@ -130,7 +130,7 @@ fn certificate(why: &CertificateError) -> String {
     format!("the counterparty's certificate {}", of_certificate(why))
 }
 
-/// What a certificate is or does.
+/// The fault of a certificate.
 fn of_certificate(why: &CertificateError) -> String {
     let text = match why {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
@@ -175,7 +175,7 @@ fn of_certificate(why: &CertificateError) -> String {
     text.to_owned()
 }
 
-/// Of an alert that the counterparty has sent (RFC 8446 section 6.2).
+/// The meaning of an alert that the counterparty has sent (RFC 8446 section 6.2).
 fn told(alert: AlertDescription) -> String {
     let text = match alert {
         AlertDescription::CertificateRequired => "it requires a certificate, and none is shown",

@@ -46,8 +46,8 @@ pub struct TlsFiles {
     pub crl: Vec<PathBuf>,
 }
 
-/// Of a file that is there: when it was changed last, its length, which one it is, and when the
-/// file system noted that.
+/// The state of a file: the time of its last change, its length, its identity, and the time at
+/// which the file system noted them.
 pub(super) type Stamp = Option<(SystemTime, u64, u64, (i64, i64))>;
 
 impl TlsFiles {
@@ -156,7 +156,7 @@ fn unread(path: &Path, error: &pem::Error, what: &str) -> TlsError {
     TlsError(format!("{}: {why}{hint}", path.display()))
 }
 
-/// Of a file in another form: what it is, and the commands that make one that can be read.
+/// The form of a file that cannot be read, and the commands that make one that can.
 fn conversion(path: &Path, what: &str) -> Option<String> {
     let bytes = fs::read(path).ok()?;
     let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
@@ -172,7 +172,7 @@ fn conversion(path: &Path, what: &str) -> Option<String> {
         return Some(format!("it is a key store of Java: `{keytool}`, then {then}"));
     }
     if bytes.first() == Some(&SEQUENCE) {
-        // What Java has written by default since its version 9 is PKCS #12, whatever its name.
+        // Java has written PKCS #12 by default since its version 9, whatever the name of the file.
         if is_store.iter().any(|one| end.eq_ignore_ascii_case(one)) {
             return Some(format!(
                 "it is a key store (PKCS #12): {}",

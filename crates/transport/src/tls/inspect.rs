@@ -1,8 +1,8 @@
-//! What a server shows, and what is wrong with it.
+//! The certificates that a server shows, and their faults.
 
 use super::certificate::Certificate;
 
-/// What a server has shown to a client that looks at it, and no more.
+/// The certificates that a server has shown to a client that only looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {

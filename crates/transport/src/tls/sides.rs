@@ -24,30 +24,30 @@ use super::inspect::Inspection;
 use super::stream::TlsStream;
 use crate::Stream;
 
-/// Whether a server asks who connects to it.
+/// The demand of a server for certificates of its clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clients {
     /// It does not.
     #[default]
     Unknown,
-    /// Who shows a certificate must show one that is trusted.
+    /// A client that shows a certificate must show one that is trusted.
     MayShow,
     /// A certificate that is trusted is required.
     MustShow,
 }
 
-/// What a server is made of.
+/// The parts of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerOptions {
     /// Its files. The first certificate is shown to who asks for a name that none is for.
     pub files: TlsFiles,
-    /// Whether clients show a certificate.
+    /// The demand for certificates of clients.
     pub clients: Clients,
     /// The oldest version that is spoken.
     pub min_version: MinVersion,
 }
 
-/// What a client is made of.
+/// The parts of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientOptions {
     /// Its files: without `ca` it trusts whom the system trusts.
@@ -75,8 +75,8 @@ struct Loaded<C> {
 }
 
 impl<C> Loaded<C> {
-    /// Reads the files again if one has changed. What cannot be used leaves the old ones in place,
-    /// and is said once for each change.
+    /// Reads the files again if one has changed. Files that cannot be used leave the old ones in
+    /// place. The error is said once for each change.
     fn renew(
         &mut self,
         files: &TlsFiles,
@@ -107,7 +107,7 @@ fn load<C>(
 /// Accepts connections over TLS.
 ///
 /// A counterparty that comes again may resume its last session (RFC 8446 section 2.2) without
-/// showing its certificate anew, until a file has changed: then all of it is looked at again.
+/// showing its certificate anew. Once a file has changed, all of it is looked at again.
 pub struct Server {
     options: ServerOptions,
     clock: Clock,
@@ -245,8 +245,8 @@ impl Client {
                 Err(error) => return failed(&error),
             }
         }
-        // With TLS 1.3 it says only now what it thinks of our certificate. Who has nothing to say
-        // against it ends the connection as we do.
+        // With TLS 1.3 it says only now what it thinks of our certificate. A counterparty without
+        // an objection ends the connection as we do.
         let _ = stream.shutdown();
         let refusal = loop {
             match stream.read(&mut [0; 1]) {
@@ -340,7 +340,7 @@ fn unfit(error: &VerifierBuilderError) -> TlsError {
         VerifierBuilderError::InvalidCrl(why) => {
             format!("tls.crl: a list cannot be used: {}", spaced(&format!("{why:?}")))
         }
-        // Of whatever may come to be.
+        // Further kinds that may come to be.
         _ => "nobody is trusted to sign certificates; name a file with tls.ca".to_owned(),
     })
 }
@@ -374,14 +374,14 @@ impl ResolvesServerCert for ByName {
     }
 }
 
-/// What a client asks of a server's certificate: that it is trusted, and one of those wanted.
+/// The demand of a client on a server's certificate: it is trusted, and one of those wanted.
 #[derive(Debug)]
 struct Verifier {
     web: Arc<WebPkiServerVerifier>,
     checks_name: bool,
     peers: Vec<String>,
-    /// Of who looks only: what was shown, and what is wrong with it, which ends nothing then, as no
-    /// byte of an application follows.
+    /// The findings of a client that only looks: the certificates shown, and their faults. Faults
+    /// end nothing here, since no byte of an application follows.
     seen: Option<Arc<Mutex<Inspection>>>,
 }
 

@@ -14,7 +14,7 @@ use crate::{Registry, Stream};
 /// Bytes that one write encrypts at most.
 const CHUNK: usize = 64 << 10;
 /// Reads of the socket in a row that bring no byte of the application: as many as the longest
-/// handshake has, and then some. Who sends more of them is no counterparty.
+/// handshake has, and then some. A sender of more of them is no counterparty.
 const EMPTY_READS: usize = 64;
 /// Reads of the socket that bring all there is and no byte of the application, in one read of the
 /// stream. The second one finds an end of the connection that came with the bytes of the first one:
@@ -38,7 +38,7 @@ pub struct TlsStream {
     /// The last read has found an end or an error behind what it returned.
     has_more: bool,
     is_shut: bool,
-    /// What has ended it.
+    /// The cause of its end.
     fault: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl std::fmt::Debug for TlsStream {
 
 impl TlsStream {
     pub(super) fn new(inner: Box<dyn Stream>, mut tls: Connection, clock: Clock) -> Self {
-        // What waits is bounded by `CHUNK` here.
+        // `CHUNK` bounds the bytes that wait here.
         tls.set_buffer_limit(None);
         Self {
             inner,
@@ -173,7 +173,7 @@ impl TlsStream {
         }
     }
 
-    /// What is decrypted already: so many bytes. `None` if the counterparty has said that it sends
+    /// So many bytes are decrypted already. `None` if the counterparty has said that it sends
     /// nothing more.
     fn decrypted(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
         match self.tls.reader().read(buf) {
@@ -219,7 +219,7 @@ impl Stream for TlsStream {
                     Ok(more) => (short, empty) = (short + usize::from(!more), empty + 1),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) => {
-                        // What came before it counts; the next read returns the error again.
+                        // Bytes before it count; the next read returns the error again.
                         done += self.decrypted_before_error(&mut buf[done..]);
                         self.has_more = done > 0;
                         return if self.has_more { Ok(done) } else { Err(error) };
