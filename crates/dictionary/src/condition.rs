@@ -58,7 +58,7 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
-/// What a field is compared with.
+/// The value that a field is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// A value as on the wire.
@@ -73,7 +73,7 @@ pub enum Operand {
 pub struct BadCondition {
     /// The place in the text.
     pub at: usize,
-    /// What is wrong there.
+    /// The fault there.
     pub why: String,
 }
 

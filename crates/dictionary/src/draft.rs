@@ -56,11 +56,11 @@ pub struct DraftMessage {
     pub msg_type: String,
     /// The name.
     pub name: String,
-    /// Who handles it.
+    /// The layer that handles it.
     pub category: Category,
     /// The members.
     pub members: Vec<DraftMember>,
-    /// What the standard's descriptions require under conditions.
+    /// The requirements of the standard's descriptions under conditions.
     pub conditions: Vec<DraftConditional>,
     /// The line it begins at.
     pub line: u32,
@@ -88,13 +88,13 @@ pub struct DraftMember {
     pub required: bool,
     /// When it must be present although `required` is not set: the text of a [`Condition`].
     pub required_if: Option<String>,
-    /// What it is.
+    /// Its kind.
     pub kind: DraftKind,
     /// The line it stands at.
     pub line: u32,
 }
 
-/// What a member is, as it is written.
+/// The kind of a member, as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DraftKind {
     /// A field, by its tag.
@@ -199,7 +199,7 @@ impl Draft {
                 return Err(self.error(0, element, Problem::TagTaken { name, tag }));
             }
         }
-        // Of two with a name the one with the lower tag is that of the standard.
+        // The standard's field is the one with the lower tag, if two have the name.
         let mut fields: Vec<_> = self.fields.iter().collect();
         fields.sort_by(|a, b| (&a.name, a.tag).cmp(&(&b.name, b.tag)));
         match fields.windows(2).find(|pair| pair[0].name == pair[1].name) {
@@ -340,9 +340,9 @@ impl<'d> Resolver<'d> {
         Ok(component)
     }
 
-    /// Looks up these members, and counts all that a message with them has. Whoever walks over a
-    /// message meets each of them, however few lines they take: components may stand twice in
-    /// components that stand twice in others.
+    /// Looks up these members, and counts all that a message with them has. A walk over a message
+    /// meets each of them, however few lines they take: components may stand twice in components
+    /// that stand twice in others.
     fn members(
         &mut self,
         members: &'d [DraftMember],

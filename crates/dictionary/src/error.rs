@@ -1,4 +1,4 @@
-//! What can be wrong with a dictionary: file, line, element and what to do about it.
+//! Errors of a dictionary: file, line, element and remedy.
 //!
 //! These errors own their text: they arise once, at start, from files that a person wrote.
 
@@ -16,11 +16,11 @@ pub struct DictionaryError {
     pub line: u32,
     /// The element, for example `field 'Price'`.
     pub element: String,
-    /// What is wrong with it.
+    /// The fault of it.
     pub problem: Problem,
 }
 
-/// What is wrong with an element of a dictionary.
+/// The fault of an element of a dictionary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {

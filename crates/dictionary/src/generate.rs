@@ -42,7 +42,7 @@ use crate::{Dictionary, Unknown};
 use plan::Plan;
 use text::Text;
 
-/// What is to be written, and how.
+/// The parts to be written, and their form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     module: String,
@@ -186,7 +186,7 @@ fn head(text: &mut Text, plan: &Plan<'_>, options: &Options) {
     text.line(format!("use {}::typed as t;", options.codec));
 }
 
-/// What the text calls a message.
+/// The name of a message in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageNames {
     /// The view, for example `NewOrderSingle`.

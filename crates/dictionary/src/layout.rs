@@ -18,7 +18,7 @@ pub struct Flat<'a> {
     open: Vec<(slice::Iter<'a, Member>, Need<'a>)>,
 }
 
-/// Whether a member must be there when the message is.
+/// The need for a member when the message is there.
 #[derive(Clone, Copy, Debug)]
 enum Need<'a> {
     Always,
@@ -105,7 +105,7 @@ pub struct Layout {
     first: Option<u32>,
 }
 
-/// What a [`Layout`] says of one tag.
+/// The entry of a [`Layout`] for one tag.
 #[derive(Clone, Debug)]
 pub struct LayoutField {
     /// The tag.
@@ -160,7 +160,7 @@ impl Layout {
         Self { places, slots, shift, required, first }
     }
 
-    /// What is said of that tag; nothing if it may not stand here.
+    /// The entry for that tag; nothing if it may not stand here.
     #[must_use]
     #[inline]
     pub fn place(&self, tag: u32) -> Option<&LayoutField> {

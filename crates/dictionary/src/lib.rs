@@ -1,4 +1,4 @@
-//! What FIX says: the fields, code sets, components, groups and messages of each version.
+//! The dictionaries of FIX: the fields, code sets, components, groups and messages of each version.
 //!
 //! A [`Dictionary`] is read once, at start, from the XML layout of the QuickFIX family or from FIX
 //! Orchestra, and is constant from then on. The standard versions are part of the program
@@ -14,14 +14,13 @@
 //! # }
 //! ```
 //!
-//! The crate is split as the data goes:
-//! a reader makes a [`Draft`], where members are named; [`Draft::resolve`] makes the
-//! [`Dictionary`], where names are looked up and cycles refused; [`Layout`] is the form of one
-//! message that a validator looks tags up in. An [`overlay`] changes a draft; [`generate`] writes
-//! Rust for a dictionary.
+//! The crate is split as the data goes. A reader makes a [`Draft`], where members are named.
+//! [`Draft::resolve`] makes the [`Dictionary`], where names are looked up and cycles refused.
+//! [`Layout`] is the form of one message in which a validator looks tags up. An [`overlay`] changes
+//! a draft; [`generate`] writes Rust for a dictionary.
 //!
-//! Invariants: no unsafe code; nothing here reads a clock, a socket or, but for what build scripts
-//! call, a file; the model needs no XML, so that it compiles without the feature `xml`.
+//! Invariants: no unsafe code. Nothing here reads a clock or a socket; only the functions for build
+//! scripts read files. The model needs no XML, so it compiles without the feature `xml`.
 #![forbid(unsafe_code)]
 
 mod condition;

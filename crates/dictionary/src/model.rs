@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::{Condition, DataType};
 
-/// What one version of FIX, or a venue's variant of it, says.
+/// The definition of one version of FIX, or of a venue's variant of it.
 #[derive(Clone, Debug)]
 pub struct Dictionary {
     pub(crate) name: String,
@@ -58,7 +58,7 @@ pub struct Field {
 pub struct Code {
     /// The value on the wire, for example `1`.
     pub value: String,
-    /// What it is called, for example `BUY`.
+    /// Its name, for example `BUY`.
     pub name: String,
 }
 
@@ -69,11 +69,11 @@ pub struct Message {
     pub msg_type: String,
     /// The name, for example `NewOrderSingle`.
     pub name: String,
-    /// Whether the session layer or the application handles it.
+    /// The layer that handles it: session or application.
     pub category: Category,
     /// The body's members in the published order; header and trailer are not among them.
     pub members: Vec<Member>,
-    /// What the standard's descriptions of the fields require of this message under conditions.
+    /// The requirements of the standard's field descriptions on this message under conditions.
     pub conditions: Vec<Conditional>,
 }
 
@@ -95,7 +95,7 @@ pub struct Conditional {
     pub says: String,
 }
 
-/// Who handles a message.
+/// The layer that handles a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
     /// The session layer.
@@ -109,16 +109,16 @@ pub enum Category {
 pub struct Member {
     /// True if the member must be present when its parent is.
     ///
-    /// What is required in an optional component is not required of the message;
+    /// A required member of an optional component is not required of the message;
     /// [`Flat`](crate::Flat) works this out.
     pub required: bool,
     /// When it must be present although `required` is not set.
     pub required_if: Option<Arc<Condition>>,
-    /// What the member is.
+    /// The kind of the member.
     pub kind: MemberKind,
 }
 
-/// What a member is.
+/// The kind of a member.
 #[derive(Clone, Debug)]
 pub enum MemberKind {
     /// A field, by its tag.

@@ -2,8 +2,8 @@
 //!
 //! `<repository>` holds `<codeSets>`, `<fields>`, `<components>`, `<groups>` and `<messages>`;
 //! everything is referred to by number. A group becomes a component of its name that holds the
-//! group, as the QuickFIX family writes it. Rules that require a member become its condition. Of
-//! several scenarios one is taken, `base` if nothing is said; a reference means the component or
+//! group, as the QuickFIX family writes it. Rules that require a member become its condition. One
+//! of several scenarios is taken, `base` if nothing is said. A reference means the component or
 //! group of the scenario that it names. Workflow and documentation are passed over.
 
 use std::collections::{HashMap, HashSet};
@@ -192,8 +192,8 @@ impl<'a, 's> Reader<'a, 's> {
             return Err(self.source.error(node, Problem::MissingAttribute("numInGroup")));
         };
         let (count_tag, members) = (self.source.tag(count, "id")?, self.members(node)?);
-        // Whether a group must be present is said where it is referred to: required in a component
-        // that isn't means not required.
+        // The reference to a group says if the group must be present: required in a component that
+        // isn't means not required.
         let kind = DraftKind::Group { count_tag, members };
         Ok(DraftMember { required: true, required_if: None, kind, line: self.source.line(node) })
     }

@@ -20,9 +20,9 @@
 //! </fix>
 //! ```
 //!
-//! What isn't there is added: a member at the end, or where `after` or `before` says. What is there
-//! is changed as far as the overlay says something of it. `action` may say which of the two is
-//! meant, `add` or `change`; `remove` removes, a field from everything that has it.
+//! A member that isn't there is added at the end, or where `after` or `before` says. An element
+//! that is there is changed as far as the overlay says something of it. `action` may say which of
+//! the two is meant, `add` or `change`; `remove` removes, a field from everything that has it.
 //!
 //! Invariant: an overlay that changes what isn't there, or adds what is, is refused.
 
@@ -128,7 +128,7 @@ pub(crate) fn over_standard(
     Ok(draft)
 }
 
-/// What an element wants with what it names.
+/// The change that an element asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
     Add,
@@ -142,7 +142,7 @@ struct Overlay<'o> {
 }
 
 impl Overlay<'_> {
-    /// What is meant, where the named thing is there or not.
+    /// The meaning, where the named thing is there or not.
     fn action(&self, node: Node<'_, '_>, is_there: bool) -> Result<Action, DictionaryError> {
         let action = match (node.attribute("action"), is_there) {
             (None, true) | (Some("change"), _) => Action::Change,
@@ -382,7 +382,7 @@ impl Overlay<'_> {
         Ok(None)
     }
 
-    /// What a member element names; a group without its members.
+    /// The member that an element names; a group without its members.
     fn kind(&self, node: Node<'_, '_>) -> Result<Option<DraftKind>, DictionaryError> {
         let kind = match node.tag_name().name() {
             "field" => DraftKind::Field(self.tag(node)?),

@@ -145,7 +145,7 @@ pub(crate) fn is_yes(value: &str) -> bool {
     value.eq_ignore_ascii_case("y") || value.eq_ignore_ascii_case("true")
 }
 
-/// Who handles a message; the application if nothing is said.
+/// The layer that handles a message; the application if nothing is said.
 pub(crate) fn category(
     node: Node<'_, '_>,
     source: &Source<'_>,
@@ -211,7 +211,7 @@ impl Reader<'_> {
         Ok(members)
     }
 
-    /// What the standard's descriptions require under conditions.
+    /// The requirements of the standard's descriptions under conditions.
     fn conditions(&self, message: Node<'_, '_>) -> Result<Vec<DraftConditional>, DictionaryError> {
         let read = |node: Node<'_, '_>| {
             let group = node.attribute("group").map(|name| self.named(node, name)).transpose()?;

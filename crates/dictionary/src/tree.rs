@@ -12,7 +12,7 @@ use crate::{Category, Dictionary, Field, Flat, Member, MemberKind, Message};
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unknown {
-    /// What was asked for.
+    /// The wanted element.
     pub what: String,
     /// The dictionary's name.
     pub version: String,

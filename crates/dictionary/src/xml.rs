@@ -1,4 +1,4 @@
-//! What the readers need of an XML document: attributes, lines, errors.
+//! The view of an XML document for the readers: attributes, lines, errors.
 
 use roxmltree::{Document, Node, ParsingOptions};
 

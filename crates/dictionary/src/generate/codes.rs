@@ -102,8 +102,8 @@ fn code_set(text: &mut Text, name: &str, (kind, codes): &Set<'_>) {
     text.close("}");
 }
 
-/// Compares texts as numbers, which takes a few steps among a hundred of them; one after the other
-/// where they are too long for that, or empty, which no number tells from those.
+/// Compares texts as numbers, which takes a few steps among a hundred of them. Texts that are too
+/// long for that, or empty, are compared one after the other: no number tells them from others.
 fn cases_of_text(text: &mut Text, cases: &[(String, String, &str)]) {
     let (short, long): (Vec<_>, Vec<_>) =
         cases.iter().partition(|(_, _, value)| (1..WORD_BYTES).contains(&value.len()));
@@ -124,8 +124,8 @@ fn cases_of_text(text: &mut Text, cases: &[(String, String, &str)]) {
 /// Bytes of a number that a short text is compared as.
 const WORD_BYTES: usize = 8;
 
-/// What `transfix_codec::typed::word` makes of a text that is shorter than a word: its bytes, the
-/// first one lowest, and its length on top.
+/// The number that `transfix_codec::typed::word` makes of a text shorter than a word: its bytes,
+/// the first one lowest, and its length on top.
 fn word(text: &str) -> u64 {
     let mut bytes = [0; WORD_BYTES];
     bytes[..text.len()].copy_from_slice(text.as_bytes());

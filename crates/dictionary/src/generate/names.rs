@@ -53,8 +53,9 @@ pub(super) fn unused(taken: &mut HashSet<String>, name: String, suffix: &str) ->
     unused
 }
 
-/// `["Sender", "Comp", "ID"]`: a word begins behind what is no letter or digit, at a capital after
-/// a small letter or digit, and at the last capital of several if a small letter follows.
+/// `["Sender", "Comp", "ID"]`: a word begins behind a character that is no letter or digit, and at
+/// a capital after a small letter or digit. It begins at the last of several capitals if a small
+/// letter follows.
 fn words(name: &str) -> Vec<String> {
     let name = IRREGULAR.iter().find(|(known, _)| *known == name).map_or(name, |found| found.1);
     let letters: Vec<char> = name.chars().collect();

@@ -1,4 +1,4 @@
-//! What a view or writer is made of: the members of a message, component or group, named.
+//! The parts of a view or writer: the members of a message, component or group, named.
 
 use std::collections::HashSet;
 use std::mem::replace;
@@ -17,7 +17,7 @@ pub(super) enum Item<'p, 'd> {
     Component { part: &'p Part<'d, Component>, method: String },
 }
 
-/// What must be written of a message or entry.
+/// The required fields of a message or entry.
 pub(super) enum Required<'p, 'd> {
     /// A field.
     Field(&'p Named<'d>),
@@ -25,7 +25,7 @@ pub(super) enum Required<'p, 'd> {
     Group { named: &'p Named<'d>, module: String },
 }
 
-/// Whether members are those of a group entry, which begins with its first field.
+/// The owner of members; a group entry begins with its first field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     /// A message.
@@ -69,9 +69,8 @@ impl<'d> Plan<'d> {
         items
     }
 
-    /// What must be written: the required fields, those of required components among them, and the
-    /// first field of an entry, which may count a group. A Length field is written by its data
-    /// field.
+    /// The fields that must be written: required ones, those of required components, and the first
+    /// field of an entry, which may count a group. A Length field is written by its data field.
     pub(super) fn required(&self, members: &'d [Member], owner: Owner) -> Vec<Required<'_, 'd>> {
         let mut walk =
             Walk { plan: self, seen: HashSet::new(), required: Vec::new(), first: owner };

@@ -1,4 +1,4 @@
-//! What is to be written: the messages wanted, and the components and fields that they use.
+//! The plan of the output: the messages wanted, and the components and fields that they use.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use super::names::{constant, pascal, snake, unused};
 use super::types::{CodeKind, Type, plain};
 use crate::{Component, Dictionary, Field, Member, MemberKind, Message, Unknown, nearest};
 
-/// What is to be written.
+/// The parts to be written.
 pub(super) struct Plan<'d> {
     pub(super) dictionary: &'d Dictionary,
     /// The messages by MsgType(35), each with the names of its view and module.
@@ -134,7 +134,7 @@ pub(super) fn used_tags(dictionary: &Dictionary) -> BTreeSet<u32> {
     used.tags
 }
 
-/// What members use.
+/// The components and fields that members use.
 #[derive(Default)]
 struct Used<'d> {
     tags: BTreeSet<u32>,

@@ -1,4 +1,4 @@
-//! What a build script calls.
+//! The entry points for a build script.
 
 use std::error::Error;
 use std::io::Write;

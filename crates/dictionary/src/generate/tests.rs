@@ -3,7 +3,7 @@
 use super::{Options, generate};
 use crate::{Draft, STANDARD, standard};
 
-/// What is wrong with FIX 4.4 and these parts of an overlay: when it is read, or when Rust is made.
+/// The error of FIX 4.4 with these parts of an overlay: when it is read, or when Rust is made.
 fn wrong(fields: &str, messages: &str) -> Option<String> {
     let overlay = format!("<fix><fields>{fields}</fields><messages>{messages}</messages></fix>");
     let draft = Draft::standard("FIX44").expect("a standard dictionary");

@@ -2,7 +2,7 @@
 
 use crate::{DataType, Field};
 
-/// What a field's value is in Rust.
+/// The Rust type of a field's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     /// A type of the codec; with a lifetime, if it borrows.
@@ -15,7 +15,7 @@ pub(super) enum Type {
     Codes(String, CodeKind),
 }
 
-/// What the codes of a set are on the wire.
+/// The form of a set's codes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum CodeKind {
     /// One character.
@@ -27,7 +27,7 @@ pub(super) enum CodeKind {
 }
 
 impl CodeKind {
-    /// What the codes of a field are; nothing if it has none, or they say no more than the type.
+    /// The codes of a field; nothing if it has none, or they say no more than the type.
     pub(super) fn of(field: &Field) -> Option<Self> {
         use DataType as T;
         if field.codes.is_empty() {

@@ -6,8 +6,8 @@ use super::plan::{Part, Plan, flat_tags};
 use super::text::Text;
 use crate::{Component, Member, Message};
 
-/// What the modules of messages, components and groups use of the whole module, of which they are
-/// `depth` levels below.
+/// The imports of the modules of messages, components and groups from the whole module, `depth`
+/// levels above them.
 pub(super) fn uses(text: &mut Text, depth: usize) {
     let root = "super::".repeat(depth);
     text.line(format!("use {root}{{codes, components, t}};"));

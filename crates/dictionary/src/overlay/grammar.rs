@@ -1,4 +1,4 @@
-//! What may stand in an overlay: a misspelt element or attribute would change nothing, silently.
+//! The grammar of an overlay: a misspelt element or attribute would change nothing, silently.
 
 use roxmltree::Node;
 
@@ -30,7 +30,7 @@ const LISTS: &[Rule] = &[
     Rule { element: "trailer", attributes: &[], children: MEMBERS },
 ];
 
-/// What stands in those lists.
+/// The elements of those lists.
 const DEFINITIONS: &[Rule] = &[
     Rule {
         element: "field",
@@ -45,7 +45,7 @@ const DEFINITIONS: &[Rule] = &[
     },
 ];
 
-/// What stands in those.
+/// The elements of those.
 const PARTS: &[Rule] = &[
     Rule { element: "value", attributes: &["enum", "description", "action"], children: &[] },
     Rule { element: "field", attributes: MEMBER, children: &[] },
@@ -63,7 +63,7 @@ pub(super) fn check(root: Node<'_, '_>, source: &Source<'_>) -> Result<(), Dicti
             Some(_) => PARTS,
         };
         let name = node.tag_name().name();
-        // What its parent may not hold has been refused there.
+        // The parent has refused elements that it may not hold.
         let Some(rule) = rules.iter().find(|rule| rule.element == name) else { continue };
         for attribute in node.attributes().map(|attribute| attribute.name()) {
             if !rule.attributes.contains(&attribute) {

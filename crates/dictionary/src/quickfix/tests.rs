@@ -195,7 +195,7 @@ fn written_and_read_again_it_is_the_same() {
     assert!(written.contains("\n  <message name='M' msgtype='M' msgcat='admin'>\n"), "{written}");
 }
 
-/// What the files of QuickFIX C++, J, n and Go, and those of venues, have beside the usual.
+/// The peculiarities in files of QuickFIX C++, J, n and Go, and in those of venues.
 #[test]
 fn whole_files_of_the_family_load() {
     let files = [
