@@ -157,7 +157,7 @@ pub struct MonthYear {
     part: PartOfMonth,
 }
 
-/// What a [`MonthYear`] means of its month.
+/// The part of its month that a [`MonthYear`] means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PartOfMonth {
     /// `YYYYMM`

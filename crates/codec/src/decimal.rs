@@ -190,7 +190,7 @@ impl Decimal {
         // At most 10^18, so that twice the rest fits.
         let unit = 10_u64.pow(u32::from(self.scale() - scale));
         let (whole, rest) = (self.digits / unit, self.digits % unit);
-        // Of a half, an odd number is rounded up.
+        // A half rounds an odd number up.
         let up = rest * 2 + whole % 2 > unit;
         // A tenth of 64 bits at most.
         let digits = whole + u64::from(up);

@@ -1,7 +1,7 @@
 //! Digits to numbers, eight bytes at once.
 //!
-//! A text is loaded into a word whose lowest byte is the first character; a shorter one is filled
-//! up with zeros before it, so that it means the same number.
+//! A text is loaded into a word whose lowest byte is the first character. Zeros before a shorter
+//! text fill the word, so it means the same number.
 
 use crate::value;
 

@@ -1,14 +1,14 @@
 //! A message that can be changed: one received and to be passed on, or one built in any order.
 //!
-//! A [`MessageDraft`] holds whole fields as they go onto the wire, with an index beside them, so
-//! that it is read by the getters of [`Fields`] and written by one copy. Header and trailer fields
-//! that the session layer writes are not kept. Its memory is reused: a draft that is loaded again
-//! and again allocates only while it grows.
+//! A [`MessageDraft`] holds whole fields as they go onto the wire, with an index beside them. The
+//! getters of [`Fields`] read it, and one copy writes it. Header and trailer fields that the
+//! session layer writes are not kept. Its memory is reused: a draft that is loaded again and again
+//! allocates only while it grows.
 //!
-//! Invariants, if it is changed by [`MessageDraft::edit`]: fields of entries are changed by their
-//! group alone; NumInGroup fields are right after each change of a group; a group without entries
-//! is not there. In any case: a data field is put in with its Length field, and removed with it; a
-//! Length field is right if its data field follows it.
+//! Invariants, if [`MessageDraft::edit`] changes it: fields of entries are changed by their group
+//! alone. NumInGroup fields are right after each change of a group. A group without entries is not
+//! there. In any case: a data field is put in with its Length field, and removed with it; a Length
+//! field is right if its data field follows it.
 //!
 //! ```
 //! use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, MessageDraft};
@@ -52,7 +52,7 @@ pub use entry::{DraftEntry, DraftGroup};
 pub struct MessageDraft {
     msg_type: Vec<u8>,
     run: Run,
-    /// What is put in, before it is there; what an arrangement makes.
+    /// Fields that are put in, before they are there, and the result of an arrangement.
     spare: Run,
     /// Positions and places of fields to be arranged.
     order: Vec<(u32, u32, u32)>,
@@ -78,7 +78,7 @@ fn length_of(more: &[(Tag, Tag)], tag: Tag) -> Option<Tag> {
     data::length_of(tag).or_else(venues)
 }
 
-/// What takes the place of removed fields.
+/// The fields in place of the removed ones.
 const NOTHING: Fields<'_> = Fields::new(&[], &[], &[], &[0]);
 
 impl Default for Run {
@@ -173,7 +173,7 @@ impl Run {
         let added = other.bytes();
         self.bytes.splice(begin as usize..end as usize, added.iter().copied());
         self.tags.splice(range.clone(), other.tags().iter().copied());
-        // What stays moves; what is new is filled in behind.
+        // Fields that stay move; new ones are filled in behind.
         self.shift(range.end, added.len() as u32, end - begin);
         let places = core::iter::repeat_n(0, other.len());
         self.values.splice(range.clone(), places.clone());
@@ -334,8 +334,8 @@ impl MessageDraft {
         self.edit::<[(Tag, &[Tag])]>(&[]).set(tag, value)
     }
 
-    /// Removes the first occurrence of the field; whether it was there. Of a Length and a data
-    /// field both are removed. Groups are not known here, as in [`MessageDraft::set`].
+    /// Removes the first occurrence of the field; whether it was there. A Length and its data field
+    /// are both removed. Groups are not known here, as in [`MessageDraft::set`].
     pub fn remove(&mut self, tag: Tag) -> bool {
         self.edit::<[(Tag, &[Tag])]>(&[]).remove(tag).unwrap_or(false)
     }

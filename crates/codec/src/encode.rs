@@ -176,13 +176,13 @@ fn patch_body_length(tail: &mut Tail<'_>, counted: usize, zeros: usize) -> u8 {
 
 /// Fields of an application message, in the order of the calls.
 ///
-/// A mistake (a delimiter in a value, an empty value, a field of the session layer) is remembered
-/// and makes the whole message fail, so that the calls need no check each.
+/// A mistake is a delimiter in a value, an empty value, or a field of the session layer. It is
+/// remembered and makes the whole message fail, so the calls need no check each.
 pub struct Body<'b> {
     pub(crate) tail: Tail<'b>,
     pub(crate) precision: Precision,
     misuse: Option<Misuse>,
-    /// Of the last moment written.
+    /// The last moment written.
     minute: Minute,
 }
 
@@ -306,8 +306,8 @@ impl<'b> Body<'b> {
     }
 
     /// Whole fields already encoded, each ended by its delimiter, such as those of another message.
-    /// What would break this one is a [`Misuse`]: a piece that is no field, an empty value, a field
-    /// that the session layer writes.
+    /// A [`Misuse`] is anything that would break the message: a piece that is no field, an empty
+    /// value, a field that the session layer writes.
     pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
         if let Err(misuse) = check_body(encoded) {
             self.blame(misuse);
@@ -326,8 +326,8 @@ impl<'b> Body<'b> {
             if tag::stays_with_session(field.tag) {
                 continue;
             }
-            // The index says where a field ends, also one whose data contain the delimiter. What
-            // nobody may send again is a mistake that names it.
+            // The index says where a field ends, also one whose data contain the delimiter. A field
+            // that nobody may send again is a mistake that names it.
             if field.tag == Tag(0) || field.value.is_empty() {
                 self.fields(message.encoded(n));
             } else {

@@ -1,4 +1,4 @@
-//! What can be wrong with bytes: by blame, so that the type says what goes out on the wire.
+//! Faults of bytes, by blame: the type says which answer goes out on the wire.
 //!
 //! [`Garbled`]: not a message; skipped and counted, no number is consumed. [`Reject`]: a bad
 //! message; answered by Reject(3). [`Misuse`]: the caller's mistake; never caused by counterparty
@@ -132,7 +132,7 @@ impl fmt::Debug for Reject {
 
 impl core::error::Error for Reject {}
 
-/// What is wrong with how a repeating group was built.
+/// A fault in the building of a repeating group.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupError {
@@ -140,11 +140,11 @@ pub struct GroupError {
     pub group: Tag,
     /// The entry, counted from 1; one more than there are if the group ends too early.
     pub entry: usize,
-    /// What is wrong there.
+    /// The fault there.
     pub fault: GroupFault,
 }
 
-/// What is wrong with an entry of a repeating group.
+/// The fault of an entry of a repeating group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupFault {
     /// The NumInGroup field is not a number.
@@ -153,7 +153,7 @@ pub enum GroupFault {
     Delimiter {
         /// The first field of each entry.
         expected: Tag,
-        /// What stands there, if anything.
+        /// The field there, if there is one.
         found: Option<Tag>,
     },
     /// A member stands after one that comes behind it in the published order, or a second time.
@@ -227,7 +227,7 @@ impl From<GroupError> for Reject {
         match error.fault {
             GroupFault::NotANumber => Self::new(RejectReason::IncorrectDataFormat, error.group),
             GroupFault::Order { tag, .. } => Self::new(RejectReason::GroupFieldsOutOfOrder, tag),
-            // What is no delimiter ends the group, and then entries are missing.
+            // A field that is no delimiter ends the group, and then entries are missing.
             GroupFault::Delimiter { .. } | GroupFault::TooMany => {
                 Self::new(RejectReason::IncorrectNumInGroup, error.group)
             }

@@ -1,8 +1,8 @@
 //! A run of fields of one message: the whole of it, or one entry of a repeating group.
 //!
-//! Values are parsed on demand and never copied. The typed getters look at the first occurrence
-//! and answer with the [`Reject`] that the standard gives for a missing field (reason 1), an empty
-//! one (4) or a value of the wrong format (6).
+//! Values are parsed on demand and never copied. The typed getters look at the first occurrence.
+//! Their errors are the [`Reject`] of the standard: a missing field (reason 1), an empty one (4), a
+//! value of the wrong format (6).
 
 use core::hint::cold_path;
 
@@ -490,7 +490,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What is wrong with a field that is not there, or is there without a value.
+/// The error of a field that is not there, or is there without a value.
 #[cold]
 pub(crate) const fn nothing(tag: Tag, is_there: bool) -> Reject {
     let reason =
@@ -498,7 +498,7 @@ pub(crate) const fn nothing(tag: Tag, is_there: bool) -> Reject {
     Reject::new(reason, tag)
 }
 
-/// What is wrong with a value that is not of its type.
+/// The error of a value that is not of its type.
 #[cold]
 pub(crate) const fn malformed(tag: Tag) -> Reject {
     Reject::new(RejectReason::IncorrectDataFormat, tag)

@@ -22,7 +22,7 @@ impl Default for Limits {
     }
 }
 
-/// What stands at the start of the bytes.
+/// The finding at the start of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// One whole message: the first so many bytes. Its CheckSum(10) is not verified yet.
@@ -33,7 +33,7 @@ pub enum Frame {
     Garbled {
         /// Bytes to drop; at least 1.
         skip: usize,
-        /// What was wrong.
+        /// The fault.
         reason: Garbled,
     },
     /// A message longer than [`Limits::message_bytes_max`]. Drop all of it, however little has
@@ -92,9 +92,9 @@ pub fn verified(bytes: &[u8], limits: Limits) -> Frame {
     }
 }
 
-/// Where the first message begins whose CheckSum(10) is right, or which has not come whole yet,
-/// within the first `covered` bytes but not at their start: what a message with a BodyLength(9)
-/// that is too long has taken along.
+/// Finds the first message whose CheckSum(10) is right, or which has not come whole yet, within the
+/// first `covered` bytes but not at their start. A message whose BodyLength(9) is too long has
+/// taken it along.
 ///
 /// The search looks at no more bytes than `budget` has, and takes these off. Beyond the budget no
 /// message is found: many lies within each other must not cost more than a few looks at each byte.
@@ -137,8 +137,8 @@ pub fn message_within(
 const LOOKS: usize = 4;
 
 /// How many bytes [`message_within`] may look at. A counterparty can send messages within messages
-/// whose lengths all lie, so that each of them is looked at up to its end; a budget that grows with
-/// the bytes received keeps that work linear.
+/// whose lengths all lie. Each of them is looked at up to its end. A budget that grows with the
+/// bytes received keeps that work linear.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchBudget {
     left: usize,
@@ -189,7 +189,7 @@ impl SearchBudget {
 pub struct TooLong {
     end: usize,
     taken: usize,
-    /// Of the bytes before CheckSum(10).
+    /// The sum of the bytes before CheckSum(10).
     sum: u8,
     head: Vec<u8>,
     /// The last byte of the body, and CheckSum(10) with its delimiter.
@@ -231,8 +231,8 @@ impl TooLong {
         taken
     }
 
-    /// Whether CheckSum(10) is where BodyLength(9) says, and right. `None` until the message is
-    /// over.
+    /// The verdict: CheckSum(10) is where BodyLength(9) says, and right, or the fault. `None` until
+    /// the message is over.
     #[must_use]
     pub fn outcome(&self) -> Option<Result<(), Garbled>> {
         if self.taken < self.end {
@@ -267,10 +267,10 @@ const fn word(bytes: &[u8; USUAL_LEN], at: usize) -> u64 {
 /// A usual message begins with as many bytes at least: BeginString(8), six digits of BodyLength(9)
 /// and what follows them.
 const USUAL_LEN: usize = 21;
-/// What the usual versions begin with: FIX 4.0 to 4.4, and all later ones.
+/// The beginnings of the usual versions: FIX 4.0 to 4.4, and all later ones.
 const FIX_4: u64 = u64::from_le_bytes(*b"8=FIX.4.");
 const FIXT_1: u64 = u64::from_le_bytes(*b"8=FIXT.1");
-/// What follows, in the lowest bytes; of FIX 4 behind its minor version.
+/// The next bytes, in the lowest ones; in FIX 4 those behind its minor version.
 const BODY_LENGTH_4: u64 = u64::from_le_bytes(*b"\x019=\0\0\0\0\0");
 const BODY_LENGTH_T: u64 = u64::from_le_bytes(*b".1\x019=\0\0\0");
 /// The delimiter before CheckSum(10) and the field, with zeros for digits.
@@ -309,7 +309,7 @@ fn whole(bytes: &[u8]) -> Option<usize> {
     (other == 0 && length > 0).then_some(before + 1 + TRAILER_LEN)
 }
 
-/// What stands at the start of the bytes, step by step.
+/// The finding at the start of the bytes, step by step.
 #[cold]
 fn look(bytes: &[u8], limits: Limits) -> Frame {
     match judge(bytes, limits) {

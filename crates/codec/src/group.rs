@@ -43,7 +43,7 @@ pub trait Members {
     /// Where the field stands in the published order; `None` if it may not stand here.
     fn position(&self, tag: Tag) -> Option<u32>;
 
-    /// What the entries of the group consist of that the field `count` opens, if it does.
+    /// The members of the group that the field `count` opens, if it does.
     fn group(&self, count: Tag) -> Option<&Self::Entry>;
 
     /// [`Members::position`] and [`Members::group`] at once.

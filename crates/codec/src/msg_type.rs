@@ -1,6 +1,6 @@
 //! Types of messages: MsgType(35), and the constants of the standard.
 //!
-//! Whoever takes a type takes whatever is one as bytes: a constant, `"D"`, `b"D"`, what
+//! A function that takes a type takes it as bytes: a constant, `"D"`, `b"D"`, what
 //! [`Message::msg_type`](crate::Message::msg_type) returns, the `MSG_TYPE` of a typed message.
 
 use core::fmt;

@@ -1,5 +1,5 @@
-//! A whole message laid out once, header and trailer included: values are written over those of the
-//! message before, and what stands between them moves only if a value has another length.
+//! A whole message laid out once, header and trailer included. Values are written over those of the
+//! message before. The bytes between them move only if a value has another length.
 //!
 //! ```
 //! use transfix_codec::{Precision, Prepared, Timestamp, tag};
@@ -31,7 +31,7 @@ use crate::{Decimal, Misuse, MsgType, Precision, SOH, Tag, Timestamp, tag};
 const BLOCK: usize = 32;
 /// Room that is made at once.
 const ROOM: usize = 256;
-/// What CheckSum(10) begins with, and the sum of these bytes.
+/// The beginning of CheckSum(10), and the sum of these bytes.
 const TRAILER_HEAD: &[u8] = b"10=";
 const TRAILER_HEAD_SUM: u64 = b'1' as u64 + b'0' as u64 + b'=' as u64;
 
@@ -42,7 +42,7 @@ pub struct Prepared {
     image: Vec<u8>,
     /// Places of values, and what stands before each.
     slots: Vec<Slot>,
-    /// What stands behind the last value, up to `10=`.
+    /// The bytes behind the last value, up to `10=`.
     rest: Constant,
     /// Sum of the bytes before the digits of BodyLength(9).
     sum: u64,
@@ -50,7 +50,7 @@ pub struct Prepared {
     length_at: usize,
     /// Where they end.
     length_end: usize,
-    /// What they say, and the sum of their bytes.
+    /// Their text, and the sum of its bytes.
     length: (usize, u64),
     /// True if the last message was finished: only then do the constants stand where they say.
     finished: bool,
@@ -181,7 +181,7 @@ impl Prepared {
     #[inline(always)]
     #[must_use = "end with finish(), or there is no message"]
     pub fn patch(&mut self) -> Patch<'_> {
-        // What an unfinished message has left is not relied on.
+        // Nothing relies on the rest of an unfinished message.
         let moved = !replace(&mut self.finished, false);
         let (at, sum) = (self.length_end, self.sum);
         Patch { prepared: self, slot: 0, at, sum, moved, misuse: None }
@@ -204,7 +204,7 @@ impl Prepared {
         if length as u64 >= EIGHT_DIGITS / 10 || new_end != old_end {
             return self.move_all(end);
         }
-        // What follows the digits in the eight bytes that they are stored with.
+        // The bytes behind the digits in the eight bytes that they are stored with.
         let first = self.slots.first().map_or(&self.rest, |slot| &slot.before);
         let behind = u64::from_le_bytes(first.head) << (8 * digits.len as u32 % 64);
         store(&mut self.image, self.length_at, (digits.word | behind).to_le_bytes());
@@ -235,7 +235,7 @@ impl Prepared {
 #[derive(Debug)]
 pub struct PreparedLayout {
     slots: Vec<Slot>,
-    /// What stands before the next slot.
+    /// The bytes before the next slot.
     open: Vec<u8>,
     misuse: Option<Misuse>,
 }
@@ -271,7 +271,7 @@ pub struct Patch<'p> {
     slot: usize,
     /// Where the next byte goes.
     at: usize,
-    /// Of the bytes so far, without BodyLength(9), modulo 2^64.
+    /// The sum of the bytes so far, without BodyLength(9), modulo 2^64.
     sum: u64,
     /// True if a constant has moved: then all behind it are written anew, for a block of one may
     /// have been written over the next.
@@ -430,7 +430,7 @@ fn is_framing(tag: Tag) -> bool {
     [Tag(0), tag::BEGIN_STRING, tag::BODY_LENGTH, tag::MSG_TYPE, tag::CHECK_SUM].contains(&tag)
 }
 
-/// What is wrong with a value.
+/// The fault of a value.
 #[inline(never)]
 fn check(tag: Tag, value: &[u8]) -> Option<Misuse> {
     if value.is_empty() {

@@ -1,4 +1,4 @@
-//! What can be read off bytes at once: no index, session or dictionary, and no memory.
+//! Values that are read off bytes at once: no index, session or dictionary, and no memory.
 //!
 //! For one field of a message these functions are quicker than an index; for several,
 //! [`Message::parse`](crate::Message::parse) is.
@@ -67,7 +67,7 @@ pub fn check_body(encoded: &[u8]) -> Result<(), Misuse> {
     check_constant(encoded, tag::is_session_owned).map_or(Ok(()), Err)
 }
 
-/// What is wrong with constant bytes that should be whole fields, none of which is refused.
+/// The fault of constant bytes that should be whole fields, none of which is refused.
 pub(crate) fn check_constant(encoded: &[u8], is_refused: impl Fn(Tag) -> bool) -> Option<Misuse> {
     let whole: usize = pieces_of(encoded).map(|(field, _)| field.len()).sum();
     if whole != encoded.len() || fields(encoded).any(|field| field.tag == Tag(0)) {
@@ -120,7 +120,7 @@ pub(crate) fn tag_of(encoded: &[u8], value: usize) -> Tag {
     }
 }
 
-/// What stands in a buffer, one after the other.
+/// The messages and other bytes in a buffer, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// One whole message; its CheckSum(10) is not verified yet (see [`verify`]).
@@ -201,8 +201,7 @@ pub fn body_length(message: &[u8]) -> Option<usize> {
 
 /// Checks that BodyLength(9) and CheckSum(10) of one whole message hold.
 ///
-/// # Errors
-/// What is garbled about it.
+/// # Errors The reason why it is garbled.
 pub fn verify(message: &[u8]) -> Result<(), Garbled> {
     let limits = Limits { message_bytes_max: message.len() };
     match split(message, limits) {

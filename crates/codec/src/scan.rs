@@ -6,8 +6,8 @@
 //! index made field by field: it takes over where fields are malformed and is what the others are
 //! tested against. `layout` remembers the tags of earlier messages.
 //!
-//! Invariants: fields lie inside the frame, in wire order, and do not overlap; a tag that is not a
-//! canonical positive number becomes [`Tag`]`(0)`, for the validation to reject; no byte outside
+//! Invariants: fields lie inside the frame, in wire order, and do not overlap. A tag that is not a
+//! canonical positive number becomes [`Tag`]`(0)`, for the validation to reject. No byte outside
 //! the frame is read. Unsafe code of this crate is here alone: loads of vectors, and calls of
 //! functions that need what [`Simd::is_available`] has found.
 
@@ -37,7 +37,7 @@ use layout::Layouts;
 pub(crate) use scalar::tag as read_tag;
 pub use simd::Simd;
 
-/// Whether CheckSum(10) is verified.
+/// The treatment of CheckSum(10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckSumPolicy {
     /// A wrong CheckSum(10) makes the frame garbled.
@@ -117,13 +117,13 @@ impl Places {
 /// Fields of a message that is larger than most.
 const BULKY_FIELDS: usize = 8_192;
 
-/// What a message ends with, as a number: a delimiter and CheckSum(10), whose digits are left out.
+/// The end of a message, as a number: a delimiter and CheckSum(10), whose digits are left out.
 const TRAILER: u64 = u64::from_le_bytes(*b"\x0110=\0\0\0\x01");
 const TRAILER_MASK: u64 = 0xff00_0000_ffff_ffff;
 
 impl FieldIndex {
     /// An index that is made with `simd`, for comparisons; [`FieldIndex::default`] takes the best.
-    /// What the processor does not have is replaced by [`Simd::Scalar`].
+    /// [`Simd::Scalar`] replaces a kind that the processor does not have.
     #[must_use]
     pub fn with(simd: Simd) -> Self {
         let simd = if simd.is_available() { simd } else { Simd::Scalar };

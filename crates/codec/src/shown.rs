@@ -1,8 +1,8 @@
 //! Values of a counterparty as one line of a log or a screen shows them.
 //!
 //! Invariants: the text has no control characters and no marks that change the direction of
-//! writing, so that no value can look like a line, or a part of one, that it is not; two values
-//! that differ within the limit are shown differently.
+//! writing. So no value can look like a line, or a part of one, that it is not. Two values that
+//! differ within the limit are shown differently.
 
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
@@ -13,8 +13,8 @@ use crate::SOH;
 pub const SHOWN_BYTES_MAX: usize = 100;
 
 /// Shows bytes as text: `\n`, `\r`, `\t`, `\\`, `\xNN` for other control characters and for what is
-/// not UTF-8, `\u{NNNN}` for marks of direction and line separators. What is longer than the limit
-/// is cut, and the whole length is said.
+/// not UTF-8, `\u{NNNN}` for marks of direction and line separators. A value longer than the limit
+/// is cut, and its whole length is said.
 ///
 /// ```
 /// use transfix_codec::shown::Shown;
@@ -48,9 +48,8 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// Returns true if a terminal or an editor would not show this character as it stands: a control
-/// character, a mark without width or one that changes the direction of what follows, a separator
-/// of lines.
+/// Returns true if a terminal or an editor would not show this character as it stands. It is a
+/// control character, a mark without width or of direction, or a separator of lines.
 #[must_use]
 pub const fn is_hidden(c: char) -> bool {
     matches!(
@@ -95,9 +94,9 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Makes one line of a message: escapes all that [`Shown`] does but SOH, so that neither a data
-/// field with a line break nor a mark of direction can make one line look like another. Bytes that
-/// are not UTF-8 stay. [`unescape_line`] gives the message back.
+/// Makes one line of a message: escapes all that [`Shown`] does but SOH. Neither a line break in a
+/// data field nor a mark of direction can make one line look like another. Bytes that are not UTF-8
+/// stay. [`unescape_line`] gives the message back.
 pub fn escape_line(message: &mut Vec<u8>) {
     let is_plain = |b: &u8| (*b >= b' ' || *b == SOH) && !matches!(*b, b'\\' | 0x7f..);
     if message.iter().all(is_plain) {

@@ -118,7 +118,7 @@ pub const fn is_session_owned(tag: Tag) -> bool {
 }
 
 /// Returns true if a field belongs to one session, and does not go along when its message is sent
-/// on: the fields of [`is_session_owned`], sub and location ids of both sides,
+/// on. These are the fields of [`is_session_owned`], sub and location ids of both sides,
 /// LastMsgSeqNumProcessed(369), and signature and encryption of this one message.
 #[must_use]
 pub const fn stays_with_session(tag: Tag) -> bool {

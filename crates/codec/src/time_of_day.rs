@@ -1,7 +1,7 @@
 //! Times of day: UTCTimeOnly, LocalMktTime, TZTimeOnly and TZTimestamp.
 //!
-//! Second 60 is a leap second, the last one of a UTC day, and is kept. What is finer than a
-//! nanosecond is cut off.
+//! Second 60 is a leap second, the last one of a UTC day, and is kept. Digits finer than a
+//! nanosecond are cut off.
 
 use core::fmt;
 use core::num::NonZeroU32;

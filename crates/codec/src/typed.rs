@@ -1,10 +1,10 @@
-//! What generated messages are made of: values by their type, code sets, views, writers.
+//! The parts of generated messages: values by their type, code sets, views, writers.
 //!
 //! Generated code is a thin layer of names over this module, so that it stays small and quick to
 //! compile; nobody needs to call it by hand.
 //!
-//! Invariants: a typed message and one written field by field are the same bytes; nothing
-//! allocates; the fields of a group entry stand in the dictionary's order, whatever the order of
+//! Invariants: a typed message and one written field by field are the same bytes. Nothing
+//! allocates. The fields of a group entry stand in the dictionary's order, whatever the order of
 //! the calls.
 
 mod entries;
@@ -68,7 +68,7 @@ pub fn check(message: &Message<'_>, msg_type: MsgType<'_>) -> Result<(), Reject>
 }
 
 /// A text of one to seven bytes as a number: its bytes, the first one lowest, and its length on
-/// top. Of an empty text, and of a longer one, it is 0.
+/// top. It is 0 for an empty text, and for a longer one.
 ///
 /// ```
 /// use transfix_codec::typed::word;

@@ -2,9 +2,9 @@
 //!
 //! [`Rules`] are compiled once from the dictionaries of a session; [`Rules::check`] answers with
 //! the first [`Reject`] that a message deserves. An unknown MsgType(35) is blamed first, then
-//! sections out of order, required tags that are missing, and then the fields in wire order: of
-//! one field an empty value, the tag, its place, its format, its code. How a group is built comes
-//! before what its entries say.
+//! sections out of order, then required tags that are missing. The fields follow in wire order. The
+//! checks of one field are: an empty value, the tag, its place, its format, its code. How a group
+//! is built comes before what its entries say.
 //!
 //! Invariants: no message makes it panic; nothing is allocated once [`Scratch`] has grown; the
 //! time is linear in the number of fields.
@@ -49,7 +49,7 @@ pub use switches::Switches;
 use tables::{Body, Tables};
 use values::LastTime;
 
-/// What the messages of one session must look like.
+/// The rules that the messages of one session must keep.
 #[derive(Debug)]
 pub struct Rules {
     tables: Tables,
@@ -71,7 +71,7 @@ pub struct Scratch {
 #[derive(Clone, Debug, Default)]
 struct Around(RefCell<Vec<Known>>);
 
-/// What is known of the first field with a tag in a part of the message.
+/// The note of the first field with a tag in a part of the message.
 #[derive(Clone, Debug)]
 struct Known {
     tag: u32,
@@ -232,7 +232,7 @@ impl Rules {
 
     /// Reports everything that is wrong with a message, the error of [`Rules::check`] first.
     ///
-    /// What follows an error may follow from it: after a wrong NumInGroup the fields of further
+    /// A later error may follow from the first: after a wrong NumInGroup the fields of further
     /// entries have no place.
     pub fn check_all(
         &self,
@@ -269,7 +269,7 @@ pub struct Finding {
     pub at: Option<usize>,
 }
 
-/// What is wrong with a MsgType(35) that no message of the dictionary has.
+/// The error of a MsgType(35) that no message of the dictionary has.
 #[cold]
 fn unknown_type(message: &Message<'_>, switches: &Switches) -> Option<Reject> {
     if message.msg_type().is_empty() && switches.empty_values {

@@ -173,7 +173,7 @@ pub struct Tenor {
     count: u32,
 }
 
-/// What a [`Tenor`] counts.
+/// The unit of a [`Tenor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TenorUnit {
     /// `D`
@@ -207,7 +207,7 @@ impl Tenor {
         Self::new(unit, u32::try_from(uint(count)?).ok()?)
     }
 
-    /// What is counted.
+    /// The unit.
     #[must_use]
     pub const fn unit(self) -> TenorUnit {
         self.unit

@@ -115,8 +115,8 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
     }
 
     /// Takes over those fields of `source` that have a place here by the dictionary, groups with
-    /// their entries. What was here is replaced. `known` says what belongs to the groups of
-    /// `source`.
+    /// their entries. The entry that was here is replaced. `known` says what belongs to the groups
+    /// of `source`.
     ///
     /// ```
     /// use transfix_codec::{MessageDraft, MessageLayout, tag};

@@ -1,4 +1,4 @@
-//! What stands before a value: the tag and `=`, ready for the usual tags.
+//! The bytes before a value: the tag and `=`, ready for the usual tags.
 
 use super::tail::Tail;
 use crate::Tag;

@@ -11,7 +11,7 @@ use super::text::{self, EIGHT_DIGITS, Short};
 use super::{BODY_LENGTH_DIGITS, Body, FrameWriter, Head, MSG_TYPE_HEAD, Summed, length_room};
 use crate::{Misuse, MsgType, Precision, SOH, Timestamp, tag};
 
-/// What a session writes at the start of each message.
+/// The start of each message of a session.
 ///
 /// ```
 /// use transfix_codec::{Precision, Timestamp, encode::Header, tag};
@@ -31,12 +31,12 @@ use crate::{Misuse, MsgType, Precision, SOH, Timestamp, tag};
 pub struct Header {
     /// From BeginString(8) to `9=`.
     start: Piece<32>,
-    /// What stands between MsgType(35) and the value of MsgSeqNum(34).
+    /// The bytes between MsgType(35) and the value of MsgSeqNum(34).
     constant: Piece<64>,
     /// Digits of BodyLength(9) of a message with a header and hardly a body: 2 or 3.
     digits_min: usize,
     seq_digits_min: usize,
-    /// Of the last SendingTime(52).
+    /// The last SendingTime(52).
     minute: Minute,
 }
 

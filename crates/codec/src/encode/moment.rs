@@ -22,7 +22,7 @@ pub(crate) struct Minute {
     start: i64,
     /// `-HH:MM:`
     time: u64,
-    /// Of the bytes of the text.
+    /// The sum of the bytes of the text.
     sum: u64,
     /// Nanoseconds within the minute and their text: the times of one message are mostly the same.
     millis: (u64, u64),
@@ -70,7 +70,7 @@ impl Minute {
         Self::new(minute.wrapping_mul(MINUTE_NS), date, time)
     }
 
-    /// What follows the text at so many `nanos` of the minute: `SS.sss`.
+    /// The rest of the text at so many `nanos` of the minute: `SS.sss`.
     #[inline(always)]
     pub(crate) const fn millis(&mut self, nanos: u64) -> u64 {
         if self.millis.0 != nanos {
@@ -86,8 +86,8 @@ impl Minute {
     }
 }
 
-/// What follows the minute: `SS`, point and fraction, delimiter; and its length without that.
-/// Digits beyond `precision` are cut, not rounded.
+/// The rest behind the minute: `SS`, point and fraction, delimiter; and its length without the
+/// delimiter. Digits beyond `precision` are cut, not rounded.
 #[inline]
 pub(crate) fn seconds(nanos: u64, precision: Precision) -> (u128, usize) {
     match precision {

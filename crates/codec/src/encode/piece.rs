@@ -13,7 +13,7 @@ pub(crate) struct Piece<const N: usize = 32> {
     /// Bytes of the block that count.
     len: usize,
     rest: Vec<u8>,
-    /// Of all bytes.
+    /// The sum of all bytes.
     sum: u8,
 }
 

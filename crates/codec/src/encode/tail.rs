@@ -1,8 +1,8 @@
 //! The end of a buffer, where a message is being written.
 //!
 //! Invariants: until the tail is dropped, the buffer is longer by [`MARGIN`] than what is written,
-//! so that each value is a store of constant size. What lies behind `end` means nothing, and is cut
-//! off when the tail is dropped.
+//! so that each value is a store of constant size. Bytes behind `end` mean nothing, and are cut off
+//! when the tail is dropped.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -45,7 +45,7 @@ impl<'b> Tail<'b> {
         self.end = self.end.min(end);
     }
 
-    /// What is written behind `begin`.
+    /// The bytes written behind `begin`.
     #[inline(always)]
     pub(crate) fn written(&self, begin: usize) -> &[u8] {
         &self.buffer[begin..self.end]

@@ -1,7 +1,7 @@
 //! Short texts held in one integer, first byte lowest: digits are made, shifted and joined by
 //! arithmetic, and a whole field goes into the buffer by one store.
 //!
-//! Invariant: bytes above the length are 0. What is computed here cannot overflow; the wrapping
+//! Invariant: bytes above the length are 0. Nothing computed here can overflow; the wrapping
 //! operations say so to the compiler.
 
 use crate::SOH;
@@ -74,7 +74,7 @@ pub(crate) fn load_more(bytes: &[u8]) -> Option<[u64; 2]> {
     if !(9..=16).contains(&bytes.len()) {
         return None;
     }
-    // What is in the first eight goes.
+    // The first eight bytes are cut off.
     let known = 8 * 16_usize.wrapping_sub(bytes.len()) as u32 % 64;
     Some([u64::from_le_bytes(*first), u64::from_le_bytes(*last) >> known])
 }

@@ -35,8 +35,8 @@ static LOWEST: [u8; BLOCK] = {
 
 const LANES: usize = 16;
 
-/// By how many bytes of 0 to 4 are before the first `=`; 4 if there is none. What the digits of a
-/// tag count, lowest digit byte lowest.
+/// By how many bytes of 0 to 4 are before the first `=`; 4 if there is none. The weights of a tag's
+/// digits, lowest digit byte lowest.
 static WEIGHTS: [[u8; 4]; LANES] = {
     let mut weights = [[0; 4]; LANES];
     (weights[1], weights[2], weights[3]) = ([1, 0, 0, 0], [10, 1, 0, 0], [100, 10, 1, 0]);
@@ -68,7 +68,7 @@ pub(super) fn index(places: &mut Places, frame: &[u8]) -> u8 {
         next = unsafe { load(frame, base + BLOCK) };
         sum = _mm512_add_epi64(sum, _mm512_sad_epu8(block, _mm512_setzero_si512()));
         let delimiters = _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(SOH as i8));
-        // What follows the last delimiter is no field.
+        // Bytes behind the last delimiter are no field.
         let starts = (delimiters << 1 | carry) & valid(frame.len() - base);
         carry = delimiters >> 63;
         places.room(count + ROOM);
@@ -249,7 +249,7 @@ pub(super) fn sum(bytes: &[u8]) -> u8 {
     // SAFETY: as above; of the last bytes those are read that there are.
     add(unsafe {
         match bytes.last_chunk::<BLOCK>() {
-            // What the blocks have is zero.
+            // The blocks have zeros.
             Some(last) => _mm512_maskz_mov_epi8(
                 !(u64::MAX >> rest.len()),
                 _mm512_loadu_si512(last.as_ptr().cast()),

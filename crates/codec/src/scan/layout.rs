@@ -36,7 +36,7 @@ pub(super) struct Layouts {
     current: usize,
 }
 
-/// What all messages with these tags have in common. What is behind the last field is 0.
+/// The common parts of all messages with these tags. The entry behind the last field is 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     count: usize,

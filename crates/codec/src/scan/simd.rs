@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use super::blocks;
 use super::{Places, scalar};
 
-/// Whether the processor has all of these: asked at run time with `std`, else when compiled.
+/// True if the processor has all of these: asked at run time with `std`, else when compiled.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 macro_rules! detected {
     ($($feature:tt),*) => { true $(&& std::arch::is_x86_feature_detected!($feature))* };

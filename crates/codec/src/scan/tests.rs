@@ -57,7 +57,7 @@ pub(super) mod model {
     }
 }
 
-/// What an index says: tags, first bytes of values and of fields, and the sum of all bytes.
+/// The content of an index: tags, first bytes of values and of fields, and the sum of all bytes.
 type Said = (Vec<Tag>, Vec<u32>, Vec<u32>, u8);
 
 fn said(places: &Places, sum: u8) -> Said {
@@ -65,7 +65,7 @@ fn said(places: &Places, sum: u8) -> Said {
     (places.tags[..n].to_vec(), places.values[..n].to_vec(), places.starts[..=n].to_vec(), sum)
 }
 
-/// What each kind says of a frame, with memory that other frames have been in before.
+/// The index that each kind makes of a frame, with memory that other frames have been in before.
 struct Indexes(Vec<(Simd, Places)>, Places);
 
 impl Indexes {

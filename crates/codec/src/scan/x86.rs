@@ -175,7 +175,7 @@ impl Block for Avx2 {
 
 const LANES: usize = 8;
 
-/// What the digits of a tag count, by 1, 2 and 4 for tags of 1, 2 and 3 digits; lowest digit byte
+/// The weights of a tag's digits, by 1, 2 and 4 for tags of 1, 2 and 3 digits; lowest digit byte
 /// lowest.
 static WEIGHTS: [[u8; 4]; LANES] = {
     let mut weights = [[0; 4]; LANES];
@@ -186,7 +186,7 @@ static WEIGHTS: [[u8; 4]; LANES] = {
 /// How long the tag is with its `=`, by the same numbers.
 static LENGTHS: [i32; LANES] = [0, 2, 3, 0, 4, 0, 0, 0];
 
-/// What a canonical tag of so many digits is above, by the same numbers.
+/// The bound that a canonical tag of so many digits is above, by the same numbers.
 static ABOVE: [i32; LANES] = [i32::MAX, 0, 9, 0, 99, 0, 0, 0];
 
 /// Reads the tags of eight fields, as [`blocks::read_tags_by`] asks for.

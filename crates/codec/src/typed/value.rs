@@ -24,7 +24,7 @@ pub trait ToField {
 
 /// A code set: one case for each code, and one for all others.
 pub trait CodeSet<'a>: Copy {
-    /// What a code is on the wire.
+    /// The form of a code on the wire.
     type Code: Value<'a>;
 
     /// The case of a code.
@@ -110,7 +110,7 @@ impl Word for &str {
 /// The codes of a MultipleCharValue or MultipleStringValue.
 #[derive(Clone, Copy, Debug)]
 pub struct Words<'a, C> {
-    /// What is left of the value.
+    /// The rest of the value.
     rest: Option<&'a [u8]>,
     code: PhantomData<fn() -> C>,
 }

@@ -1,8 +1,8 @@
 //! Writes fields in the order of the calls, and those of group entries in that of the dictionary.
 //!
 //! A counterparty may refuse an entry whose fields are not in the published order (reason 15). The
-//! required fields are written first, so an optional one may have to move between them: that is a
-//! rotation of the few bytes behind its place, and none if the calls come in order.
+//! required fields are written first, so an optional one may have to move between them. The move is
+//! a rotation of the few bytes behind its place, and none if the calls come in order.
 
 use super::{CodeSet, ToField, Word};
 use crate::{Body, Misuse, SOH, Tag, data, value};
@@ -44,8 +44,8 @@ impl<'w, 'b> Writer<'w, 'b> {
         Writer { body: self.body, scope: self.scope.as_deref_mut() }
     }
 
-    /// What is written to, for fields that the dictionary lacks. In a group entry they and all that
-    /// follows stand where they are written.
+    /// The body that is written to, for fields that the dictionary lacks. In a group entry they and
+    /// all that follows stand where they are written.
     #[must_use]
     pub fn body(&mut self) -> &mut Body<'b> {
         self.fix();

@@ -15,12 +15,12 @@ pub(super) enum Section {
     Trailer,
 }
 
-/// What a walk over a group looks at.
+/// The place of a walk over a group.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     /// Order and number of entries and members.
     Structure,
-    /// What they say.
+    /// Their values.
     Content,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Check<'c, 'm> {
     report: &'c mut dyn FnMut(Rank, Finding),
 }
 
-/// What a finding is about; what is wrong with the whole message is blamed first.
+/// The subject of a finding. A fault of the whole message is blamed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rank {
     /// Sections out of order, or a tag that the message lacks.
@@ -283,7 +283,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// What the layout requires; `at` is the entry that lacks it.
+    /// The check of required fields; `at` is the entry that lacks one.
     fn required(&mut self, layout: &Layout, epoch: u32, at: Option<usize>) {
         let rank = if at.is_some() { Rank::Field } else { Rank::Message };
         for &(mark, tag) in &layout.required {
@@ -336,7 +336,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// What each entry begins with.
+    /// The first field of each entry.
     fn delimiter(&self, layout: &Layout) -> Tag {
         match self.message.at(self.at) {
             Some(field) if !self.switches.group_order && layout.place(field.tag.0).is_some() => {
@@ -402,7 +402,7 @@ impl<'c, 'm> Check<'c, 'm> {
 
     #[cold]
     fn misplaced(&mut self, field: Field<'m>, is_repeated: bool) {
-        // What is empty is blamed for that alone, with what the entries say.
+        // An empty value is blamed for that alone.
         if field.value.is_empty() && self.switches.empty_values {
             return;
         }

@@ -1,4 +1,4 @@
-//! What a value must be: the form of its type, and one of its codes.
+//! The demands on a value: the form of its type, and one of its codes.
 //!
 //! Invariant: a code of up to seven bytes is looked up as a number; comparing texts took a third of
 //! the time of a whole validation.
@@ -11,7 +11,7 @@ use transfix_dictionary::{DataType, Dictionary};
 
 use crate::{Field, value};
 
-/// What a value must be.
+/// The demand on a value.
 #[derive(Debug)]
 pub(super) struct FieldRule {
     pub(super) data_type: DataType,
@@ -81,7 +81,7 @@ fn key(value: &[u8]) -> Option<u64> {
     Some(bytes | (len as u64) << 56)
 }
 
-/// What a value is looked at for, beside being there at all.
+/// The checks of a value, beside its presence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// Nothing: any text will do.
@@ -128,7 +128,7 @@ impl FieldRule {
         }
     }
 
-    /// What is said of the length of a data field, if that stands right before it.
+    /// The verdict on the length of a data field that stands right before it.
     pub(super) fn length_in(&self, before: Option<Field<'_>>) -> Option<u64> {
         before.filter(|before| before.tag.0 == self.length_tag).and_then(|b| value::uint(b.value))
     }

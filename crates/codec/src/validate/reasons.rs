@@ -1,5 +1,5 @@
-//! What validation finds, as a table: the tests try each row, and the page of the documentation is
-//! made from it.
+//! The findings of validation, as a table. The tests try each row, and the page of the
+//! documentation is made from it.
 
 use crate::{RejectReason, Tag};
 
@@ -10,11 +10,11 @@ pub struct Reason {
     pub reason: RejectReason,
     /// The switch of [`Switches`](super::Switches) that makes the check.
     pub switch: &'static str,
-    /// What is wrong.
+    /// The fault.
     pub what: &'static str,
-    /// What FIX Antenna calls the check; empty if it has no name there.
+    /// FIX Antenna's name of the check; empty if it has none.
     pub antenna: &'static str,
-    /// What QuickFIX calls the check; empty if it has no name there.
+    /// QuickFIX's name of the check; empty if it has none.
     pub quickfix: &'static str,
     /// A body with this error, in a message of FIX 4.4: MsgType(35) and then the fields behind the
     /// header, with `|` for the delimiter.

@@ -5,9 +5,9 @@
 //! follows from the tags alone. So a message with the tags of a sound message of the same type
 //! needs no look-up, no mark and no count: only its values may differ.
 //!
-//! Invariants: a shape serves only the rules that it was made by; it has no group, no data field
-//! and no field required under a condition, all of which ask for more than one value at a time;
-//! what is not sound here is looked at by the walk, from the start.
+//! Invariants: a shape serves only the rules that it was made by. It has no group, no data field
+//! and no field required under a condition: all of these ask for more than one value at a time. The
+//! walk looks at messages that are not sound here, from the start.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -39,7 +39,7 @@ pub(super) struct Shapes {
     newest: usize,
 }
 
-/// What all messages with these tags have in common; no message has it if there are none.
+/// The common parts of all messages with these tags; no message has them if there are none.
 #[derive(Clone, Debug)]
 struct Shape {
     /// [`Tables::token`] of the rules that it was made by.
@@ -192,7 +192,7 @@ mod tests {
         Rules::new(&fix44, &fix44)
     }
 
-    /// Whether the message is sound by the shapes, and whether it is sound.
+    /// Returns the verdict of the shapes, and that of the walk.
     fn look(rules: &Rules, fields: &str, scratch: &mut Scratch) -> (bool, bool) {
         let text = format!("8=FIX.4.4|9=00|{fields}10=000|").replace('|', "\x01");
         let mut index = FieldIndex::default();

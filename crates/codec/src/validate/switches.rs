@@ -77,7 +77,7 @@ switches! {
 }
 
 impl Switches {
-    /// What the standard asks for in any case: all but `conditions` and `empty_groups`.
+    /// The checks that the standard asks for in any case: all but `conditions` and `empty_groups`.
     pub const STANDARD: Self = Self { conditions: false, empty_groups: false, ..Self::ALL };
 }
 

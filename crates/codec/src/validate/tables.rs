@@ -1,6 +1,6 @@
 //! The dictionaries in the form that a check reads: dense tables, no names.
 //!
-//! Invariants: a group that several messages share is compiled once; positions of one [`Layout`]
+//! Invariants: a group that several messages share is compiled once. Positions of one [`Layout`]
 //! are marked in a range of [`Scratch`](super::Scratch) of their own, which only the bodies of
 //! messages share.
 
@@ -41,7 +41,7 @@ pub(super) struct Body {
     msg_type: Box<[u8]>,
     pub(super) layout: usize,
     pub(super) owner: Owner,
-    /// What the standard's descriptions require under conditions.
+    /// The requirements of the standard's descriptions under conditions.
     pub(super) conditions: Box<[Conditional]>,
 }
 
@@ -61,7 +61,7 @@ pub(super) enum Owner {
     Application,
 }
 
-/// What may stand in a message, header, trailer or group entry: a hash table by tag.
+/// The members of a message, header, trailer or group entry: a hash table by tag.
 #[derive(Debug)]
 pub(super) struct Layout {
     slots: Box<[LayoutField]>,
@@ -119,7 +119,7 @@ pub(super) struct LayoutField {
     pub(super) mark: u32,
     /// Last position, which differs from the first where a field is published twice.
     pub(super) mark_max: u32,
-    /// What its value is looked at for.
+    /// The checks of its value.
     pub(super) look: Look,
     /// [`FieldRule::data_type`]: at hand too.
     pub(super) data_type: DataType,
@@ -307,7 +307,8 @@ impl Layout {
         layout
     }
 
-    /// What is not there although its condition holds; by mark and tag, and by the values of tags.
+    /// The field that is not there although its condition holds; by mark and tag, and by the values
+    /// of tags.
     #[inline]
     pub(super) fn lacking<'v>(
         &self,
@@ -346,7 +347,7 @@ impl Layout {
         (tag.wrapping_mul(0x9E37_79B1) >> self.shift) as usize
     }
 
-    /// What is said of that tag; nothing if it may not stand here.
+    /// The entry for that tag; nothing if it may not stand here.
     #[inline(always)]
     pub(super) fn place(&self, tag: u32) -> Option<&LayoutField> {
         let mut at = self.first_slot(tag);

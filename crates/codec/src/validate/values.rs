@@ -1,9 +1,9 @@
-//! Whether a value has the form that its data type asks for.
+//! The forms of values that their data types ask for.
 //!
 //! Source: FIX datatypes, FIX 5.0 SP2 volume 1. A value has the form of its type if the type's
-//! reader takes it; but the standard sets no limit to digits, so that a number passes although no
-//! `i64` or [`Decimal`] holds it, and so does a UTCTimestamp in the year 9999. A time has at most
-//! 12 digits behind its point: picoseconds.
+//! reader takes it. The standard sets no limit to digits: a number passes although no `i64` or
+//! [`Decimal`] holds it, and so does a UTCTimestamp in the year 9999. A time has at most 12 digits
+//! behind its point: picoseconds.
 
 use transfix_dictionary::DataType;
 
@@ -61,7 +61,7 @@ impl LastTime {
 #[inline]
 pub(super) fn fits(data_type: DataType, value: &[u8]) -> bool {
     use DataType as T;
-    // What a number holds is read quickly; the rest is rare.
+    // A text that fits a number is read quickly; the rest is rare.
     match data_type {
         // FIX: a String may hold anything but the delimiter, which cannot be here.
         T::String | T::Data | T::XmlData | T::Pattern | T::Xid | T::XidRef => true,
