@@ -1,4 +1,4 @@
-//! What an operator asks of an engine, as values: the actions, who asks, what is written of them.
+//! Requests of operators to an engine, as values: the actions, the actor, the audit.
 //!
 //! Here belongs what every face of the administration has in common, whether a program, a page in
 //! the browser or another FIX session. How a session is found and told lies in

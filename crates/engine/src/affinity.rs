@@ -27,16 +27,16 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
 /// Gives the calling thread a low priority: it works when sessions do not. It still gets a tenth of
 /// a CPU that others want.
 pub(crate) fn step_back() {
-    // Of Linux alone a thread has a priority of its own.
+    // Only on Linux a thread has a priority of its own.
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, 10) {
         tracing::debug!(%error, "a thread keeps its priority");
     }
 }
 
-/// What threads do first that help others: they run on these CPUs, or where the caller of this may
-/// run. A thread gets the CPUs of the one that starts it, which may be pinned to the one CPU on
-/// which nothing but a session is to run. What fails is told to `report`.
+/// The first step of helper threads: they run on these CPUs, or where the caller may run. A thread
+/// gets the CPUs of the one that starts it, which may be pinned to the one CPU on which nothing but
+/// a session is to run. `report` hears of a failure.
 pub(crate) fn of_helpers(
     cpus: &[usize],
     report: fn(&io::Error),
@@ -78,14 +78,14 @@ impl Machine {
         self.online.is_empty() || parts(&self.online).any(|part| part.contains(&cpu))
     }
 
-    /// What is to be said of the CPU of a session, if it is not here.
+    /// The warning about the CPU of a session, if it is not here.
     pub(crate) fn lacks(&self, session: &SessionSettings) -> Option<String> {
         let cpu = session.threads.cpu.filter(|cpu| !self.has(*cpu))?;
         let (place, id, online) = (session.place("cpu"), session.id(), &self.online);
         Some(format!("{place}{id}: cpu = {cpu}: this machine has the CPUs {online}"))
     }
 
-    /// Of each key of `[engine]` that names CPUs which are not here: what is to be said.
+    /// The warnings about keys of `[engine]` that name CPUs which are not here.
     pub(crate) fn lacks_of_engine(&self, settings: &Settings) -> Vec<String> {
         let Engine { cpus, helper_cpus, log_cpu, .. } = &settings.engine;
         let log_cpu: Vec<_> = log_cpu.iter().copied().collect();
@@ -118,7 +118,7 @@ fn parts(list: &str) -> impl Iterator<Item = std::ops::RangeInclusive<usize>> {
 mod tests {
     use super::*;
 
-    /// What is said of a session with these keys on a machine with these CPUs.
+    /// The warnings about a session with these keys on a machine with these CPUs.
     fn lacking(keys: &str, online: &str) -> Vec<String> {
         let session = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
             sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:0\"\n\

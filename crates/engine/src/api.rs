@@ -1,9 +1,9 @@
-//! What users read: the application and its session, handles, the builder of an engine, what
-//! operators may do.
+//! The types that users read: the application and its session, handles, the builder of an engine,
+//! actions of operators.
 //!
 //! Here belongs what a program calls or implements by name, and the glue that fits it to the layers
-//! below ([`owner`]). Nothing below knows it. What those layers return (errors, counts, what an
-//! application is told) lies where it is made, and `lib.rs` exports it.
+//! below ([`owner`]). Nothing below knows it. Values that those layers return (errors, counts,
+//! events) lie where they are made, and `lib.rs` exports them.
 
 pub(crate) mod admin;
 pub(crate) mod answer;

@@ -232,7 +232,7 @@ fn open_one(
     stores::open(settings, &registry.helpers, now_ns).map_err(failed)
 }
 
-/// What a session is put together from, besides its settings.
+/// The parts of a session, besides its settings.
 pub(crate) struct Parts {
     pub(crate) config: Config,
     pub(crate) data_fields: Vec<(Tag, Tag)>,
@@ -439,7 +439,7 @@ fn added_fields(
     Ok(())
 }
 
-/// What is wrong with this key, and where it stands.
+/// The fault of this key, and its place.
 fn says(settings: &SessionSettings, key: &str, what: impl fmt::Display) -> String {
     let (place, id) = (settings.place(key), settings.id());
     format!("{place}{id}: {key}: {what}")
@@ -477,7 +477,7 @@ fn log_failed(
 }
 
 /// Lets a session layer and the application judge a Logon(A), with nothing else yet: a stranger
-/// leaves nothing behind. What the application answers later is waited for here.
+/// leaves nothing behind. Here is the wait for answers that the application gives later.
 pub(crate) fn judge(
     settings: &SessionSettings,
     application: &mut dyn Callbacks,

@@ -105,7 +105,7 @@ impl Ticks {
     /// So many ticks in nanoseconds.
     #[inline]
     pub(crate) const fn ns(self, ticks: u64) -> f64 {
-        // Of a signed number the processor makes a float by one instruction.
+        // The processor makes a float of a signed number by one instruction.
         ticks.cast_signed() as f64 * self.ns_per_tick
     }
 }

@@ -1,8 +1,8 @@
-//! What makes links go on: workers with their sessions, the ways in and out, stores that are opened
+//! The drivers of links: workers with their sessions, the ways in and out, stores that are opened
 //! again.
 //!
-//! Here belongs what waits, connects, or runs in a thread. What a message means does not: that is
-//! the link's.
+//! Here belongs what waits, connects, or runs in a thread. The meaning of a message does not: that
+//! is the link's.
 
 pub(crate) mod acceptor;
 pub(crate) mod admission;

@@ -57,7 +57,7 @@ pub(crate) type MakeOwner<'m> = dyn FnMut(&SessionId, &Arc<Registry>) -> Box<dyn
 pub(crate) type AdmitTo =
     Box<dyn Fn(&SessionId, &Arc<Registry>) -> Option<Box<dyn Callbacks>> + Send + Sync>;
 
-/// What an engine is made from besides its settings.
+/// The parts of an engine besides its settings.
 pub(crate) struct Extras {
     pub(crate) admit: Option<AdmitTo>,
     pub(crate) open_store: Option<OpenStore>,
@@ -80,9 +80,9 @@ pub struct Engine {
     listening: Vec<SocketAddr>,
     /// The group of each of these.
     groups: Vec<usize>,
-    /// Who listens where.
+    /// The addresses with their listeners.
     ways: Listening,
-    /// What all sessions share.
+    /// The state that all sessions share.
     all: EngineSettings,
     /// The workers of the pool.
     pool: Pool,
@@ -375,7 +375,8 @@ impl Engine {
         &self.registry
     }
 
-    /// Who says whether a counterparty that no settings name is admitted: nobody is by default.
+    /// The program's function that admits counterparties which no settings name: nobody is by
+    /// default.
     fn admit(&self, admit: Option<AdmitTo>) -> Admit {
         let sessions = Arc::clone(&self.registry);
         match admit {
@@ -445,7 +446,7 @@ impl Engine {
     /// thread drives goes on meanwhile: a counterparty that another engine drives in this thread
     /// cannot answer.
     ///
-    /// What waits in memory alone goes back by
+    /// Messages that wait in memory alone go back by
     /// [`SessionNotice::Unsent`](crate::SessionNotice::Unsent). A store that has failed is opened
     /// once more for that, which may take longer than the deadline: only then is it known which of
     /// the last messages it has. A sync is waited for, 10 s at most beyond the deadline: a store
@@ -477,7 +478,7 @@ impl Engine {
         for (_, job) in self.threads.drain(..) {
             outcomes.extend(job.join().unwrap_or_default());
         }
-        // What applications are told last. Workers have waited for those that were busy.
+        // The last calls of applications. Workers have waited for those that were busy.
         end_line(&self.registry);
         if let Some(watching) = self.watching.take() {
             watching.stop();

@@ -13,9 +13,9 @@ pub enum EngineError {
     Settings(String),
     /// An address cannot be resolved, bound, or a thread not be started.
     Io {
-        /// What was tried.
+        /// The attempt that failed.
         what: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The store of no session can be opened. If it is only that of some, the others start; see
@@ -68,7 +68,7 @@ impl std::error::Error for EngineError {
     }
 }
 
-/// What failed, to be said with the error of the system.
+/// The step that failed, to be said with the error of the system.
 pub(crate) fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> EngineError {
     let what = what.into();
     move |source| EngineError::Io { what, source }

@@ -1,8 +1,8 @@
-//! What an engine asks of the world around it: the time, waiting, connections, threads.
+//! The requests of an engine to the world around it: the time, waiting, connections, threads.
 //!
 //! Invariant: worker, acceptor, connector and handles ask nobody else, so that a simulated world
 //! runs whole engines: it says what time it is, which thread goes on, and what the network does.
-//! What writes protocol logs stays outside: nobody waits for it.
+//! The thread that writes protocol logs stays outside: nobody waits for it.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -110,11 +110,10 @@ pub trait Poll: Send {
     /// Waits until something is ready, for so long at most, and adds what is to `ready`. `None` has
     /// no limit.
     ///
-    /// # Errors
-    /// What the system says.
+    /// # Errors The error of the system.
     fn wait(&mut self, ready: &mut Vec<Ready>, time: Option<Duration>) -> io::Result<()>;
 
-    /// What ends the wait, and is reported under `token`.
+    /// The waker that ends the wait, and is reported under `token`.
     ///
     /// # Errors
     /// If the system has no further one.
@@ -151,8 +150,7 @@ pub trait Connecting: Send {
 pub trait Listener: Send {
     /// The next waiting connection, if there is one.
     ///
-    /// # Errors
-    /// What the system says, for instance that no more files can be opened.
+    /// # Errors The error of the system, for instance that no more files can be opened.
     fn accept(&self) -> io::Result<Option<Box<dyn Stream>>>;
 
     /// The address, with the port taken.
@@ -190,7 +188,7 @@ impl<T: Send + 'static> Job<T> {
         run: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<Self> {
         let (sender, result) = channel();
-        // Whoever started it may not want the result any more.
+        // The thread that started it may not want the result any more.
         let run = Box::new(move || drop(sender.send(run())));
         Ok(Self { thread: io.spawn(name, run)?, result })
     }

@@ -34,11 +34,10 @@
 //! # Ok::<(), transfix::EngineError>(())
 //! ```
 //!
-//! # What happened?
-//! The engine prints nothing. What concerns one session's messages it says to the [`Application`];
-//! all else, such as a connection that was refused and why, are events of the crate [`tracing`].
-//! **Without a subscriber nobody sees them.** Install one first in `main`, for instance
-//! that of the crate `tracing-subscriber`, which writes a line for each event:
+//! # What happened? The engine prints nothing. The [`Application`] hears of one session's messages.
+//! All else, such as a connection that was refused and why, are events of the crate [`tracing`].
+//! **Without a subscriber nobody sees them.** Install one first in `main`, for instance that of the
+//! crate `tracing-subscriber`, which writes a line for each event:
 //!
 //! ```
 //! tracing_subscriber::fmt().with_writer(std::io::stderr).init();
@@ -120,8 +119,8 @@ pub use settings::{
     ValidationSettings, WhenFull, hash_password, is_password_of,
 };
 
-/// What signatures and generated messages name beside the types at the root. All else of messages,
-/// such as drafts, frames and validation, is in the crate `transfix-codec`.
+/// The types that signatures and generated messages name beside those at the root. All else of
+/// messages, such as drafts, frames and validation, is in the crate `transfix-codec`.
 pub mod codec {
     pub use transfix_codec::draft::DraftEntry;
     pub use transfix_codec::group::Groups;

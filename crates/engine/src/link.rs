@@ -2,8 +2,8 @@
 //! way.
 //!
 //! Here belongs what a message meets on its way: the turn, and the core of a session ([`core`])
-//! with its owner, its store and what is to be sent. What waits, connects or drives does not: that
-//! is `drive`.
+//! with its owner, its store and what is to be sent. Waiting, connecting and driving are not here:
+//! they are in `drive`.
 //!
 //! Invariants: a frame is in the store before any byte of it is on the socket; what one read brings
 //! is handled in one turn, with one commit and one write unless a batch is full; one owner (the
@@ -56,7 +56,7 @@ use crate::link::sinks::Sinks;
 use crate::observe::protocol_log::Received;
 use crate::schedule::Hours;
 
-/// What a link is told of its socket.
+/// The readiness of its socket that a link is told.
 pub(crate) const INTEREST: Interest = Interest::READABLE.add(Interest::WRITABLE);
 const ENDED: Down = Down::Session(Disconnect::LinkLost);
 /// Time after which the memory of a burst is given back.
@@ -65,7 +65,7 @@ const TRIM_AFTER_NS: u64 = 1_000_000_000;
 /// turn and the next one, which allocates it anew.
 pub(crate) const REST_AFTER_NS: u64 = 250_000_000;
 
-/// What a turn has done.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turn {
     /// Bytes came in, or something was handed over or sent.
@@ -77,13 +77,13 @@ pub(crate) struct Turn {
 /// A connection for a session.
 pub(crate) struct Arrival {
     pub(crate) stream: Box<dyn Stream>,
-    /// What was read from it already.
+    /// The bytes that were read from it already.
     pub(crate) read: Vec<u8>,
     /// Its Logon(A), if that was accepted before this session was made.
     pub(crate) offer: Option<Offer>,
     /// True if its Password(554) is known to have the hash of the settings.
     pub(crate) password_proof: bool,
-    /// Who wants to know what comes of it.
+    /// The waiter for its result.
     pub(crate) watch: Option<LogonWatch>,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct Link {
     /// The inbox holds what no turn has looked at: another owner of the stream has read it, or the
     /// last turn has ended before it.
     unseen: bool,
-    /// What is not logged yet.
+    /// The messages that are not logged yet.
     received: Received,
     index: FieldIndex,
     /// When the last turn had something to do, on the monotonic clock.
@@ -265,7 +265,7 @@ impl Link {
         }
         let now = executor.begin_turn(clock);
         let queue_first = executor.begin_with_queue(now, queue, &mut left);
-        // What the last turn has left of the messages kept above a gap comes before all else.
+        // Messages kept above a gap that the last turn has left come before all else.
         let mut outcome = executor.hear_and_go_on(now, &mut left);
         outcome = outcome.and_then(|()| skip(executor, (inbox, received), now));
         while outcome.is_ok() && !waits && !inbox.bytes().is_empty() {
@@ -391,8 +391,7 @@ impl Link {
 
     /// Does what is due: heartbeats, ends of waits, with as many messages as a turn. Returns
     /// whether a turn is to follow at once: the queue is left in the middle, or the answer to a
-    /// Logon(A) is there. Of messages that wait for the application [`Link::next_deadline`] says
-    /// whether some are left.
+    /// Logon(A) is there. [`Link::next_deadline`] covers messages that wait for the application.
     pub(crate) fn tick(&mut self, now: Now, queue: &SendQueue) -> Result<bool, Down> {
         if self.executor.core.trim_at_ns.is_some_and(|at| now.monotonic_ns >= at) {
             self.trim(queue);
@@ -424,7 +423,7 @@ impl Link {
         if queue.is_closed() {
             return Err(SendError::Closed);
         }
-        // What was handed over before goes out before.
+        // Messages that were handed over before go out before.
         self.executor.send_queued(now, queue);
         let mut put = self.executor.points.source().at(now);
         let sent = self.executor.send_put(now, &mut put, msg_type, fill);
@@ -503,11 +502,12 @@ impl Link {
         }
         // A message that it has rejected is answered before.
         self.note_had(now).map_err(|_| SendError::Failed)?;
-        // What was handed over before goes out before. The callback goes on: nothing is committed.
+        // Messages that were handed over before go out before. The callback goes on: nothing is
+        // committed.
         self.executor.take_queued(now, queue, |_| Ok(()));
         self.executor.core.note_answer(now);
         let sent = self.executor.send_now(now, msg_type, change, fill);
-        // Who has sent sees which number is the next.
+        // The sender sees which number is the next.
         self.note_state(now);
         sent
     }
@@ -606,7 +606,7 @@ impl Link {
         // The Logout(5) just written arrives before the end of the stream; a peer that is gone
         // already makes this fail, which changes nothing.
         let _ = stream.shutdown();
-        // What brought the link down is in the log.
+        // The cause of the link's end is in the log.
         self.executor.log_received(now, &mut self.received.of_turn(self.inbox.buffer()));
         self.inbox.clear();
         self.executor.return_unsent(now, queue, SendError::NotLoggedOn);
@@ -617,8 +617,8 @@ impl Link {
     }
 }
 
-/// A message of so many bytes is done with. What the turn has sent so far is stored and written if
-/// it is as much as a batch may have, and more has come: else the turn does so at its end.
+/// A message of so many bytes is done with. Stores and writes the messages of the turn so far, if
+/// they are as many as a batch may have, and more has come. Else the turn does so at its end.
 #[inline(always)]
 fn pass(
     executor: &mut Executor,
@@ -702,7 +702,8 @@ fn skip(
     }
 }
 
-/// What an alert of TLS begins with (RFC 8446, section 5.1): so answers a port of TLS what is not.
+/// The beginning of an alert of TLS (RFC 8446, section 5.1): a port of TLS answers other protocols
+/// so.
 const TLS_ALERT: &[u8] = &[21, 3];
 
 /// Passes over bytes that are no message, or begin one that is too long.
@@ -747,7 +748,7 @@ fn read(
         executor.prefetch_parts();
     }
     match inbox.read(stream) {
-        // What the application has not had yet, it may answer.
+        // The application may still answer messages that it has not had yet.
         Ok((0, _)) if !executor.core.delivery.stands_still() => Ok((0, false)),
         Ok((0, _)) => Err(ENDED),
         Ok(read) => {

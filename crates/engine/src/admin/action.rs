@@ -1,4 +1,4 @@
-//! What an operator may ask of a session or of the engine, and who asks.
+//! Actions that an operator may ask of a session or of the engine, and the actor.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use transfix_session::SessionId;
 use crate::observe::mask::Mask;
 use crate::settings::{EventLevels, SessionSettings};
 
-/// Who asks for an action, for the audit.
+/// The actor of an action, for the audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
     /// The name of a user or of a program.
@@ -196,7 +196,7 @@ pub(crate) fn body(fields: &str) -> Vec<u8> {
     body
 }
 
-/// What an operator may ask of the program that has the engine.
+/// Actions that an operator may ask of the program that has the engine.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum EngineAction {

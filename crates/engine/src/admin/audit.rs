@@ -31,7 +31,7 @@ struct Chain {
     /// The number of the last line.
     n: u64,
     hash: String,
-    /// What stands behind the last whole line may be the beginning of one.
+    /// Bytes behind the last whole line may be the beginning of one.
     is_torn: bool,
 }
 
@@ -98,7 +98,7 @@ impl Chain {
         self.file.seek(SeekFrom::Start(self.length))?;
         let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // What was written of it goes; if not now, then with the next line.
+            // The part that was written is removed; if not now, then with the next line.
             self.is_torn = self.file.set_len(self.length).is_err();
             return Err(error);
         }
@@ -129,8 +129,8 @@ fn tail_of(file: &mut File) -> io::Result<(u64, u64, Vec<u8>)> {
     Ok((length, start, tail))
 }
 
-/// The end of the last line that is whole and fits its hash, its number and its hash. Of the lines
-/// at the end one alone may be torn: each was on the disk before the next was begun.
+/// The end of the last line that is whole and fits its hash, its number and its hash. Only the last
+/// line may be torn: each was on the disk before the next was begun.
 fn last_sound(tail: &[u8], is_whole: bool) -> io::Result<(usize, u64, String)> {
     let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let mut end = whole;

@@ -26,7 +26,7 @@ const HASH: &str = ",\"hash\":\"";
 const PREV_LENGTH: usize = PREV.len() + NO_HASH.len() + 1;
 const HASH_LENGTH: usize = HASH.len() + NO_HASH.len() + 2;
 
-/// What a line says, in the order of its values; empty texts are left out.
+/// The values of a line, in their order; empty texts are left out.
 pub(crate) struct Line<'a> {
     pub(crate) at: Timestamp,
     pub(crate) texts: &'a [(&'static str, &'a str)],
@@ -74,7 +74,7 @@ pub(crate) fn hash_of(bytes: &[u8]) -> String {
     })
 }
 
-/// What of a line counts for the chain.
+/// The part of a line that counts for the chain.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Chained<'l> {
     pub(crate) n: u64,
@@ -108,7 +108,7 @@ pub(crate) fn chained(line: &[u8]) -> Result<Chained<'_>, &'static str> {
     Ok(Chained { n, of, is_asked: said.contains(",\"step\":\"asked\""), prev, hash })
 }
 
-/// What an audit file proves.
+/// The proof of an audit file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
@@ -132,7 +132,7 @@ pub enum AuditError {
     Line {
         /// Its place in the file, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault of it.
         why: &'static str,
     },
     /// No line has this hash, which once one had.

@@ -1,4 +1,4 @@
-//! What only the program that has the engine can do: asked by operators, answered by the program.
+//! Requests that only the program with the engine can serve. Operators ask, the program answers.
 
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::admin::action::{Actor, EngineAction};
 
-/// Who takes the requests of operators.
+/// The program's function for the requests of operators.
 type Take = Box<dyn FnMut(Request) + Send>;
 
-/// A request of an operator to the program that has the engine. Whoever asks waits for
+/// A request of an operator to the program that has the engine. The operator waits for
 /// [`Request::answer`].
 #[derive(Debug)]
 pub struct Request {
-    /// Who asks.
+    /// The actor.
     pub actor: Actor,
     /// For what.
     pub action: EngineAction,
@@ -37,7 +37,7 @@ pub(crate) enum Unanswered {
     Late,
 }
 
-/// What the program rolls when the logs are rotated.
+/// The program's part when the logs are rotated.
 type Rotate = Arc<dyn Fn() -> Result<String, String> + Send + Sync>;
 
 /// Where requests go.

@@ -51,13 +51,13 @@ impl Engine {
     }
 }
 
-/// What an action has done.
+/// The result of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Done {
     /// The session before.
     pub before: SessionStatus,
-    /// The session afterwards. What the action has begun, such as a logout, may go on.
+    /// The session afterwards. A logout, for instance, may still go on.
     pub after: SessionStatus,
 }
 
@@ -380,7 +380,7 @@ impl Admin {
     }
 }
 
-/// What of a session an action may change, for the audit.
+/// The state of a session that an action may change, for the audit.
 fn state(status: &SessionStatus) -> String {
     let SessionStatus { state, next_num_in, next_num_out, enabled, queued_bytes, .. } = status;
     let mut text = format!("state={state:?} next_in={next_num_in} next_out={next_num_out}");

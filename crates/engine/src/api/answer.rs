@@ -24,8 +24,8 @@ impl MessageAnswer {
         Self { later: Some(later) }
     }
 
-    /// What [`Application::on_message`](crate::Application::on_message) would have returned. The
-    /// message counts as taken, and the next one comes.
+    /// Gives the answer that [`Application::on_message`](crate::Application::on_message) would have
+    /// returned. The message counts as taken, and the next one comes.
     pub fn give(mut self, answer: Result<(), BusinessReject>) {
         self.say(answer);
     }

@@ -1,4 +1,4 @@
-//! What users write: an [`Application`] per session, and what it may do inside a callback.
+//! The part that users write: an [`Application`] per session, and its means inside a callback.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -79,9 +79,9 @@ pub trait Application: Send {
         let _ = (notice, session);
     }
 
-    /// The counterparty asks for this message, which was sent before, again. Whether it is sent, or
-    /// covered by SequenceReset-GapFill(4): an order that has become stale, for instance, had
-    /// better not arrive now.
+    /// The counterparty asks for this message, which was sent before, again. The answer is to send
+    /// it, or to cover it by SequenceReset-GapFill(4): an order that has become stale, for
+    /// instance, had better not arrive now.
     fn on_resend(&mut self, message: &Message<'_>, session: &SessionView<'_>) -> Resend {
         let _ = (message, session);
         Resend::Send
@@ -159,7 +159,7 @@ impl<'a> SessionView<'a> {
 
 /// The session inside a callback in which it may send: without any queue or lock.
 ///
-/// What [`SessionView`] shows can be seen here too.
+/// The methods of [`SessionView`] are here too.
 pub struct SessionRef<'a> {
     view: SessionView<'a>,
     gate: Option<&'a Gate>,
@@ -188,8 +188,8 @@ impl<'a> SessionRef<'a> {
     /// It fails only for a mistake of the program, or because the store has failed or the engine
     /// has ended. Where the session cannot write now, the message gets its number and is stored,
     /// and the counterparty asks for it after the next logon. A counterparty that does not read
-    /// loses its connection and not its answers. What one callback sends has an end at 64 MiB more
-    /// than `queued_bytes_max`.
+    /// loses its connection and not its answers. One callback sends at most 64 MiB more than
+    /// `queued_bytes_max`.
     ///
     /// # Errors
     /// [`SendError`]; nothing was sent then, and no number used.
@@ -236,10 +236,10 @@ impl<'a> SessionRef<'a> {
     /// no thread waits meanwhile. `None` where it is not, and in all callbacks but
     /// [`Application::on_message`].
     ///
-    /// What `on_message` returns then is no answer yet, unless it is an error. Until the answer is
-    /// given, the message does not count as taken, and no further one of this session comes: who
-    /// takes the answer bounds the time for it. A message that came before a crash, and was not
-    /// answered, comes again.
+    /// The value that `on_message` returns then is no answer yet, unless it is an error. Until the
+    /// answer is given, the message does not count as taken, and no further one of this session
+    /// comes: who takes the answer bounds the time for it. A message that came before a crash, and
+    /// was not answered, comes again.
     ///
     /// ```
     /// use transfix::{BusinessReject, Message, SessionRef};

@@ -30,7 +30,7 @@ impl Batch {
         msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<(), Misuse> {
-        // What a panic in `fill` has left behind.
+        // The rest that a panic in `fill` has left behind.
         let begin = self.ends.last().map_or(0, |(_, end)| *end);
         self.bytes.truncate(begin);
         self.bytes.extend_from_slice(msg_type.as_ref());
@@ -99,11 +99,11 @@ impl fmt::Debug for Batch {
     }
 }
 
-/// What became of the messages of a [`Batch`].
+/// The fate of the messages of a [`Batch`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct BatchSent {
-    /// Of the first messages of the batch, those that were taken, what became of each.
+    /// The fate of each message that was taken: the first ones of the batch.
     pub sent: Vec<Sent>,
     /// Why the one behind them was not taken; none that follows it was. `None` if all were taken.
     pub refused: Option<SendError>,

@@ -1,4 +1,4 @@
-//! What a program can read of the engine's own certificates.
+//! The engine's own certificates, as a program can read them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,7 @@ impl fmt::Debug for Certificates {
 pub struct CertificateStatus {
     /// Its file.
     pub file: PathBuf,
-    /// Who shows it: addresses of acceptors, and sessions of initiators.
+    /// The owners of it: addresses of acceptors, and sessions of initiators.
     pub shown_by: Vec<String>,
     /// Its owner, such as `C=DE, O=Bank, CN=fix.bank.example`.
     pub subject: String,

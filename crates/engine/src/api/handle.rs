@@ -199,7 +199,7 @@ impl SessionHandle {
             link = shared.sound_link().map_err(|_| SendError::Failed)?;
         }
         let (sent, batch) = (self.put(&mut link, msg_type, body)?, link.core().awaited());
-        // What the counterparty answers is read by who has the session, after this.
+        // The thread that has the session reads the counterparty's answer, after this.
         note(sent);
         drop(link);
         // The worker is woken when it is safe, and takes note of it.
@@ -343,10 +343,10 @@ impl SessionHandle {
 
     /// Queues a message without a logon: it is in the store when this returns, with two exceptions.
     ///
-    /// Who has the lock gives it back soon. A thread that drives sessions does not wait for it: it
-    /// may have it itself, in a callback, and others must not wait with it. Then the message goes
-    /// into the store with the session's next turn, at once. While the store is being refreshed,
-    /// the message waits in memory until the refresh is over.
+    /// The holder of the lock gives it back soon. A thread that drives sessions does not wait for
+    /// it: it may have it itself, in a callback, and others must not wait with it. Then the message
+    /// goes into the store with the session's next turn, at once. While the store is being
+    /// refreshed, the message waits in memory until the refresh is over.
     fn queue_offline(&self, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         let shared = &*self.shared;
         let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
@@ -376,7 +376,7 @@ impl SessionHandle {
         sent
     }
 
-    /// What the session has counted since the engine was started.
+    /// The counters of the session since the engine was started.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.shared.published.counters.now()
@@ -410,7 +410,7 @@ impl SessionHandle {
 
     /// How many messages and frames wait for the application where it is called in threads of its
     /// own (`application_threads`), and their bytes; `messages_max` and `bytes_max` of
-    /// `application` are their limits. What it is called for now does not count.
+    /// `application` are their limits. The message that it is called for now does not count.
     #[must_use]
     pub fn waiting_for_application(&self) -> (usize, usize) {
         self.shared.application.as_ref().map_or((0, 0), |application| application.waiting())

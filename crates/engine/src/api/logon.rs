@@ -71,9 +71,9 @@ impl<'a> LogonAttempt<'a> {
     /// }
     /// ```
     ///
-    /// What `judge_logon` returns then is no answer yet, unless it is an error. No thread of the
-    /// engine is held up, no message of the counterparty is taken before the answer, and after
-    /// `logon_answer` of the settings it is refused as "not available".
+    /// The value that `judge_logon` returns then is no answer yet, unless it is an error. No thread
+    /// of the engine is held up, no message of the counterparty is taken before the answer, and
+    /// after `logon_answer` of the settings it is refused as "not available".
     #[must_use = "dropped without an answer, it refuses"]
     pub fn answer_later(&mut self) -> LogonAnswer {
         let (sender, answer) = channel();

@@ -1,4 +1,4 @@
-//! What operators do to a running session: log out and in, cut, ask again, set numbers.
+//! Actions of operators on a running session: log out and in, cut, ask again, set numbers.
 //!
 //! An action waits for the end of the session's turn: none belongs on a hot path, nor into a
 //! callback, where it would wait for itself.
@@ -89,7 +89,7 @@ impl SessionHandle {
 
     fn log_out_with(&self, text: &str) {
         self.with_link(|link| {
-            // What the caller has sent before goes out before.
+            // Messages that the caller has sent before go out before.
             link.executor().send_queued(self.shared.io.now(), &self.shared.queue);
             // A link that fails now is closed by its worker's next turn.
             let waits = link.logout(self.shared.io.now(), text).unwrap_or(false);
@@ -238,7 +238,7 @@ fn check_numbers(next_in: Option<u64>, next_out: Option<u64>) -> Result<(), Oper
     }
 }
 
-/// What the journal says of numbers that an operator sets.
+/// The note in the journal about numbers that an operator sets.
 fn set_by_hand(next_in: Option<u64>, next_out: Option<u64>) -> String {
     let mut text = "numbers set while the engine runs:".to_owned();
     for (name, next) in [("next_in", next_in), ("next_out", next_out)] {

@@ -53,7 +53,7 @@ pub struct AnswerOptions<'a> {
     pub header: Option<HeaderChange>,
 }
 
-/// What a message begins with, whoever sends it.
+/// The beginning of a message, whoever sends it.
 #[derive(Clone, Copy)]
 pub(super) struct Opening<'a> {
     version: MessageVersion<'a>,

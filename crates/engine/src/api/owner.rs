@@ -22,7 +22,7 @@ pub(crate) struct Owner {
     application: Box<dyn Application>,
     /// For whoever looks for callbacks that do not return.
     called: Arc<Called>,
-    /// What it sends passes here, if anything is done there.
+    /// Messages that it sends pass here, if anything is done there.
     gate: Option<Arc<Gate>>,
     sessions: Arc<Registry>,
 }

@@ -14,7 +14,7 @@ use crate::error::EngineError;
 use crate::observe::event_codes::event;
 use crate::settings::{AdminSettings, EventSettings, SessionSettings, Settings};
 
-/// What leads from some settings to others.
+/// The changes from some settings to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changes {
@@ -35,7 +35,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// What leads from one to the other.
+    /// The changes from one to the other.
     #[must_use]
     pub fn between(from: &Settings, to: &Settings) -> Self {
         let before: HashMap<_, _> = from.sessions.iter().map(|one| (one.id(), one)).collect();
@@ -104,20 +104,20 @@ impl fmt::Display for Changes {
     }
 }
 
-/// What has become of a reload.
+/// The result of a reload.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Reloaded {
-    /// What was to be done.
+    /// The wanted changes.
     pub changes: Changes,
     /// How the sessions have ended that were removed or begin anew.
     pub ended: Vec<SessionOutcome>,
     /// Sessions that could not begin with their new settings, mostly since their stores could not
     /// be opened. One that was there before goes on with its old ones, if it can.
     pub failed: Vec<(SessionId, EngineError)>,
-    /// What counts now, as `from` of the next reload: `[engine]` as it was at the start, and of
-    /// sessions that could not begin their old settings, or nothing if they are not there. So the
-    /// next reload tries these again.
+    /// The settings in force, as `from` of the next reload. `[engine]` is as it was at the start. A
+    /// session that could not begin has its old settings, or none if it is not there. So the next
+    /// reload tries these again.
     pub settings: Settings,
 }
 
@@ -125,8 +125,8 @@ impl Engine {
     /// Goes over from some settings to others while the engine runs: sessions that only the old
     /// ones have are removed, those whose keys differ log out and begin anew from their stores, new
     /// ones are added. The others go on and hear nothing of it. Templates count as sessions; those
-    /// made from them stay, unless the new settings name them. What differs in `[engine]` counts
-    /// from the next start on.
+    /// made from them stay, unless the new settings name them. Differences in `[engine]` count from
+    /// the next start on.
     ///
     /// `from` are the settings of the start, or those that the last reload has returned:
     /// [`Changes::between`] says what will be done. `application` is called for each session that
@@ -152,7 +152,7 @@ impl Engine {
         let (mut ended, mut failed) = (Vec::new(), Vec::new());
         let mut settings =
             Settings { engine: from.engine.clone(), admin: from.admin.clone(), ..to.clone() };
-        // What is said of the others is said again by the next reload.
+        // The next reload says again what it finds about the others.
         settings.events = match (&from.events, &to.events) {
             (None, None) => None,
             (old, new) => {

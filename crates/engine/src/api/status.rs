@@ -1,4 +1,4 @@
-//! What is known of a session from outside, in one piece.
+//! The state of a session as seen from outside, in one piece.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -56,7 +56,7 @@ pub struct SessionStatus {
     /// The other end of its connection, as TCP knows it (of an initiator that connects through a
     /// proxy: the proxy); `None` without a connection.
     pub peer: Option<SocketAddr>,
-    /// What it has counted since the engine was started.
+    /// Its counters since the engine was started.
     pub counters: Counters,
     /// How its last connection has ended.
     pub last_end: Option<LastEnd>,

@@ -117,9 +117,9 @@ pub(crate) struct Acceptor {
     admission: Admission,
     next_ticket: u64,
     passwords: Arc<Passwords>,
-    /// What has come of checks of passwords.
+    /// The results of checks of passwords.
     proofs: (Sender<Proof>, Receiver<Proof>),
-    /// Of whom one is being checked: one of each source at a time.
+    /// The sources whose password is being checked: one of each source at a time.
     proving: HashSet<Source>,
     /// By ticket; those that have waited too long are gone from here.
     judged: HashMap<u64, Judged>,
@@ -248,7 +248,7 @@ impl Acceptor {
                 match entrance.listener.register(self.poll.registry(), token) {
                     Ok(()) => {
                         place.insert(entrance);
-                        // What waits there already is reported to nobody.
+                        // Nobody hears of connections that wait there already.
                         self.accept_at = Some(0);
                     }
                     Err(error) => {
@@ -261,7 +261,7 @@ impl Acceptor {
             }
             Change::Close(group, closed) => {
                 self.entrances.retain(|_, entrance| entrance.group != group);
-                // Whoever waited may have given up.
+                // The waiting side may have given up.
                 let _ = closed.send(());
             }
             Change::Add(key, to) => self.sessions.entry(key).or_default().push(to),

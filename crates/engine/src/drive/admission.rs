@@ -18,10 +18,10 @@ use crate::drive::template::{Candidate, Maker};
 use crate::io::{Io, Waker};
 use crate::link::refusal::Refusal;
 
-/// What has come of it: the session, and its first Logon(A), which is accepted.
+/// The result: the session, and its first Logon(A), which is accepted.
 pub(crate) type Made = Result<(Shared, Offer), Refusal>;
 
-/// What waits for a thread, by ticket, and how many threads run.
+/// The jobs that wait for a thread, by ticket, and how many threads run.
 #[derive(Default)]
 struct Line {
     waiting: VecDeque<(u64, Box<Candidate>)>,

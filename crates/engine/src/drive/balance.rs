@@ -66,7 +66,7 @@ impl Shares {
     }
 }
 
-/// What one worker of a pool knows of itself and of the others.
+/// The knowledge of one worker about itself and the others of its pool.
 pub(crate) struct Balance {
     pool: Pool,
     worker: usize,

@@ -32,7 +32,7 @@ struct Place {
     slot: usize,
 }
 
-/// What calls the worker, once it is known.
+/// The means to call the worker, once it is known.
 #[derive(Default)]
 pub(crate) struct Bell {
     place: Mutex<Option<Place>>,
@@ -117,7 +117,7 @@ pub(crate) struct Release {
     pub(crate) until_ns: u64,
     /// Text(58) of the Logout(5).
     pub(crate) text: String,
-    /// Who hears of its end.
+    /// The listener for its end.
     pub(crate) to: Sender<SessionOutcome>,
 }
 

@@ -56,7 +56,7 @@ pub(crate) trait Place: Send + Sync {
     /// Whose they are.
     fn whose(&self) -> &str;
 
-    /// What is shown, and why a changed file is of no use, if one is.
+    /// The certificates shown, and the fault of a changed file, if there is one.
     fn shown(&self) -> (Arc<[Shown]>, Option<String>);
 }
 
@@ -172,7 +172,7 @@ impl OwnCertificates {
         let all = self.all();
         all.iter().for_each(|place| place.renew());
         self.tell_all();
-        // What is shown no more is forgotten: the map stays as small as what there is.
+        // Certificates that are shown no more are forgotten: the map stays small.
         let shown: Vec<_> = all.iter().map(|place| place.shown().0).collect();
         let is_shown =
             |sha256: &str| shown.iter().flat_map(|all| &**all).any(|s| s.sha256 == sha256);

@@ -49,7 +49,7 @@ impl Pauses {
     }
 }
 
-/// Of one session. Moments are those of the monotonic clock, in nanoseconds.
+/// The way out of one session. Moments are those of the monotonic clock, in nanoseconds.
 pub(crate) struct Connector {
     pub(crate) routes: Routes,
     pauses: Pauses,
@@ -107,7 +107,7 @@ impl Connector {
         may_begin: bool,
         at: (Registry<'_>, Token),
     ) -> io::Result<Option<Box<dyn Stream>>> {
-        // What fails on the way to a proxy is no fault of the destination.
+        // A failure on the way to a proxy is no fault of the destination.
         let is_before_proxy =
             matches!(self.state, State::At(_) | State::Resolving(..) | State::Connecting(..));
         let advanced = self.step(now_ns, shared, may_begin, at);
@@ -252,7 +252,7 @@ impl Connector {
         Ok(None)
     }
 
-    /// What it has come to, which is over.
+    /// The result of the attempt, which is over.
     const fn take(&mut self) -> State {
         std::mem::replace(&mut self.state, State::Connected)
     }

@@ -13,20 +13,20 @@ use crate::settings::retention::RetentionSettings;
 use crate::settings::template::is_template;
 use crate::settings::{Durability, Mode, SessionSettings, Settings};
 
-/// What the connection of a session needs.
+/// The descriptors of a session's connection.
 const OF_A_CONNECTION: u64 = 1;
 /// One in so many sessions has two at a time: the connection that ends, and the one that takes its
 /// place.
 const REPLACED_ONE_IN: u64 = 16;
-/// What a thread needs that waits in epoll: of the pool, or of a session.
+/// The descriptors of a thread that waits in epoll: of the pool, or of a session.
 const OF_A_THREAD: u64 = 2;
-/// What a store of the user's own may need.
+/// The descriptors that a store of the user's own may need.
 const OF_AN_OWN_STORE: u64 = 5;
-/// What a store needs while it archives: many may do so at the same moment.
+/// The descriptors of a store while it archives: many may do so at the same moment.
 const OF_AN_ARCHIVE: u64 = 3;
-/// What its protocol log needs, with the file that comes next.
+/// The descriptors of its protocol log, with the file that comes next.
 const OF_A_LOG: u64 = 3;
-/// What the engine and the program around it need besides.
+/// The other descriptors of the engine and the program around it.
 const OF_THE_ENGINE: u64 = 64;
 /// So many connections may wait at least: with fewer, a handful of strangers would keep all others
 /// out.

@@ -23,7 +23,7 @@ pub(crate) struct Destination {
     pub(crate) bell: Arc<Bell>,
     /// The session's SubIDs and LocationIDs.
     pub(crate) sub_ids: Arc<SubIds>,
-    /// Whether its messages must have the right CheckSum(10), the first one too.
+    /// The treatment of CheckSum(10) in its messages, the first one too.
     pub(crate) check_sum: CheckSumPolicy,
     /// Certificates of which the counterparty must show one; empty for any.
     pub(crate) tls_peers: Arc<[String]>,
@@ -48,7 +48,7 @@ impl Destination {
     }
 
     /// How well the SubIDs and LocationIDs of a Logon(A) fit: one more for each that is the same,
-    /// `None` if one is another. What either side does not name fits anything.
+    /// `None` if one is another. A value that either side does not name fits anything.
     pub(crate) fn fit(&self, message: &Message<'_>) -> Option<usize> {
         let ids = &self.sub_ids;
         let pairs = [

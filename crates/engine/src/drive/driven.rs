@@ -441,7 +441,7 @@ impl DrivenSession {
         let reason = why.reason();
         if matches!(why, Down::Store(_) | Down::Panicked) {
             self.failed = true;
-            // What an operator wanted before was about something else.
+            // An earlier wish of an operator was about something else.
             self.shared.hurry.store(false, Ordering::Release);
         }
         match why {

@@ -38,7 +38,7 @@ pub(crate) struct Line {
     threads: Mutex<Vec<Job<()>>>,
 }
 
-/// Who stands in line, and what is to be there as long as it does.
+/// An application in line, and the session that is to stay as long as it is.
 type Place = (Arc<dyn Visited>, Arc<dyn Any + Send + Sync>);
 
 #[derive(Default)]
@@ -118,7 +118,8 @@ impl Line {
         self.wake(asleep);
     }
 
-    /// Who is next. Without anybody the n-th thread is one that sleeps; `Err` if it is to end.
+    /// The next application in line. Without anybody the n-th thread is one that sleeps; `Err` if
+    /// it is to end.
     fn next(&self, n: usize) -> Result<Option<Place>, ()> {
         let mut state = self.lock();
         let next = state.places.pop_front();

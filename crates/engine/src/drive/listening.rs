@@ -16,8 +16,8 @@ use crate::error::{EngineError, io_error};
 use crate::io::Io;
 use crate::settings::{SessionSettings, TlsSettings};
 
-/// What all sessions at one address share: nobody knows whose connection it is before its first
-/// message.
+/// The settings that all sessions at one address share: the owner of a connection is unknown before
+/// its first message.
 struct Common {
     tls: Option<TlsSettings>,
     proxies: Vec<String>,
@@ -149,13 +149,13 @@ impl Listening {
         self.group_of.contains_key(id)
     }
 
-    /// What a Logon(A) must say, and where it must come in, to reach this session.
+    /// The values of a Logon(A), and the address, that lead to this session.
     pub(crate) fn key(&self, id: &SessionId) -> Option<Key> {
         let (ours, theirs) = (id.sender_comp_id.to_string(), id.target_comp_id.to_string());
         Some((*self.group_of.get(id)?, id.begin_string, ours, theirs))
     }
 
-    /// What a Logon(A) must say, and where it must come in, to reach each session.
+    /// The values of a Logon(A), and the address, that lead to each session.
     pub(crate) fn keys(
         &self,
         destinations: Vec<(SessionId, Destination)>,
@@ -291,7 +291,7 @@ mod tests {
         settings.socket.tcp_keepalive = Duration::from_millis(29_001);
         settings.socket.tcp_user_timeout = Duration::from_micros(1_499_001);
         assert_eq!(of(&settings).unwrap(), expected);
-        // Whether this process may raise it is the system's to say, and it is asked at the start.
+        // The system says if this process may raise it, and is asked at the start.
         settings.socket.busy_poll = Duration::from_micros(50);
         let of_busy_poll = of(&settings).map(|options| options.busy_poll);
         let options = SocketOptions { busy_poll: Some(Duration::from_micros(50)), ..expected };

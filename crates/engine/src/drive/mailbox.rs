@@ -1,5 +1,5 @@
-//! What other threads leave for a worker: commands, connections, calls. And how busy it is, for
-//! those that share a pool with it.
+//! The mailbox of a worker: commands, connections and calls of other threads. And how busy it is,
+//! for those that share a pool with it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,7 +9,7 @@ use crate::drive::driven::DrivenSession;
 use crate::io::Waker;
 use crate::link::Arrival;
 
-/// What other threads ask of a worker.
+/// The commands of other threads to a worker.
 pub(crate) enum Command {
     /// A connection for the session at whose bell it knocks.
     Attach { arrival: Arrival, knock: Knock },

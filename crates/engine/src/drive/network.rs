@@ -1,6 +1,6 @@
-//! Whether a store lies on a file system of this host. On one of the network its lock may hold on
-//! this host alone, so that two engines write it, and a connection that is lost ends the process
-//! by a signal, since stores are mapped into memory.
+//! Finds stores that lie on no file system of this host. On one of the network its lock may hold on
+//! this host alone, so that two engines write it, and a connection that is lost ends the process by
+//! a signal, since stores are mapped into memory.
 //!
 //! Invariant: what is not known is taken for a file system of this host.
 
@@ -62,7 +62,7 @@ const fn is_memory(kind: u32) -> bool {
     matches!(kind, 0x0102_1994 | 0x8584_58f6)
 }
 
-/// What is not there yet comes to lie where the directory above it is.
+/// A directory that is not there yet comes to lie where the one above it is.
 fn existing(dir: &Path) -> &Path {
     dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."))
 }

@@ -43,7 +43,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What became of one session at the stop of the engine.
+/// The end of one session at the stop of the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionOutcome {

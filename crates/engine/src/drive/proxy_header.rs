@@ -1,6 +1,6 @@
-//! What a proxy says in front of a connection: for whom it connects. This is the PROXY protocol,
-//! versions 1 (a line of text) and 2 (bytes), of HAProxy (`proxy-protocol.txt` of its
-//! documentation).
+//! The header of a proxy in front of a connection: it names the address that it connects for. This
+//! is the PROXY protocol, versions 1 (a line of text) and 2 (bytes), of HAProxy
+//! (`proxy-protocol.txt` of its documentation).
 //!
 //! Invariant: no byte is read that comes behind it.
 
@@ -20,7 +20,7 @@ const LINE_BYTES_MAX: usize = 107;
 /// Longest header of version 2 that is taken: addresses, and what a proxy says of its TLS.
 const HEADER_BYTES_MAX: usize = 4 << 10;
 
-/// What has come of it.
+/// The result.
 #[derive(Default)]
 pub(crate) struct ProxyHeader {
     read: Vec<u8>,
@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of these bytes if they come `at_once` by so many, and what is left of them.
+    /// The result for these bytes if they come `at_once` by so many, and the rest of them.
     fn heard(bytes: &[u8], at_once: usize) -> (io::Result<Option<Option<IpAddr>>>, Vec<u8>) {
         let (mut near, mut far) = pipe(64 << 10);
         let mut header = ProxyHeader::default();

@@ -61,7 +61,7 @@ pub(crate) struct Registry {
     pub(crate) names: Arc<Resolver>,
     /// Checks passwords by their hashes.
     pub(crate) passwords: Arc<Passwords>,
-    /// What all sessions count together.
+    /// The counters of all sessions together.
     pub(crate) reasons: Arc<LiveReasons>,
     /// True if the thread `tfx-accept` runs.
     pub(crate) accepts: AtomicBool,
@@ -71,7 +71,7 @@ pub(crate) struct Registry {
     pub(crate) certificates: Arc<OwnCertificates>,
     /// Where the actions of operators are written, if they are.
     pub(crate) audit: Option<AuditFile>,
-    /// What operators ask of the program.
+    /// The requests of operators to the program.
     pub(crate) requests: Requests,
     /// Opens stores of the user's own.
     pub(crate) open_store: Option<OpenStore>,
@@ -133,7 +133,7 @@ impl Registry {
     pub(crate) fn fill(&self, sessions: &[Arc<Shared>]) {
         let map = sessions.iter().map(|s| (s.id.clone(), Arc::downgrade(s))).collect();
         assert!(self.sessions.set(map).is_ok(), "the registry is filled once, at the start");
-        // Of sessions with the same counterparty the first of the settings counts.
+        // The first session of the settings counts, if several have the same counterparty.
         let map = sessions.iter().rev().map(|s| (counterparty(s), Arc::downgrade(s))).collect();
         assert!(self.counterparties.set(map).is_ok(), "filled together");
     }

@@ -134,7 +134,7 @@ fn reopen(shared: &Shared) -> Result<(), StoreError> {
     shared.registry.helpers.begin();
     let mut link = shared.lock();
     link.reopen(&*shared.io, &shared.queue)?;
-    // What a panic may have left half done is made anew.
+    // State that a panic may have left half done is made anew.
     shared.link.clear_poison();
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::io::Io;
 /// Names that are looked up at the same time; further ones wait.
 const THREADS_MAX: usize = 16;
 
-/// What became of a name.
+/// The result for a name.
 type Found = Result<Vec<SocketAddr>, (io::ErrorKind, String)>;
 
 /// A name that is looked up, or was.
@@ -31,7 +31,7 @@ impl Lookup {
     }
 }
 
-/// Who waits for the end of a look-up, which is under way or in the queue.
+/// The waiters for the end of a look-up, which is under way or in the queue.
 struct Asked {
     lookup: Arc<Lookup>,
     bells: Vec<Arc<Bell>>,

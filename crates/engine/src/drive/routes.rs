@@ -66,7 +66,7 @@ impl Routes {
         let mut seed = DefaultHasher::new();
         settings.id().hash(&mut seed);
         let local = local(settings)?;
-        // Of whichever family: what the system allows is the same.
+        // A socket of either family: the system allows the same.
         let any = local.first().map_or(IpAddr::from([127, 0, 0, 1]), SocketAddr::ip);
         let options = socket_options(settings, (any, 1).into(), local.first().copied())?;
         Ok(Self {
@@ -200,14 +200,14 @@ fn local(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
     let place = settings.place("local_address");
     let what = || format!("{place}{}: local_address {text}", settings.id());
     let found: io::Result<Vec<_>> = match text.parse::<IpAddr>() {
-        // Of IPv6 too: what stands behind its last colon is no port.
+        // IPv6 too: the digits behind its last colon are no port.
         Ok(address) => Ok(vec![SocketAddr::new(address, 0)]),
         Err(_) => {
             text.to_socket_addrs().or_else(|_| (text, 0).to_socket_addrs()).map(Iterator::collect)
         }
     };
     let found = found.map_err(io_error(what()))?;
-    // What the system says of the options of a socket names no key.
+    // The system's error about the options of a socket names no key.
     let bound = found.iter().map(|from| TcpListener::bind((from.ip(), 0)).map(drop));
     if let Some(refused) = bound.reduce(io::Result::or) {
         refused.map_err(io_error(what()))?;

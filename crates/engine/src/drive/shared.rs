@@ -1,4 +1,4 @@
-//! What the worker of a session and those who send into it share.
+//! The state that the worker of a session shares with the threads that send into it.
 
 use std::hint;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -67,16 +67,16 @@ pub(crate) trait ThreadedApplication: Send + Sync {
     fn waiting(&self) -> (usize, usize);
 }
 
-/// What handle and worker of one session share.
+/// The state that handle and worker of one session share.
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
-    /// What it was made with.
+    /// The settings that it was made with.
     pub(crate) settings: Arc<SessionSettings>,
     pub(crate) link: Mutex<Link>,
     /// How many threads wait for that lock: workers above [`WORKER`], others below.
     pub(crate) wishes: AtomicUsize,
     pub(crate) queue: SendQueue,
-    /// What is sent passes here first, if anything is done there.
+    /// Messages pass here before they are sent, if anything is done there.
     pub(crate) gate: Option<Arc<Gate>>,
     pub(crate) send_mode: SendMode,
     pub(crate) bell: Arc<Bell>,
@@ -210,7 +210,7 @@ impl Shared {
             // A thread that drives sessions may have the lock of one, and others wait for it in any
             // case.
             QueueWhenFull::Wait if !drives() => {
-                // What a callback in a thread of its own has sent may not be written yet.
+                // Messages that a callback in a thread of its own has sent may not be written yet.
                 self.call_worker();
                 let until_ns = self.io.monotonic_ns().saturating_add(self.queue_wait_ns);
                 while self.io.monotonic_ns() < until_ns {
@@ -237,7 +237,7 @@ impl Shared {
         Err(full)
     }
 
-    /// Whether CheckSum(10) of what it receives is verified.
+    /// The treatment of CheckSum(10) in messages that it receives.
     pub(crate) fn check_sum(&self) -> CheckSumPolicy {
         self.with_core(|core| core.options.check_sum)
     }

@@ -48,7 +48,8 @@ pub(crate) fn open(
     let opened = FileStore::open_for(&settings.folder(), &path, options, now_ns);
     let (mut store, recovered) = opened?;
     if let Some(why) = doubt {
-        // Of a store that is open: a store that fails to open is tried again and again.
+        // The lines about a store come once it is open: a store that fails to open is tried again
+        // and again.
         let store = path.display();
         event!(warn, StoreOnNetwork, %store, why);
     }

@@ -101,7 +101,7 @@ impl CreatedPlaces {
     }
 }
 
-/// What sessions are made from, but for their counterparties.
+/// Templates of sessions: all settings but the counterparties.
 pub(crate) struct Maker {
     pub(crate) admit: Admit,
     pub(crate) judge: Judge,

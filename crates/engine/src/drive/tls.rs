@@ -14,7 +14,7 @@ pub(crate) use off::{Door, PeerCertificate, Shaking, Way, certificate_of, review
 #[cfg(feature = "tls")]
 pub(crate) use on::{Door, PeerCertificate, Shaking, Way, certificate_of, inspect, review};
 
-/// What is to be said of a certificate of ours.
+/// The warnings about a certificate of ours.
 // Without the feature `tls` there is none.
 #[cfg_attr(not(feature = "tls"), expect(dead_code))]
 pub(crate) enum Doubt {

@@ -17,9 +17,9 @@ const ANSWER_BYTES_MAX: usize = 16 << 10;
 /// A connection to a proxy that is asked for one to a counterparty.
 pub(crate) struct Tunnel {
     stream: Box<dyn Stream>,
-    /// What is still to be written.
+    /// The bytes still to be written.
     out: Vec<u8>,
-    /// What the proxy has said since the last step.
+    /// The bytes of the proxy since the last step.
     answer: Vec<u8>,
     step: Step,
 }
@@ -29,9 +29,9 @@ enum Step {
     Http,
     /// Which way of authentication the proxy wants, of those offered; then `Login` or `Request`.
     Method { login: Vec<u8>, request: Vec<u8> },
-    /// Whether it takes the password.
+    /// The reply to the password.
     Login { request: Vec<u8> },
-    /// Whether it has connected.
+    /// The reply to the request to connect.
     Reply,
 }
 
@@ -233,7 +233,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of an answer that comes in pieces; `None` if it goes on waiting.
+    /// The result for an answer that comes in pieces; `None` if it goes on waiting.
     fn answered(proxy: &ProxySettings, pieces: &[&[u8]]) -> Option<Result<(), String>> {
         let (near, mut far) = pipe(1 << 16);
         let mut tunnel = Tunnel::open(Box::new(near), proxy, "b.example:9880").unwrap();

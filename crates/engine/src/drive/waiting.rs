@@ -28,7 +28,7 @@ impl WaitingTotal {
 /// Marks, beside the bytes, a session that must be closed.
 const MUST_CLOSE: usize = 1 << (usize::BITS - 1);
 
-/// What waits in one session, as it was known after its last turn.
+/// Bytes that wait in one session, as known after its last turn.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingBytes {
     /// Bytes that wait; the highest bit marks the session that must close to free memory.

@@ -58,7 +58,8 @@ impl Watching {
                     let Some(session) = registry.find(id) else { return };
                     session.published.note_held_up(callback);
                     if callback.is_some() {
-                        // What its application has had and sent before may still wait for a thread.
+                        // Messages that its application has had and sent before may still wait for
+                        // a thread.
                         session.call_worker();
                     }
                 });

@@ -51,7 +51,7 @@ pub(crate) struct Worker {
     ready: Vec<Ready>,
     mailbox: Arc<Mailbox>,
     slots: Slab<DrivenSession>,
-    /// What it knows of the other workers of its pool, if sessions may go from one to another.
+    /// Its knowledge of the other workers of its pool, if sessions may go from one to another.
     balance: Option<Balance>,
     spins: bool,
     /// For how long it looks at its sockets after the last thing that happened, before it sleeps.
@@ -523,7 +523,8 @@ impl Worker {
         }
     }
 
-    /// Who has lost a connection comes again at once: its end may be in the socket, unseen.
+    /// A counterparty that has lost a connection comes again at once: its end may be in the socket,
+    /// unseen.
     fn look_for_end(&mut self, i: usize) {
         let mut in_vain = 0;
         for _ in 0..LAST_TURNS_MAX {

@@ -396,7 +396,7 @@ struct Released {
     late_ns: u64,
 }
 
-/// What is said within this time.
+/// The answer that comes within this time.
 fn told<T>(ended: &Receiver<T>, time: Duration, io: &dyn Io) -> Result<T, TryRecvError> {
     let mut told = Err(TryRecvError::Empty);
     io.wait_in(time, &mut |time| match ended.recv_timeout(time) {

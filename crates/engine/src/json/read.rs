@@ -16,11 +16,11 @@ use super::{BASE64, SECTIONS, base64};
 pub struct JsonError {
     /// Where, in bytes from the beginning of the text.
     pub at: usize,
-    /// What is wrong there.
+    /// The fault there.
     pub problem: JsonProblem,
 }
 
-/// What is wrong with a text that should be a message.
+/// The fault of a text that should be a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JsonProblem {
@@ -212,7 +212,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         }
         let is_whole = self.count > 1 && self.out[self.last..].starts_with(b"10=");
         let end = if is_whole { self.last } else { self.out.len() };
-        // Whoever reads the message believes a Length field that ends before a delimiter.
+        // A reader of the message believes a Length field that ends before a delimiter.
         let is_believed = |field: &&Overlong| {
             let until = field.value_at.checked_add(field.said);
             until.and_then(|until| self.out[..end].get(until)) == Some(&SOH)
@@ -294,7 +294,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         Ok(())
     }
 
-    /// What the field before says, if it is the Length field of the data field `tag`.
+    /// The value of the field before, if it is the Length field of the data field `tag`.
     fn length_of(&self, tag: Tag) -> Option<u64> {
         let is_pair = data::length_of(tag) == Some(self.last_tag)
             || self.data_fields.contains(&(self.last_tag, tag));

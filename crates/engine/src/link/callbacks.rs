@@ -38,7 +38,7 @@ pub(crate) trait Callbacks: Send {
     /// The owner's look at what is sent, if it has one.
     fn before_send(&self) -> Option<Arc<dyn BeforeSend>>;
 
-    /// What the owner sends passes here.
+    /// Messages of the owner pass here.
     fn set_gate(&mut self, gate: Arc<Gate>);
 
     /// Sends a message of this session into the one of the same version with that counterparty. It
@@ -59,7 +59,7 @@ pub(crate) enum Judgement {
     Later(Receiver<Answer>),
 }
 
-/// What has become of a message that was to be passed on to another session.
+/// The fate of a message that was to be passed on to another session.
 pub(crate) enum PassedOn {
     Sent,
     Refused(SendError),

@@ -1,5 +1,4 @@
-//! What is handed over to an application that is called in threads of its own, and what it has made
-//! of that.
+//! The calls that are handed over to an application in threads of its own, and their outcomes.
 //!
 //! Invariant: the application is called for one thing at a time, and in the order in which they
 //! came. The session hears of each call that has ended, and alone knows what of it counts.
@@ -16,7 +15,7 @@ use transfix_session::{BusinessReject, Now};
 /// hand over.
 const SPARE_MAX: usize = 1_024;
 const SPARE_BYTES_MAX: usize = 1 << 20;
-/// What is kept of them when a burst is over.
+/// The number of them that is kept when a burst is over.
 const SPARE_AT_REST: usize = 8;
 const SPARE_BYTES_AT_REST: usize = 32 << 10;
 /// Room for what waits, which is kept when a burst is over.
@@ -53,7 +52,7 @@ enum Running {
     IsVoid,
 }
 
-/// What the application is still to be called for, and how much that is.
+/// The calls that wait for the application, with their number and bytes.
 #[derive(Default)]
 struct Waiting {
     items: VecDeque<Item>,
@@ -83,7 +82,7 @@ struct State {
     trims: bool,
 }
 
-/// What lies between a link and an application that is called elsewhere.
+/// The desk between a link and an application that is called elsewhere.
 #[derive(Default)]
 pub(crate) struct Desk {
     state: Mutex<State>,
@@ -94,7 +93,7 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Who lets a thread come that calls [`Desk::begin`].
+    /// Sets the function that lets a thread come, which calls [`Desk::begin`].
     pub(crate) fn run_by(&self, runner: Box<dyn Fn() + Send + Sync>) {
         assert!(self.runner.set(runner).is_ok(), "a desk has one pool");
     }
@@ -127,7 +126,7 @@ impl Desk {
         self.schedule(state);
     }
 
-    /// What the application is to be called for next. `None` ends the visit of this thread.
+    /// The next call of the application. `None` ends the visit of this thread.
     pub(crate) fn begin(&self) -> Option<Item> {
         let mut state = self.lock();
         if !state.can_go_on() {
@@ -304,9 +303,9 @@ impl Desk {
         begun
     }
 
-    /// All messages are asked for again, and what the application still does means nothing. What it
-    /// is to be told stays. Returns how many calls have begun, and whether the application is in
-    /// the last of them.
+    /// All messages are asked for again, and what the application still does means nothing. Events
+    /// for it stay. Returns how many calls have begun, and whether the application is in the last
+    /// of them.
     pub(crate) fn clear(&self) -> (usize, bool) {
         let mut state = self.lock();
         let begun = (state.begun(), state.running.is_some());
@@ -348,7 +347,7 @@ impl State {
     /// Returns true if the application can be called for something.
     fn can_go_on(&self) -> bool {
         let Some(first) = self.waiting.items.front() else { return false };
-        // Who has panicked is told of the end all the same.
+        // An application that has panicked hears of the end all the same.
         let has_panicked = self.panicked && matches!(first.call, Call::Message);
         !(self.running.is_some() || self.halted || self.wanted || has_panicked)
     }
@@ -358,7 +357,7 @@ impl State {
         self.had.len() + usize::from(self.running.is_some())
     }
 
-    /// What the application has had, or is called for, means nothing any more.
+    /// Calls that the application has had, or is in, mean nothing any more.
     fn undo(&mut self) {
         self.had.clear();
         self.running = self.running.map(|_| Running::IsVoid);
@@ -405,7 +404,7 @@ impl State {
 }
 
 impl Item {
-    /// What [`Desk::end`] needs of it, when the call is taken out.
+    /// The parts that [`Desk::end`] needs, when the call is taken out.
     pub(crate) fn into_parts(self) -> (Call, (Vec<u8>, Now)) {
         (self.call, (self.bytes, self.now))
     }

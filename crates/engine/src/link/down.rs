@@ -30,7 +30,7 @@ impl From<Disconnect> for Down {
 }
 
 impl Down {
-    /// What the application is told.
+    /// The reason that the application is told.
     pub(crate) const fn reason(&self) -> Disconnect {
         match self {
             Self::Session(reason) => *reason,

@@ -1,6 +1,6 @@
-//! What happens to a session besides messages that come and go: [`Event`].
+//! Events of a session besides messages that come and go: [`Event`].
 //!
-//! Invariant: an event is a value. Whoever makes one knows nothing of those that receive it, the
+//! Invariant: an event is a value. The maker of an event knows nothing of its receivers, the
 //! [`Sinks`](crate::link::sinks::Sinks).
 
 use std::io;
@@ -39,7 +39,7 @@ pub(crate) enum Event<'a> {
     SpeaksTls,
     /// The counterparty has rejected a message of ours.
     Rejected(&'a Rejected<'a>),
-    /// Whether so many bytes of messages are in the store is known when it is open again.
+    /// So many bytes of messages may be in the store: that is known when it is open again.
     SentInDoubt {
         bytes: usize,
     },

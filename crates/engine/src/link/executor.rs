@@ -403,12 +403,12 @@ impl Executor {
     /// The connection has ended.
     pub(crate) fn closed(&mut self, now: Now, queue: &SendQueue, reason: Disconnect) {
         let reason = self.core.end_reason(reason);
-        // What brought the connection down comes first; a panic is found again.
+        // The cause of the connection's end comes first; a panic is found again.
         let _ = self.hear(now);
         let begun = self.application.forget_asked_again(&self.core.delivery);
         self.core.forget_untaken(begun);
-        // What the application has sent before it panicked in a turn is not lost with the turn: it
-        // goes out after the next logon. In other turns all of it is in the store already.
+        // Messages that the application has sent before it panicked are not lost with the turn:
+        // they go out after the next logon. In other turns all of it is in the store already.
         let put = self.put_entries(now);
         self.core.disconnected();
         self.journal.take_fresh();

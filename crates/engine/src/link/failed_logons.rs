@@ -87,7 +87,7 @@ impl Count {
     }
 }
 
-/// What one source has tried.
+/// The attempts of one source.
 #[derive(Default)]
 struct Tried {
     count: Count,
@@ -109,7 +109,7 @@ struct Record {
 #[derive(Default)]
 pub(crate) struct LogonRecord(Mutex<Record>);
 
-/// What all sources have tried.
+/// The attempts of all sources.
 #[derive(Default)]
 struct Sources {
     of: HashMap<Source, Tried>,
@@ -117,7 +117,7 @@ struct Sources {
     sweep_ns: u64,
 }
 
-/// The failures of all sources. What is written under these locks is never half done.
+/// The failures of all sources. No write under these locks is ever half done.
 pub(crate) struct FailedLogons {
     limits: Limits,
     sources: Mutex<Sources>,
@@ -201,7 +201,7 @@ impl FailedLogons {
     }
 }
 
-/// What a Logon(A) asks for.
+/// The request of a Logon(A).
 #[derive(Clone, Copy)]
 pub(crate) enum AskedFor<'a> {
     /// A session that is there.

@@ -1,5 +1,5 @@
-//! What each message of the application passes before it has a number: the fields that the settings
-//! add, the program's own look, and the validation of what goes out.
+//! The gate that each message of the application passes before it has a number: fields that the
+//! settings add, the program's own look, and validation.
 //!
 //! The program may look at administrative messages too ([`BeforeAdmin`]): by whoever holds the
 //! session, when it writes one.
@@ -56,7 +56,7 @@ struct GateRules {
     cstm_appl_ver_id: Option<Box<[u8]>>,
 }
 
-/// What one message on its way through needs.
+/// The memory for one message on its way through.
 #[derive(Default)]
 struct Memory {
     body: Vec<u8>,
@@ -169,7 +169,7 @@ impl Gate {
         passed
     }
 
-    /// What looks at administrative messages: the program, if it looks at messages.
+    /// The look at administrative messages: the program's, if it looks at messages.
     pub(crate) fn admin_look(self: &Arc<Self>) -> Option<Arc<dyn BeforeAdmin>> {
         self.before_send.as_ref().map(|_| Arc::clone(self) as Arc<dyn BeforeAdmin>)
     }
@@ -215,7 +215,7 @@ impl Gate {
         let Memory { frame, added, index, rules, .. } = memory;
         let begin = self.write(frame, msg_type, body, b"")?;
         let message = parsed(frame, index)?;
-        // What names a version that nobody knows is not judged here.
+        // A message that names an unknown version is not judged here.
         let (set, agreed) = rules.parts(&self.id);
         let Ok(Some(rules)) = set.of_message(&message, agreed) else { return Ok(()) };
         let mut at = 0;
@@ -302,7 +302,7 @@ impl Gate {
     fn warn(&self, msg_type: &[u8], reject: Reject) {
         let now_ns = self.io.monotonic_ns();
         let msg_type = MsgType::of(msg_type);
-        // Whoever listens may send.
+        // A listener of events may send.
         let told = lock(&self.lines).tell(now_ns, Cause::Invalid);
         if let Some(left_out) = told {
             let left_out = (left_out > 0).then_some(left_out);
@@ -316,7 +316,7 @@ impl BeforeAdmin for Gate {
         let Some(before_send) = &self.before_send else { return true };
         let NewAdmin { msg_type, msg_seq_num, sending_time, body } = message;
         self.with_memory(|Memory { frame, index, draft, .. }| {
-            // What the session layer writes is a message.
+            // The session layer writes whole messages.
             let written = self.write(frame, msg_type.as_bytes(), body, b"");
             let Ok(whole) = written.and_then(|_| parsed(frame, index)) else { return false };
             draft.load(&whole);
@@ -372,7 +372,8 @@ impl Memory {
 }
 
 fn parsed<'m>(frame: &'m [u8], index: &'m mut FieldIndex) -> Result<Message<'m>, SendError> {
-    // What is no message, such as a field without a tag, is one that was encoded by the caller.
+    // A frame that is no message, such as one with a field without a tag, was encoded by the
+    // caller.
     Message::parse(frame, index, CheckSumPolicy::Ignore)
         .map_err(|_| SendError::Misuse(Misuse::NotWholeFields))
 }

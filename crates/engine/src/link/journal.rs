@@ -1,4 +1,4 @@
-//! What a session puts into its store, and what it finds there.
+//! The store of a session: records that it puts, and messages that it finds.
 //!
 //! Invariants: records are put in the order in which they came about, and become durable together;
 //! once the store has failed, nothing is put before it is open again.

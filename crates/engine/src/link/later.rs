@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use transfix_session::{BusinessReject, Now};
 
-/// What the application was called for: the bytes of the message, and when it came.
+/// The message that the application was called for: its bytes, and when it came.
 pub(crate) type Parts = (Vec<u8>, Now);
 
-/// What the application says of a message.
+/// The application's answer to a message.
 pub(crate) type Answer = Result<(), BusinessReject>;
 
 /// Ends the call of the application.

@@ -62,7 +62,7 @@ impl Source {
         }
     }
 
-    /// What makes nanoseconds of ticks.
+    /// The factor from ticks to nanoseconds.
     const fn scale(self) -> Ticks {
         match self {
             Self::Machine(ticks) => ticks,

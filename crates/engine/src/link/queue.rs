@@ -29,7 +29,7 @@ pub(crate) struct SendQueue {
     points: Source,
 }
 
-/// What became of the queue by one more message.
+/// The state of the queue after one more message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pushed {
     /// Bytes that wait now.

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Why a counterparty that no settings name gets no session.
 pub(crate) struct Refusal {
-    /// What is sent before its connection is closed; it may be nothing.
+    /// The bytes that are sent before its connection is closed; there may be none.
     pub(crate) answer: Vec<u8>,
     /// For the log.
     pub(crate) why: String,

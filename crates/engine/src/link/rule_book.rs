@@ -93,7 +93,7 @@ impl RuleBook {
         self.compiled(wanted).map(|(rules, _)| rules)
     }
 
-    /// What to say of a dictionary of another version than the messages that it is for.
+    /// The error about a dictionary of another version than its messages.
     pub(crate) fn doubt(&self, wanted: &Wanted, version: Option<ApplVerId>) -> Option<String> {
         let (_, name) = self.compiled(wanted).ok()?;
         doubt(wanted.begin_string, version, &name)

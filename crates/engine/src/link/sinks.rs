@@ -18,7 +18,7 @@ use crate::observe::reasons::LiveReasons;
 /// The sinks of one session.
 pub(crate) struct Sinks {
     pub(crate) published: Arc<Published>,
-    /// What all sessions count together.
+    /// The counters of all sessions together.
     pub(crate) reasons: Arc<LiveReasons>,
     pub(crate) event_log: EventLog,
     /// The protocol log, if there is one.

@@ -1,4 +1,4 @@
-//! What an application hears besides messages: [`SessionEvent`] and [`SessionNotice`].
+//! Events for an application besides messages: [`SessionEvent`] and [`SessionNotice`].
 
 use std::fmt;
 

@@ -26,7 +26,7 @@ use crate::link::refusal::Refusal;
 use crate::observe::repeats::tell;
 use crate::settings::allow_from::is_allowed;
 
-/// What an answer to a Logon(A) may take beyond the application's time.
+/// The time that an answer to a Logon(A) may take beyond the application's.
 const ANSWER_MARGIN_NS: u64 = 1_000_000_000;
 /// How long a connection waits until its password has been checked: others are before it.
 const CHECK_WAIT_NS: u64 = 60_000_000_000;
@@ -66,7 +66,7 @@ enum Found {
 impl Acceptor {
     /// Hands a connection over to the session that its first message names.
     pub(super) fn route(&mut self, token: usize, mut waiting: Newcomer, end: usize) {
-        // Who connects when they were asked for finds them made.
+        // A counterparty that connects when they were asked for finds them made.
         self.make_changes();
         // Never the whole Logon(A): it may hold a password.
         let mut asked = String::from("a garbled message");
@@ -196,8 +196,7 @@ impl Acceptor {
 
     /// Checks that a Logon(A) is judged now, and its password is known to be right or wrong.
     ///
-    /// # Errors
-    /// What is to be done before.
+    /// # Errors The step to be done before.
     fn has_its_turn(
         &self,
         who: &Newcomer,

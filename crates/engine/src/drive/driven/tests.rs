@@ -139,7 +139,7 @@ fn logged_on(now: Now) -> (DrivenSession, MemoryStream) {
     (slot, far)
 }
 
-/// What the session has sent, readable.
+/// The messages that the session has sent, readable.
 fn sent(far: &mut MemoryStream) -> String {
     let mut buffer = [0; 4096];
     let n = far.read(&mut buffer).unwrap_or(0);

@@ -30,7 +30,7 @@ pub(crate) fn certificate_of(stream: &dyn Stream) -> Option<Certificate> {
     stream.peer_certificate()
 }
 
-/// Of one side, as far as its own certificates go.
+/// The warnings about one side's own certificates.
 trait Side: Send + Sync {
     fn renew(&self) -> Option<Result<(), TlsError>>;
     fn certificates(&self) -> Vec<(PathBuf, Certificate)>;
@@ -276,16 +276,16 @@ pub(crate) fn review(settings: &SessionSettings) -> Result<Vec<Doubt>, EngineErr
     Ok(doubts)
 }
 
-/// What an expired certificate means, and what helps.
+/// The consequence of an expired certificate, and the remedy.
 const NEW_ONE: &str = "counterparties refuse the connection; have a new one signed and put it in \
                        this place, a running engine takes it over by itself";
 
-/// What such a certificate means, and what helps.
+/// The consequence of such a certificate, and the remedy.
 const AUTHORITY: &str = "is that of an authority (CA:TRUE), such as `openssl req -x509` makes: \
                          counterparties that use rustls, Transfix among them, refuse it, others \
                          may take it; let it sign one with CA:FALSE for this host";
 
-/// What is to be said of the time in which it is valid.
+/// The warning about the time in which it is valid.
 fn time_of(certificate: &Certificate, now_s: i64) -> Option<Doubt> {
     if certificate.not_before_s > now_s {
         let what = "is not valid yet, or the clock of this machine is wrong";

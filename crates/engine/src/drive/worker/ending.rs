@@ -145,7 +145,7 @@ impl Worker {
                 self.again.retain(|other| *other != i);
                 self.spin_ns = spin_ns(self.slots.iter().map(|(_, slot)| slot));
                 self.mailbox.has_lost_one();
-                // Who comes to it from here on is sent away.
+                // A connection that comes for it from here on is refused.
                 session.shared.bell.leave();
                 let until_ns = now_ns.saturating_add(if is_late { 0 } else { ENDING_NS_MAX });
                 let outcome = outcome.unwrap_or(Outcome::Failed);
@@ -168,7 +168,7 @@ impl Worker {
                 let Left { session, outcome, to, .. } = self.left.swap_remove(n);
                 let outcome = session.with_numbers(outcome);
                 session.retire();
-                // Whoever wanted to know may have gone.
+                // The waiting thread may have given up.
                 let _ = to.send(outcome);
             }
         }

@@ -178,7 +178,7 @@ impl Executor {
         if is_called {
             self.points.called(now);
         }
-        // Whoever hears of a message from the application finds its number taken, and the
+        // A thread that hears of a message from the application finds its number taken. The
         // application hears of a new state before.
         self.note_state(now);
         self.make_calls(now, None);

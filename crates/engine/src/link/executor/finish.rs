@@ -63,7 +63,7 @@ impl Executor {
     /// Returns true if the application has had all that it was handed, and the store has made safe
     /// what it was given, or has failed.
     pub(crate) fn is_settled(&mut self, now: Now) -> bool {
-        // What it has had since counts; a panic or a store that fails is found below.
+        // Calls that it has had since count; a panic or a store that fails is found below.
         let _ = self.hear(now);
         let is_safe = self.journal.has_failed()
             || self.look_what_is_safe(now).is_err()
@@ -101,7 +101,7 @@ impl Executor {
                 // Also what was left by a panic of the application at another message.
                 return self.core.tell_unsent(now, u64::MAX);
             }
-            // Of what is safe already, however long the rest takes.
+            // The calls about messages that are safe already, however long the rest takes.
             self.make_calls(now, None);
             let left = Duration::from_nanos(until_ns.saturating_sub(now.monotonic_ns));
             if !io.wait_in(left, &mut |time| calls.recv_timeout(time).is_ok()) {

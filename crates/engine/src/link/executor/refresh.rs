@@ -19,7 +19,7 @@ impl Executor {
     /// Returns true if the store has taken over what another process has written, so that an
     /// initiator may begin its logon.
     pub(super) fn is_refreshed(&mut self, now: Now) -> Result<bool, Down> {
-        // What the application has of the last connection comes to the store before.
+        // Messages of the last connection that the application has come to the store before.
         self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
         let refreshed = match self.core.delivery.stands_still() {
             true => self.refresh(now),

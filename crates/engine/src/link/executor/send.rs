@@ -57,8 +57,9 @@ impl Executor {
         self.take_queued(now, queue, |executor| executor.commit(now));
     }
 
-    /// The same with something else after as many messages as a turn has. What other threads hand
-    /// over meanwhile is for the next time: who sends in a loop must not keep the caller here.
+    /// The same with something else after as many messages as a turn has. Messages that other
+    /// threads hand over meanwhile are for the next time: a thread that sends in a loop must not
+    /// keep the caller here.
     pub(crate) fn take_queued(
         &mut self,
         now: Now,
@@ -90,7 +91,7 @@ impl Executor {
 
     #[inline(never)]
     pub(super) fn send_waiting(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
-        // What is numbered or kept during a refresh would be of the numbers of before.
+        // A message that is numbered or kept during a refresh would have one of the old numbers.
         if self.journal.is_refreshing() || self.journal.has_failed() {
             return;
         }
@@ -227,7 +228,7 @@ impl Executor {
             self.commit_given_back(now);
         }
         if self.keep_queued(now, queue).is_err() {
-            // What the store was never given it cannot have.
+            // The store cannot have messages that it was never given.
             let never_stored = self.core.outgoing.take_never_stored();
             self.core.give_back(never_stored, IfLost::Returns);
             self.commit_given_back(now);

@@ -19,8 +19,8 @@ use crate::link::gate::Gate;
 use crate::link::queue::SendQueue;
 use crate::link::sinks::Sinks;
 
-/// What a turn that nobody waits for writes at once: with fewer messages the system calls cost more
-/// than is gained, with more the counterparty waits.
+/// The batch that a turn writes at once if nobody waits for it. With fewer messages the system
+/// calls cost more than is gained, with more the counterparty waits.
 const EARLY: BatchLimits = BatchLimits { messages_max: 16, bytes_max: usize::MAX };
 
 /// How long a store that is opened may take to fetch what the session goes on from.

@@ -23,8 +23,8 @@ use crate::observe::protocol_log::{Tap, Unlogged};
 impl Executor {
     /// Writes as much as the socket takes, a replay in its place between the live frames.
     ///
-    /// Of a replay one chunk: then it is the turn of the worker's other sessions. Returns whether
-    /// the socket may take more.
+    /// One chunk of a replay is written: then it is the turn of the worker's other sessions.
+    /// Returns whether the socket may take more.
     pub(crate) fn write(
         &mut self,
         now: Now,
@@ -33,7 +33,7 @@ impl Executor {
     ) -> Result<bool, Down> {
         self.points.committed(now, &self.core.out);
         self.look_what_is_safe(now).map_err(Down::Store)?;
-        // What the commit has brought, before anything that is written behind it.
+        // The calls of the commit come before anything that is written behind it.
         self.make_calls(now, None);
         let more = self.write_what_is_safe(now, stream, unlogged)?;
         // How much the socket has not taken of it.
@@ -205,7 +205,8 @@ fn put_off_replay(core: &mut Core) -> bool {
     true
 }
 
-/// What may be written next: before a replay what comes before it, and nothing that is not safe.
+/// The bytes that may be written next: before a replay those in front of it, and none that are not
+/// safe.
 fn next_bytes<'a>(out: &'a Outbox, replay: &'a Replay, watermarks: &Watermarks) -> &'a [u8] {
     if replay.is_next(out.written()) {
         return replay.out.bytes();

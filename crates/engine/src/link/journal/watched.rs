@@ -11,7 +11,7 @@ use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError,
 
 use crate::observe::event_codes::event;
 
-/// What is known of a failure.
+/// The facts of a failure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failure {
     /// The numbers of the last batch that is safe.
@@ -27,7 +27,7 @@ pub(super) struct WatchedStore {
     is_retired: bool,
 }
 
-/// What is known of a store apart from what is in it.
+/// The state of a store apart from its contents.
 struct Watch {
     id: SessionId,
     failure: Option<Failure>,
@@ -235,7 +235,7 @@ mod tests {
     use tracing::{Event, Metadata, Subscriber};
     use transfix_session::BeginString;
 
-    /// What the lines of the log say of errors.
+    /// The words of the log for errors.
     #[derive(Clone, Default)]
     struct Errors(Arc<Mutex<Vec<String>>>);
 
