@@ -1,5 +1,5 @@
-//! What can be seen of an engine from outside: counts, states, the protocol log, lines of events,
-//! threads that are lost.
+//! The outside view of an engine: counts, states, the protocol log, lines of events, threads that
+//! are lost.
 //!
 //! Here belongs what is written by a session and read by somebody else, without the session's lock.
 

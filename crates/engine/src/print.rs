@@ -293,7 +293,7 @@ struct Line<'o, 'd> {
     out: &'o mut dyn Write,
     names: Names<'d>,
     palette: &'o Palette,
-    /// What stands before the next field.
+    /// The separator before the next field.
     gap: &'static str,
 }
 

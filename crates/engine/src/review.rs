@@ -1,5 +1,5 @@
-//! What this machine says of settings before an engine starts with them: what would stop the start,
-//! and what is sound but dangerous.
+//! The review of settings on this machine before an engine starts with them: faults that would stop
+//! the start, and sound choices that are dangerous.
 //!
 //! Invariant: nothing is opened for writing, no port of the settings is listened at, and no
 //! counterparty hears of it.
@@ -22,15 +22,17 @@ use crate::drive::{network, tls};
 use crate::link::rule_book::{RuleBook, Wanted};
 use crate::settings::{ClientCertificate, Durability, SessionSettings, Settings, TlsSettings};
 
-/// What [`Settings::review`] found. Each text begins with file and line, if the settings have them.
+/// The findings of [`Settings::review`]. Each text begins with file and line, if the settings have
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Review {
-    /// What would keep an engine, or one of its sessions, from its start or from its counterparty.
+    /// Faults that would keep an engine, or one of its sessions, from its start or from its
+    /// counterparty.
     pub errors: Vec<String>,
-    /// What works and is dangerous, and what has no effect where it stands.
+    /// Choices that work and are dangerous, and those without effect in their place.
     pub warnings: Vec<String>,
-    /// What no verb of `transfix` can do, but a program of one's own: see
+    /// Settings for a program of one's own, which no verb of `transfix` can serve: see
     /// [`Settings::needs_program`].
     pub needs_program: Vec<String>,
 }
@@ -84,9 +86,9 @@ impl Settings {
         start::of_admin(self).into_iter().chain(users).collect()
     }
 
-    /// What no verb of `transfix` can do, but a program of one's own: `mode = "polled"`, and a
-    /// store that another process may have written. Each text begins with file and line, if the
-    /// settings have them.
+    /// Settings for a program of one's own, which no verb of `transfix` can serve: `mode =
+    /// "polled"`, and a store that another process may have written. Each text begins with file and
+    /// line, if the settings have them.
     #[must_use]
     pub fn needs_program(&self) -> Vec<String> {
         start::needs_program(self)
@@ -178,7 +180,7 @@ fn conditions(session: &SessionSettings, warnings: &mut Findings) {
     }
 }
 
-/// What others on the way, or on this machine, can read.
+/// Data that others on the way, or on this machine, can read.
 fn who_may_read(session: &SessionSettings, warnings: &mut Findings) {
     let tls = tls_of(session);
     if tls.is_none() && !is_this_machine(&session.address) {
@@ -200,7 +202,7 @@ fn who_may_read(session: &SessionSettings, warnings: &mut Findings) {
     }
 }
 
-/// Who can pass as the counterparty.
+/// Ways for others to pass as the counterparty.
 fn who_may_come(session: &SessionSettings, warnings: &mut Findings) {
     let (tls, logon) = (tls_of(session), &session.logon);
     if session.role == Role::Initiator {
@@ -256,7 +258,7 @@ fn all_may_read(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
 }
 
-/// What an administration without an audit means.
+/// The risk of an administration without an audit.
 const UNWRITTEN: &str = "[admin]: what operators do is written nowhere but in the log; set \
                          audit_file of [engine]";
 
@@ -289,7 +291,7 @@ mod tests {
     const DEFAULTS: &str = "[defaults]\nrole = 'acceptor'\nbegin_string = 'FIX.4.4'\n\
          sender_comp_id = 'VENUE'\naddress = '127.0.0.1:0'\n[[session]]\ntarget_comp_id = 'A'\n";
 
-    /// What is said of a file of two sessions with these lines in the first one.
+    /// The findings about a file of two sessions with these lines in the first one.
     fn review(dir: &TempDir, lines: &str) -> Review {
         let path = dir.path().join("a.toml");
         let text = format!("{DEFAULTS}{lines}\n[[session]]\ntarget_comp_id = 'B'\n");
@@ -298,8 +300,8 @@ mod tests {
         Settings::load(&path).unwrap().review()
     }
 
-    /// What is said of the first session alone, from its key on, but for what its file system is:
-    /// where the tests run, that may be any.
+    /// The findings about the first session alone, from its key on, but for its file system: the
+    /// tests may run on any.
     fn said(texts: &[String]) -> String {
         let about = |text: &&String| text.contains("a.toml") && text.contains("VENUE->A");
         let from_key =

@@ -203,13 +203,13 @@ impl Schedule {
         })
     }
 
-    /// What happens to the numbers when a window opens.
+    /// The treatment of the numbers when a window opens.
     #[must_use]
     pub const fn numbers(&self) -> NumbersAtOpening {
         self.numbers
     }
 
-    /// What becomes of a session outside of its windows.
+    /// The treatment of a session outside of its windows.
     #[must_use]
     pub const fn outside(&self) -> &Outside {
         &self.outside
@@ -325,7 +325,7 @@ pub(crate) fn offsets_of(zone: &str) -> Vec<(i64, i32)> {
     iter::once(begin).chain(changes.take_while(|(at, _)| *at < BETWEEN_S.end)).collect()
 }
 
-/// What is wrong with the name of a zone.
+/// The fault of the name of a zone.
 pub(crate) fn check_zone(name: &str) -> Result<(), String> {
     zone_of(name).map(drop).map_err(|error| error.message)
 }

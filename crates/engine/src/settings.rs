@@ -91,7 +91,7 @@ use crate::settings::file::shown::ShownSettings;
 /// Everything an engine is told at its start.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// What all sessions share.
+    /// The settings that all sessions share.
     pub engine: EngineSettings,
     /// The administration over HTTP, if there is to be one.
     pub admin: Option<AdminSettings>,
@@ -116,7 +116,7 @@ impl Settings {
         file::load(path.as_ref())
     }
 
-    /// What a settings file says in the end: each key of `[engine]` and of each session, with its
+    /// The values of a settings file in force: each key of `[engine]` and of each session, with its
     /// value and the place that it comes from. Passwords are never shown.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! A session without socket, thread and clock: bytes and time come in as arguments. For tests of
 //! applications and of the session layer in simulated time.
 //!
-//! All of a link is real: framing, session, store, application, replay. What is missing is the way
-//! to connect: whoever drives the session says when it has a connection.
+//! All of a link is real: framing, session, store, application, replay. The way to connect is
+//! missing: the driver of the session says when it has a connection.
 //!
 //! A [`Pair`] links two of them, for tests of the applications on both sides.
 //!
@@ -35,7 +35,7 @@
 //! # Ok::<(), transfix::EngineError>(())
 //! ```
 
-/// What an engine asks of the world around it: whoever answers runs whole engines; see
+/// The requests of an engine to the world around it. An implementation runs whole engines; see
 /// [`EngineBuilder::io`](crate::EngineBuilder::io).
 #[cfg(feature = "rig")]
 pub mod io {
@@ -262,7 +262,7 @@ impl SimulatedSession {
     /// Takes over what was sent, and closes the connection if it is at its end.
     fn settle(&mut self, now: Now, outcome: Result<(), Down>) {
         while self.collect() {
-            // What found no room in the pipe before.
+            // The bytes that found no room in the pipe before.
             let _ = self.link().flush(now);
         }
         let Err(down) = outcome else { return };

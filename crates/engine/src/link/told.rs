@@ -47,7 +47,7 @@ pub enum SessionEvent<'a> {
     CaughtUp,
 }
 
-/// Of an administrative message its type and number alone: a Logon(A) has a password.
+/// An administrative message is shown by its type and number alone: a Logon(A) has a password.
 impl fmt::Debug for SessionEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_tuple(self.callback().name());
@@ -142,7 +142,7 @@ pub enum SessionNotice<'a> {
     Undone(&'a Undone),
 }
 
-/// Of a message its type alone.
+/// A message is shown by its type alone.
 impl fmt::Debug for SessionNotice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_tuple(self.callback().name());
@@ -220,7 +220,7 @@ pub enum RejectedBy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rejected<'a> {
-    /// Who has rejected it.
+    /// The side that has rejected it.
     pub by: RejectedBy,
     /// RefSeqNum(45): MsgSeqNum(34) of our message; 0 if the counterparty does not say it.
     pub seq: u64,
@@ -240,7 +240,7 @@ pub struct Rejected<'a> {
 }
 
 impl<'a> Rejected<'a> {
-    /// What a Reject(3) or BusinessMessageReject(j) says; `None` for other messages.
+    /// The content of a Reject(3) or BusinessMessageReject(j); `None` for other messages.
     pub(crate) fn of(message: &Message<'a>) -> Option<Self> {
         let (by, reason) = match message.msg_type().as_bytes() {
             b"3" => (RejectedBy::Session, tag::SESSION_REJECT_REASON),

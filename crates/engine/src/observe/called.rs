@@ -64,7 +64,7 @@ impl Callback {
     }
 }
 
-/// What an application is called for now. It is called for one thing at a time.
+/// The present call of an application. It is called for one thing at a time.
 #[derive(Debug)]
 pub(crate) struct Called {
     id: SessionId,
@@ -115,7 +115,7 @@ pub(crate) struct Watch {
     slow_ns: u64,
 }
 
-/// What a look has found about one callback.
+/// The finding of a look at one callback.
 #[derive(Debug, PartialEq, Eq)]
 struct Slow {
     id: SessionId,

@@ -1,4 +1,4 @@
-//! What a session counts.
+//! The counters of a session.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -5,7 +5,7 @@
 //! places that write events. A text is a statement, and a remedy begins with a verb.
 
 /// Writes an event. Arguments: its level, its code, and what it says more, as fields of `tracing`.
-/// Of an event that has other words each time they stand at the end, behind a semicolon.
+/// The words of an event that differ each time stand at the end, behind a semicolon.
 macro_rules! event {
     ($level:ident, $code:ident $(, $who:ident = $name:expr, $left_out:ident)?; $words:expr) => {
         tracing::$level!(
@@ -68,8 +68,7 @@ macro_rules! events {
                 }
             }
 
-            /// Its text, as the event has it. Of an event that has other words each time: what they
-            /// are about.
+            /// Its text, as the event has it. The subject of an event whose words differ each time.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self {
@@ -77,7 +76,7 @@ macro_rules! events {
                 }
             }
 
-            /// What to do.
+            /// The remedy.
             #[must_use]
             pub const fn remedy(self) -> &'static str {
                 match self {

@@ -26,49 +26,48 @@ pub(crate) use recorder::{Recorder, Times};
 /// A time ends where the next one begins, so that nothing of a turn is left out: what the engine
 /// does between two points belongs to the later one, but for messages that it takes from the queue:
 /// they are [`LatencyStage::Encoded`]. That of a message sent in a callback is a part of
-/// [`LatencyStage::Callback`]; [`LatencyStage::ReadToCallback`] and
-/// [`LatencyStage::ReadToWritten`] are sums in which the wait behind the other messages of the turn
-/// is counted. What happens before the read returns (the network, the kernel, a thread that has
-/// still to wake up) is not seen here.
+/// [`LatencyStage::Callback`]; [`LatencyStage::ReadToCallback`] and [`LatencyStage::ReadToWritten`]
+/// are sums in which the wait behind the other messages of the turn is counted. The time before the
+/// read returns (the network, the kernel, the wake-up of a thread) is not seen here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum LatencyStage {
-    /// Of each sound message: from the read, or from the message before it in the turn, until its
-    /// end is found, its fields are indexed and CheckSum(10) is verified.
+    /// The time of each sound message from the read, or from the message before it in the turn,
+    /// until it is framed. Its fields are indexed and CheckSum(10) is verified then.
     Found,
-    /// Of each sound message: from there until the session layer and the dictionary have judged it
-    /// and the application is called; of a message that the application does not get, until the
-    /// session has done what it demands, with [`on_event`](crate::Application::on_event).
+    /// The time of each sound message from there until the session layer and the dictionary have
+    /// judged it and the application is called. A message that the application does not get counts
+    /// until the session has carried it out, with [`on_event`](crate::Application::on_event).
     Session,
-    /// Of each call of [`on_message`](crate::Application::on_message): how long it took.
+    /// The time of each call of [`on_message`](crate::Application::on_message).
     Callback,
-    /// Of each message sent in that callback: from the call, or from the message sent before in the
-    /// same call, until it has its number and is encoded. What the application does before it sends
-    /// is counted. And of each message sent by a [`SessionHandle`](crate::SessionHandle): from the
-    /// moment at which the session takes it up, its fields encoded already, until it has its
-    /// number, header and trailer.
+    /// The time of each message sent in that callback: from the call, or from the message sent
+    /// before in the same call, until it has its number and is encoded. The work of the application
+    /// before it sends is counted. And of each message sent by a
+    /// [`SessionHandle`](crate::SessionHandle): from the moment at which the session takes it up,
+    /// its fields encoded already, until it has its number, header and trailer.
     Encoded,
-    /// Of each turn that had a message: from the last message, or the last one that the turn took
-    /// from the queue, until the store has committed all that the turn has brought. With
-    /// `durability = "power"` until the store has taken it: the wait for the device counts in
-    /// [`LatencyStage::Written`].
+    /// The time of each turn that had a message: from its last message, received or taken from the
+    /// queue, until the store has committed all of the turn. With `durability = "power"` until the
+    /// store has taken it: the wait for the device counts in [`LatencyStage::Written`].
     Committed,
-    /// Of each turn that had a message and an answer: from the commit until the socket has taken
-    /// all of the answers.
+    /// The time of each turn that had a message and an answer: from the commit until the socket has
+    /// taken all of the answers.
     Written,
-    /// Of each message that the application gets in the turn that read it: from the read until
-    /// [`on_message`](crate::Application::on_message) is called.
+    /// The time of each message that the application gets in the turn that read it: from the read
+    /// until [`on_message`](crate::Application::on_message) is called.
     ReadToCallback,
-    /// Of each turn that had a message and an answer: from the read until the socket has taken all
-    /// of the answers.
+    /// The time of each turn that had a message and an answer: from the read until the socket has
+    /// taken all of the answers.
     ReadToWritten,
-    /// Of each message sent by a [`SessionHandle`](crate::SessionHandle) of a session that is
-    /// logged on: from the moment at which its body is encoded and handed over until the socket has
-    /// taken all of it. `send = "direct"` does all of it in the caller's thread; otherwise it waits
-    /// in the queue for the session's thread.
+    /// The time of each message sent by a [`SessionHandle`](crate::SessionHandle) of a session that
+    /// is logged on. It begins when the body is encoded and handed over, and ends when the socket
+    /// has taken all of it. `send = "direct"` does all of it in the caller's thread; otherwise it
+    /// waits in the queue for the session's thread.
     PutToWritten,
-    /// Of each TestRequest(1) of ours that is answered before the next one is sent: from the moment
-    /// at which the socket has taken it until the Heartbeat(0) with its TestReqID(112) is read.
+    /// The time of each TestRequest(1) of ours that is answered before the next one is sent. It
+    /// begins when the socket has taken the request, and ends when the Heartbeat(0) with its
+    /// TestReqID(112) is read.
     TestRequest,
 }
 

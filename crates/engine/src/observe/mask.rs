@@ -21,7 +21,7 @@ pub fn masked(frame: &[u8]) -> Cow<'_, [u8]> {
     Mask::default().message(frame)
 }
 
-/// What is shown as stars: the values of passwords, and of tags that somebody names.
+/// The values that are shown as stars: those of passwords, and of named tags.
 ///
 /// ```
 /// use transfix::{Mask, Tag};
@@ -71,8 +71,8 @@ impl Mask {
 }
 
 impl SessionSettings {
-    /// What the session's protocol log hides: passwords, and the tags of `log.mask`. For programs
-    /// that show its messages elsewhere.
+    /// The values that the session's protocol log hides: passwords, and the tags of `log.mask`. For
+    /// programs that show its messages elsewhere.
     #[must_use]
     pub fn mask(&self) -> Mask {
         let tags = self.log.iter().flat_map(|log| &log.mask);
@@ -177,7 +177,7 @@ mod tests {
         // In the queue there is no header yet.
         check("35=BE|923=1|95=1|96=x|", "35=BE|923=1|95=1|96=*|");
         check("8=FIX.4.4|9=50|35=D|554=hush|10=000|", "8=FIX.4.4|9=50|35=D|554=****|10=240|");
-        // What the message is about, or a text that looks like a secret.
+        // The subject of the message, or a text that looks like a secret.
         let news = "8=FIX.4.4|9=50|35=B|95=1|96=x|58=554=hush|10=000|";
         check(news, news);
     }

@@ -107,7 +107,7 @@ impl Received {
     }
 }
 
-/// What was received and is not logged yet.
+/// The received bytes that are not logged yet.
 pub(crate) struct Unlogged<'a> {
     received: &'a mut Received,
     buffer: &'a [u8],
@@ -124,15 +124,15 @@ impl Unlogged<'_> {
 /// Messages that one read may bring without an allocation.
 const PLACES_USUAL: usize = 1_024;
 
-/// What the thread is told.
+/// The orders to the thread.
 #[derive(Default)]
 struct Orders {
     added: Vec<SessionLog>,
-    /// Who wants new files, and hears how many there are, or what went wrong.
+    /// The thread that wants new files, and hears their number, or the error.
     rolls: Vec<SyncSender<Result<usize, String>>>,
     /// A session has ended.
     closes: bool,
-    /// Who waits until the files of ended sessions are closed.
+    /// The threads that wait until the files of ended sessions are closed.
     closed: Vec<SyncSender<()>>,
     ends: bool,
 }
@@ -150,7 +150,7 @@ pub(crate) struct ProtocolLogs {
     pub(crate) cpu: Option<usize>,
     /// Without one it runs where those run.
     pub(crate) helpers: Arc<Helpers>,
-    /// What follows when it panics.
+    /// The consequence of its panic.
     pub(crate) lost: ThreadLost,
     door: Arc<Door>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -237,8 +237,8 @@ impl ProtocolLogs {
 
     /// Begins new files now. Returns how many there are; waits for the thread so long.
     ///
-    /// # Errors
-    /// What was not rolled; it grows on, and the next line tries again if it must.
+    /// # Errors The files that were not rolled: they grow on, and the next line tries again if it
+    /// must.
     pub(crate) fn roll(&self, wait: Duration) -> Result<usize, String> {
         if self.thread.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
             return Ok(0);
@@ -302,7 +302,7 @@ fn run(door: &Door, logs: &mut Vec<SessionLog>) {
         closed.iter().for_each(|to| _ = to.try_send(()));
         if !rolls.is_empty() {
             let rolled = roll_all(logs);
-            // Who has asked may have gone.
+            // The asking thread may have given up.
             rolls.iter().for_each(|to| _ = to.try_send(rolled.clone()));
         }
         if ends {

@@ -1,4 +1,4 @@
-//! What is known of a session without its lock.
+//! The state of a session that is known without its lock.
 //!
 //! Invariant: the holder of the session's lock writes, before the application is called and at the
 //! end of a turn, but for what the thread `tfx-watch` finds out; readers never wait. Each value is
@@ -109,7 +109,7 @@ impl Published {
         *self.peer.lock().unwrap_or_else(PoisonError::into_inner) = peer;
     }
 
-    /// Whether the counterparty reads too slowly.
+    /// Publishes if the counterparty reads too slowly.
     pub(crate) fn note_slow(&self, is_slow: bool) {
         self.is_slow.store(is_slow, Ordering::Relaxed);
     }

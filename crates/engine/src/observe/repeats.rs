@@ -43,7 +43,7 @@ macro_rules! tell {
 
 pub(crate) use tell;
 
-/// What can be repeated at will, or by a fault that stays.
+/// Events that can be repeated at will, or by a fault that stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// Bytes that are no message were skipped.
@@ -72,7 +72,7 @@ pub(crate) enum Cause {
     NotSent,
     /// The next numbers are others than before.
     Numbers,
-    /// What the application or the dictionaries add to a Logon(A) is missing.
+    /// Fields that the application or the dictionaries add to a Logon(A) are missing.
     Logon,
     /// The store cannot be read or opened.
     Store,
@@ -147,7 +147,7 @@ impl Cause {
     }
 }
 
-/// What is known of the lines of one cause.
+/// The account of the lines of one cause.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lines {
     /// Lines written that still count, so that [`AT_ONCE`] of them end the first burst.
@@ -167,8 +167,8 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
-    /// Whether a line about `cause` may be written now, and if so how many were left out since the
-    /// last one.
+    /// Returns how many lines about `cause` were left out since the last one, if one may be written
+    /// now.
     pub(crate) fn tell(&mut self, now_ns: u64, cause: Cause) -> Option<u64> {
         let lines = &mut self.lines[cause as usize];
         lines.age(now_ns);
@@ -184,8 +184,8 @@ impl Repeats {
         Some(std::mem::take(&mut lines.left_out))
     }
 
-    /// What was left out and no line has told yet, as (cause, count), where a line may be written
-    /// now.
+    /// The lines that were left out and no line has told yet, as (cause, count), where one may be
+    /// written now.
     pub(crate) fn take_untold(&mut self, now_ns: u64) -> Vec<(&'static str, u64)> {
         let mut untold = Vec::new();
         if self.untold_at_ns.is_none_or(|at| now_ns < at) {

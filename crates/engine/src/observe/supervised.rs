@@ -56,7 +56,7 @@ pub(crate) fn supervise<T>(
     }
 }
 
-/// Whoever listens to events may be what has panicked. `error`: `None` after a panic.
+/// The listener of events may be the one that has panicked. `error`: `None` after a panic.
 fn tell(lost: ThreadLost, (error, now_ns): (Option<&io::Error>, u64), lines: &mut Repeats) {
     let Some(left_out) = lines.tell(now_ns, Cause::Ended) else { return };
     let left_out = (left_out > 0).then_some(left_out);

@@ -1,6 +1,6 @@
 //! The colours of a printed message.
 
-/// What is written before each part of a message, for terminals that show colours.
+/// The escape sequences before each part of a message, for terminals that show colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Palette {
     /// Before the name of a message, or of a part of one.

@@ -19,9 +19,9 @@ use crate::schedule::NumbersAtOpening;
 struct Choice {
     /// The key of the session, which has a line in the file.
     key: &'static str,
-    /// Whether the session has made the choice.
+    /// True if the session has made the choice.
     is_made: fn(&SessionSettings) -> bool,
-    /// Whether it does nothing there; what is said of one that is dangerous always counts.
+    /// True if it does nothing there. The warning about a dangerous one always counts.
     is_idle: fn(&SessionSettings) -> bool,
     says: &'static str,
 }

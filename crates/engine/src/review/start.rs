@@ -1,4 +1,5 @@
-//! What would keep an engine, or the program around it, from its start: addresses, folders, files.
+//! Faults that would keep an engine, or the program around it, from its start: addresses, folders,
+//! files.
 //!
 //! Invariant: no folder or file is made, and no port of the settings is listened at.
 
@@ -19,7 +20,7 @@ use crate::settings::{AdminSettings, Durability, Mode, SessionSettings, Settings
 
 use super::Findings;
 
-/// What stands in the way of a session.
+/// The faults that keep a session from its start.
 pub(super) fn of_session<'s>(
     session: &'s SessionSettings,
     doors: &mut HashMap<&'s str, &'s SessionSettings>,
@@ -61,7 +62,7 @@ fn folder(session: &SessionSettings, key: &str, dir: &Path, errors: &mut Finding
     }
 }
 
-/// What stands in the way of the program.
+/// The faults that keep the program from its start.
 pub(super) fn of_program(settings: &Settings) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut add = |what: &str, why: Option<String>| {
@@ -79,7 +80,7 @@ pub(super) fn of_program(settings: &Settings) -> Vec<String> {
     wrong
 }
 
-/// What stands in the way of the administration.
+/// The faults that keep the administration from its start.
 pub(super) fn of_admin(settings: &Settings) -> Vec<String> {
     let Some(admin) = &settings.admin else { return Vec::new() };
     let mut wrong = of_certificate(admin);
@@ -106,7 +107,7 @@ pub(super) fn of_admin(settings: &Settings) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with the files of the certificate of `[admin]`.
+/// The fault of the files of the certificate of `[admin]`.
 fn of_certificate(admin: &AdminSettings) -> Vec<String> {
     let AdminSettings { certificate, key, .. } = admin;
     let mut wrong = Vec::new();
@@ -136,7 +137,7 @@ fn is_same_door(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() == other.port() && one.port() > 0 && (is_any || one.ip() == other.ip())
 }
 
-/// What only a program of one's own can do, session by session.
+/// Settings that need a program of one's own, session by session.
 pub(super) fn needs_program(settings: &Settings) -> Vec<String> {
     let mut needs = Findings::default();
     for session in &settings.sessions {

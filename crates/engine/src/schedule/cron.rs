@@ -162,7 +162,7 @@ fn set_of(
         let (from, to) = match range.split_once('-') {
             _ if matches!(range, "*" | "?") => (first, last),
             Some((from, to)) => match (number(from)?, number(to)?) {
-                // Of the days of the week, Sunday may begin the range too.
+                // Sunday may begin a range of days of the week too.
                 (7, to) if last == 7 && to < 7 => (0, to),
                 range => range,
             },

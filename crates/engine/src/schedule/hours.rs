@@ -23,7 +23,7 @@ impl Hours {
         Self { schedule, open: None, state: ScheduleState::unknown() }
     }
 
-    /// What the schedule says at `now`.
+    /// The state of the schedule at `now`.
     pub(crate) fn state(&mut self, now: Timestamp) -> &ScheduleState {
         if !self.state.holds(now) {
             self.open = self.schedule.at(now);

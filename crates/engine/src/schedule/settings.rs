@@ -1,4 +1,4 @@
-//! What a schedule is told, as it stands in the settings.
+//! The settings of a schedule.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use transfix_session::settings_table;
 use super::ScheduleError;
 use super::window::Window;
 
-/// What happens to MsgSeqNum(34) when a window opens.
+/// The treatment of MsgSeqNum(34) when a window opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumbersAtOpening {
@@ -19,7 +19,7 @@ pub enum NumbersAtOpening {
     Keep,
 }
 
-/// What becomes of a session outside of its windows.
+/// The treatment of a session outside of its windows.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Outside {
@@ -52,9 +52,9 @@ settings_table! {
         /// Days on which no window opens: dates such as `2026-12-25`, or files with one date a
         /// line.
         pub holidays: Vec<PathBuf> = Vec::new(),
-        /// Whether numbers start again when a window opens: `restart` or `keep`.
+        /// The treatment of numbers when a window opens: `restart` at 1, or `keep`.
         pub numbers: NumbersAtOpening = NumbersAtOpening::Restart,
-        /// What happens outside: `"disconnect"`, or `{ reject = "text" }`.
+        /// The treatment of the session outside: `"disconnect"`, or `{ reject = "text" }`.
         pub outside: Outside = Outside::Disconnect,
     }
 }

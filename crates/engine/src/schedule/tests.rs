@@ -248,7 +248,7 @@ fn check_around(schedule: &Schedule, change: Timestamp) {
             (interval.close.0, all.iter().any(|other| other.open == interval.close)),
         ] {
             let moment = Timestamp(moment);
-            // What lies before the first of them is not known here.
+            // Times before the first of them are not known here.
             if moment >= begin {
                 assert_eq!(schedule.at(moment).is_some(), inside, "{interval:?}");
             }

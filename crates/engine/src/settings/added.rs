@@ -1,4 +1,4 @@
-//! What may be wrong with the fields that messages of ours get: whose fields they are.
+//! Checks the fields that the settings add to messages of ours: by their owners.
 
 use transfix_codec::{Tag, tag};
 

@@ -113,12 +113,12 @@ fn parsed(texts: &[String]) -> Vec<Subnet> {
     parsed.map(|subnet| subnet.expect("the settings were checked")).collect()
 }
 
-/// What is wrong with `allow_from`.
+/// The fault of `allow_from`.
 pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     check_key(session, "allow_from", &session.allow_from)
 }
 
-/// What is wrong with `proxy_protocol_from`.
+/// The fault of `proxy_protocol_from`.
 pub(crate) fn check_proxies(session: &SessionSettings) -> Result<(), String> {
     check_key(session, "proxy_protocol_from", &session.proxy_protocol_from)
 }

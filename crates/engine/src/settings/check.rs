@@ -1,4 +1,4 @@
-//! What no single key of the settings can tell: contradictions, and values out of range.
+//! Checks across the keys of the settings: contradictions, and values out of range.
 
 use std::net::IpAddr;
 
@@ -29,7 +29,7 @@ pub(crate) enum Step {
     Entry(usize),
 }
 
-/// What is wrong with a session.
+/// The faults of a session.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     /// Names the session and says what to do.
@@ -110,7 +110,7 @@ fn identity(session: &SessionSettings) -> Result<(), String> {
     Ok(())
 }
 
-/// What an acceptor expects and what an initiator sends are different keys.
+/// An acceptor's expected values and an initiator's sent ones are different keys.
 fn credentials(session: &SessionSettings) -> Result<(), String> {
     let logon = &session.logon;
     let sends =
@@ -153,7 +153,7 @@ fn address(session: &SessionSettings) -> Result<(), String> {
 
 /// Checks that it is `host:port`; whether there is such a host is found out when it is needed.
 fn host_and_port(key: &str, address: &str) -> Result<(), String> {
-    // Of IPv6 too: `::1` is an address, `[::1]:9880` has a port.
+    // IPv6 too: `::1` is an address, `[::1]:9880` has a port.
     let is_bare = address.parse::<IpAddr>().is_ok();
     let host_and_port = address.rsplit_once(':').filter(|_| !is_bare);
     match host_and_port {

@@ -24,7 +24,7 @@ settings_table! {
         #[most(100)]
         pub hot_worker_percent: u32 = 70,
         /// Threads in which the applications of the sessions are called, so that one that takes its
-        /// time holds up no session. Of one session one thing at a time, in its order. By default
+        /// time holds up no session. Each session has one call at a time, in its order. By default
         /// none: each is called in the thread that drives its session.
         pub application_threads: usize = 0,
         /// How long these threads look for work before they sleep; a thread that looks uses its
@@ -47,8 +47,8 @@ settings_table! {
         #[millis("failed_logon_delay_max_ms")]
         pub failed_logon_delay_max: Duration = 5_000,
         /// Sessions that may be made from templates while the engine runs; each stays when its
-        /// counterparty logs out, to go on with its numbers, for `created_sessions_idle_s`. Who is
-        /// refused uses up none.
+        /// counterparty logs out, to go on with its numbers, for `created_sessions_idle_s`. A
+        /// refused counterparty uses up none.
         pub created_sessions_max: usize = 1_000,
         /// Time without a connection after which a session that was made from a template goes, so
         /// that another one may be made. Its store stays, and its numbers go on when its
@@ -75,7 +75,7 @@ settings_table! {
         #[secs("latency_window_s")]
         pub latency_window: Duration = 60,
         /// How many percent of the usual p99, the median of the last thirty windows, are unusual.
-        /// What is below 10 µs or below the greatest p99 of those windows never is.
+        /// Times below 10 µs or below the greatest p99 of those windows never are.
         #[least(101)]
         pub latency_unusual_percent: u32 = 300,
         /// If true, the stop of the engine tells how long messages took on their way through each
@@ -83,16 +83,16 @@ settings_table! {
         pub latency_at_stop: bool = false,
         /// File that every action of an operator is written into, before it is begun and with its
         /// end: who, from where, what, the session before and after. It is only appended to, and a
-        /// chain of hashes shows what was changed later (`transfix audit verify`). What it does not
-        /// take is not done. Empty for none.
+        /// chain of hashes shows what was changed later (`transfix audit verify`). An action that
+        /// it does not take is not done. Empty for none.
         pub audit_file: PathBuf = PathBuf::new(),
-        /// What follows when a thread of the engine panics outside of a session: `restart` lets it
+        /// The reaction when a thread of the engine panics outside of a session: `restart` lets it
         /// go on, `abort` ends the process at once.
         pub thread_lost: ThreadLost = ThreadLost::Restart,
     }
 }
 
-/// What follows when a thread of the engine panics outside of a session.
+/// The reaction when a thread of the engine panics outside of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

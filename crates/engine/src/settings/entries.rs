@@ -1,5 +1,4 @@
-//! What is wrong with the entries of a list of the settings, in one text: a file tells one error of
-//! a key.
+//! The faults of a list's entries in the settings, in one text: a file tells one error of a key.
 
 /// All that is wrong, if anything is.
 pub(crate) fn all_of(wrong: impl Iterator<Item = String>) -> Result<(), String> {

@@ -15,13 +15,13 @@ use transfix_session::settings_table;
 pub enum EventLevel {
     /// Nothing.
     Off,
-    /// What has failed.
+    /// Failures.
     Error,
-    /// What somebody should look at.
+    /// Events that somebody should look at.
     Warn,
-    /// What happens to sessions.
+    /// Events of sessions.
     Info,
-    /// What helps to find a fault.
+    /// Events that help to find a fault.
     Debug,
     /// Everything.
     Trace,
@@ -134,8 +134,8 @@ settings_table! {
         pub syslog: String = String::new(),
         /// The finest level that goes to syslog: `off`, `error`, `warn`, `info`, `debug`, `trace`.
         pub syslog_level: EventLevel = EventLevel::Trace,
-        /// What syslog takes the program for: `user`, `daemon`, or `local0`, `local1`, `local2`,
-        /// `local3`, `local4`, `local5`, `local6`, `local7`.
+        /// The facility of syslog: `user`, `daemon`, or `local0`, `local1`, `local2`, `local3`,
+        /// `local4`, `local5`, `local6`, `local7`.
         pub syslog_facility: SyslogFacility = SyslogFacility::Daemon,
         /// The socket of journald, mostly `/run/systemd/journal/socket`; none without it.
         pub journald: PathBuf = PathBuf::new(),
@@ -208,7 +208,7 @@ pub struct EventLevels {
 /// The longest text of levels, in bytes.
 const LEVELS_MAX: usize = 2_048;
 
-/// What is wrong with a text of levels.
+/// The fault of a text of levels.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventLevelsError {

@@ -49,7 +49,7 @@ settings_table! {
 }
 
 impl FailoverSettings {
-    /// What no single key can tell.
+    /// Checks across the keys.
     pub(crate) fn check(&self, offline: Offline) -> Result<(), String> {
         if self.addresses.is_empty() && *self != Self::default() {
             return Err("failover says nothing without failover.addresses, the backups".to_owned());

@@ -75,7 +75,7 @@ fn parse_or_all(path: &Path, text: &str) -> Result<Settings, Vec<SettingsError>>
         Ok(_) => {}
         Err(last) => found.push(last),
     }
-    // What a text without its values is not is no second error.
+    // A text that is wrong without its values is no second error.
     found.retain(|error| !sources.is_of_unset(error));
     errors.append(&mut found);
     // A wrong default is found by each session that takes it over.
@@ -142,7 +142,7 @@ fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, Settin
     Ok(settings)
 }
 
-/// A section that may be missing, if it is there and sound. What `check` finds has a key.
+/// A section that may be missing, if it is there and sound. A finding of `check` has a key.
 fn section<'t, T: Deserialize<'t>>(
     sources: &'t Sources,
     errors: &mut Errors,
@@ -171,7 +171,7 @@ fn check_engine(engine: &EngineSettings, lines: &KeyLines) -> Result<(), (usize,
     })
 }
 
-/// What is needed of a file to read its sessions.
+/// The parts of a file that are needed to read its sessions.
 struct File<'t> {
     sources: &'t Sources,
     aliases: Aliases,
@@ -372,7 +372,7 @@ fn of_another(path: &Path, text: &str) -> Option<SettingsError> {
     found.map(|(at, what)| SettingsError::new(path, text, at, what.to_owned()))
 }
 
-/// What is said of a file that QuickFIX reads.
+/// The error about a file that QuickFIX reads.
 const QUICKFIX: &str = "these are settings of QuickFIX; `transfix migrate FILE` writes ours from \
                         them, and Settings::from_quickfix reads them as they are";
 
@@ -391,7 +391,7 @@ fn quickfix_section(text: &str) -> Option<usize> {
     })
 }
 
-/// What to do about a session that is there twice.
+/// The remedy for a session that is there twice.
 fn twice(session: &SessionSettings) -> String {
     let id = session.id();
     match session.role {

@@ -45,7 +45,7 @@ fn as_text<S: Serializer>(version: &BeginString, to: S) -> Result<S::Ok, S::Erro
 }
 
 impl FixAdminSettings {
-    /// What is wrong with the table.
+    /// The faults of the table.
     pub(crate) fn check(&self, has_tls: bool) -> Result<(), String> {
         if !has_tls && !is_of_this_machine(&self.address) {
             return Err(format!(

@@ -14,7 +14,7 @@ pub(crate) struct Foreign {
     pub(crate) engines: String,
     /// Keys of ours that say the same, as `settings reference` takes them.
     pub(crate) ours: Vec<&'static str>,
-    /// What is different here, or why there is none; may be empty.
+    /// The difference here, or the reason why there is none; may be empty.
     pub(crate) says: &'static str,
 }
 
@@ -145,7 +145,7 @@ mod tests {
             ("Session.Default.Validation.IsEnabled", "FIX Antenna C++", "\n  validate ("),
             ("ForceSeqNumReset", "FIX Antenna .NET Core and Java, FIX", "\n  reset_on ("),
             ("Log.Device", "FIX Antenna C++", "\n  file ("),
-            // What QuickFIX has too is FIX Antenna's by its path.
+            // A key that QuickFIX has too is FIX Antenna's by its path.
             ("sessions.default.StartTime", "FIX Antenna C++", "\n  schedule ("),
             (
                 "Session.X.SessionQualifier",

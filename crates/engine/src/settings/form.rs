@@ -1,4 +1,4 @@
-//! What form the value of a key has: the type that reads it is asked.
+//! The form of a key's value: the type that reads it is asked.
 //!
 //! A type says to a reader what it wants: a number, a text, one of these words. So the reference
 //! and the schema say what the reader of the file takes, and nothing is written down twice.
@@ -108,7 +108,7 @@ impl Probe<'_> {
     }
 }
 
-/// What no text of a file is.
+/// A value that no text of a file is.
 const NO_WORD: &str = "\u{1}";
 
 impl<'de> Deserializer<'de> for Probe<'_> {

@@ -63,7 +63,7 @@ impl LogSettings {
         Self { dir: dir.into(), ..Self::default() }
     }
 
-    /// What no single key can tell.
+    /// Checks across the keys.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.compress && !transfix_store::compress::AVAILABLE {
             return Err(

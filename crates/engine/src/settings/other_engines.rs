@@ -1,18 +1,18 @@
 //! Settings files of engines that no tool of ours reads: recognised, so that their users are told
 //! what to do.
 
-/// What is said of a settings file of Fix8.
+/// The error about a settings file of Fix8.
 const FIX8: &str = "these are settings of Fix8, which no verb reads; write ours: \
                     `transfix settings reference login_retries` finds the key for each of theirs, \
                     and the page \"Coming from Fix8\" of the book has them side by side";
 
-/// What is said of a settings file of FIX Antenna.
+/// The error about a settings file of FIX Antenna.
 const ANTENNA: &str = "these are settings of FIX Antenna, which no verb reads; write ours: \
                        `transfix settings reference heartbeatInterval` finds the key for each of \
                        theirs, and the page \"Coming from FIX Antenna\" of the book has them side \
                        by side";
 
-/// What to say of a text that is the settings file of an engine without a way over by a tool.
+/// The error about a settings file of an engine from which no tool leads here.
 pub(crate) fn settings_of_another(text: &str) -> Option<&'static str> {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if text.starts_with('<') {

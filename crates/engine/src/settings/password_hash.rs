@@ -74,7 +74,7 @@ impl Memory {
     }
 }
 
-/// What is wrong with a hash.
+/// The fault of a hash.
 pub(crate) fn check(hash: &str) -> Result<(), String> {
     let form = "logon.expected_password_hash is a hash by Argon2, such as \
                 $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH; `transfix password` writes it";

@@ -25,7 +25,7 @@ settings_table! {
         pub kind: ProxyKind,
         /// Where the proxy is, as `host:port`.
         pub address: String,
-        /// Who asks it, if it wants to know: 255 bytes at most, and no colon for `http`.
+        /// The user name, if the proxy wants one: 255 bytes at most, and no colon for `http`.
         pub username: Option<String> = None,
         /// The password that belongs to it, 255 bytes at most; as the passwords of `logon` also
         /// `{ env = "NAME" }`, `{ file = "PATH" }` or `{ command = ["PROGRAM", "ARGUMENT"] }`.
@@ -40,7 +40,7 @@ impl ProxySettings {
         Self { kind, address: address.to_owned(), ..Self::default() }
     }
 
-    /// What no single key can tell.
+    /// Checks across the keys.
     pub(crate) fn check(&self) -> Result<(), String> {
         let (username, password) = (self.username.as_deref(), self.password.as_ref());
         let texts = [username.unwrap_or_default(), password.map_or("", Secret::reveal)];

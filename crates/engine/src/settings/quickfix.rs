@@ -96,7 +96,7 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// What has become of a key.
+/// The fate of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Fate {
@@ -130,7 +130,7 @@ impl fmt::Display for Fate {
     }
 }
 
-/// What is said of a line of the file, or of a key that it does not have.
+/// The finding about a line of the file, or about a key that it does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
@@ -140,9 +140,9 @@ pub struct Finding {
     pub key: String,
     /// Its value; stars where it may hold a password.
     pub value: String,
-    /// What has become of it.
+    /// Its fate.
     pub fate: Fate,
-    /// What it is in our settings, such as `heart_bt_int_s = 30`; may be empty.
+    /// Its form in our settings, such as `heart_bt_int_s = 30`; may be empty.
     pub becomes: String,
     /// The difference, the reason or the danger; may be empty.
     pub says: String,
@@ -225,7 +225,7 @@ impl fmt::Display for Finding {
 pub struct ForeignStore {
     /// The directory of the files.
     pub dir: PathBuf,
-    /// What the files are called without their endings.
+    /// The names of the files without their endings.
     pub session: String,
     /// The directory of our store, which may not exist yet.
     pub to: PathBuf,
@@ -243,13 +243,13 @@ pub struct Overlay {
     of: (PathBuf, &'static str),
 }
 
-/// What is said of the other keys of a session that cannot be carried over.
+/// The finding about the other keys of a session that cannot be carried over.
 const OF_LOST_SESSION: &str = "its session is not carried over";
 
 /// The begin of what is said of a session that cannot be carried over.
 const THE_SESSION: &str = "the session: ";
 
-/// What is said of a file that needs no migration.
+/// The error about a file that needs no migration.
 const OURS: &str = "these are settings of Transfix already; `transfix settings check FILE` says \
                     what is wrong with them";
 
@@ -346,7 +346,7 @@ impl Migration {
         Ok(all)
     }
 
-    /// What becomes of the text if it is read as that dialect reads it.
+    /// The migration of the text, read as that dialect reads it.
     fn carried_over(
         path: &Path,
         text: &str,
@@ -397,7 +397,7 @@ impl Migration {
         let mut all: Vec<Finding> = Vec::new();
         for mut finding in self.findings.drain(..) {
             let Finding { line, key, becomes, says, fate, .. } = &finding;
-            // What the file does not say holds for all sessions: once is enough.
+            // A default of the file holds for all sessions: once is enough.
             let is_of_all = key.is_empty() && !becomes.is_empty();
             let line = (!is_of_all).then_some(*line);
             let what = (line, key.clone(), becomes.clone(), says.clone(), *fate as u8);
@@ -425,7 +425,7 @@ impl Migration {
         self.dialect
     }
 
-    /// What is said of each key, in the order of the file.
+    /// The finding about each key, in the order of the file.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
@@ -437,7 +437,7 @@ impl Migration {
         self.findings.iter().all(|f| f.fate < Fate::Dangerous)
     }
 
-    /// The stores that the file names. What they hold is not read: `transfix store import` makes
+    /// The stores that the file names. Their contents are not read: `transfix store import` makes
     /// stores of ours from them.
     #[must_use]
     pub fn stores(&self) -> &[ForeignStore] {
@@ -540,8 +540,8 @@ pub(crate) fn all_known() -> impl Iterator<Item = Known> {
 
 impl Settings {
     /// Reads a `.cfg` file of QuickFIX, and says what has become of each key. Without a dialect the
-    /// one is taken that knows most of the keys. What is [not carried
-    /// over](Fate::NotCarriedOver) does not count: look at [`Migration::is_sound`] before an engine
+    /// one is taken that knows most of the keys. Keys that are [not carried
+    /// over](Fate::NotCarriedOver) do not count: look at [`Migration::is_sound`] before an engine
     /// is started.
     ///
     /// ```no_run

@@ -39,7 +39,7 @@ fn form_of<T: for<'de> Deserialize<'de>>(key: &'static str) -> Form {
     form::of_key::<T>(key)
 }
 
-/// What stands directly in a session.
+/// Keys that stand directly in a session.
 pub(crate) const SESSION: &str = "[[session]]";
 
 /// All of them, in the order of the book.
@@ -108,7 +108,7 @@ pub(crate) fn text(of: Option<&str>) -> Result<String, String> {
     }
     let keys = TABLES.iter().flat_map(|table| table.keys).map(|key| key.name);
     let names = TABLES.iter().map(|table| bare(table.name));
-    // Of equally near ones ours. A name of two letters is near to everything short.
+    // Our key, among equally near ones. A name of two letters is near to everything short.
     let all = keys.chain(names).chain(foreign::names()).filter(|name| name.len() > 2);
     let near = transfix_dictionary::nearest(of, all);
     let near = near.map_or_else(
@@ -225,7 +225,7 @@ pub(crate) fn wrapped(text: &str, max: usize) -> Vec<String> {
     lines
 }
 
-/// What a key means, without links to the types of the library.
+/// The meaning of a key, without links to the types of the library.
 pub(crate) fn about(key: &Key) -> String {
     let mut text = key.about.trim().to_owned();
     for (begin, end) in [(" (see [`", ")"), (" See [`", "].")] {

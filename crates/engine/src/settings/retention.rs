@@ -10,7 +10,7 @@ use transfix_store::WhenFull;
 use crate::settings::session::SessionSettings;
 use crate::settings::store::Durability;
 
-/// What becomes of messages beyond `bytes_max`.
+/// The reaction to messages beyond `bytes_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -42,7 +42,7 @@ settings_table! {
         /// Bytes that the messages since the last reset of the numbers may take; 0 for any in
         /// files, and 64 MiB in memory.
         pub bytes_max: u64 = 0,
-        /// What becomes of messages beyond `bytes_max`: `forget` the oldest or `refuse` the next.
+        /// The reaction to messages beyond `bytes_max`: `forget` the oldest or `refuse` the next.
         pub when_full: BeyondLimit = BeyondLimit::Forget,
     }
 }
@@ -59,7 +59,7 @@ impl RetentionSettings {
     }
 }
 
-/// What no single key can tell.
+/// Checks across the keys.
 pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     let retention = &session.retention;
     let bytes_max = retention.bytes_max;

@@ -1,6 +1,6 @@
 //! A JSON Schema of settings files, from the tables that read them.
 //!
-//! What the schema takes the reader takes too, but for what several keys say together.
+//! The reader takes each text that the schema takes, but for contradictions of several keys.
 
 use serde_json::{Map, Value, json};
 use transfix_session::Key;
@@ -49,7 +49,7 @@ pub(super) fn text() -> String {
     format!("{schema:#}\n")
 }
 
-/// What stands once in the schema.
+/// Definitions that stand once in the schema.
 fn defined(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
 }

@@ -113,7 +113,7 @@ fn wait_in_steps(child: &mut Child, patience: Duration) -> io::Result<Option<Exi
     Ok(None)
 }
 
-/// The first line that a program writes. What it says of its troubles goes to our standard error.
+/// The first line that a program writes. Its error output goes to our standard error.
 fn of_command(words: Vec<&str>) -> Result<String, String> {
     let program = words[0];
     let failed = |error: &dyn std::fmt::Display| format!("the program {program}: {error}");

@@ -72,7 +72,7 @@ settings_table! {
         #[least(1)]
         #[millis("logon_answer_ms")]
         pub logon_answer: Duration = 10_000,
-        /// What our Logon(A) says and which one is taken, as a table. See [`LogonConfig`].
+        /// The Logon(A) of ours, and the one that is taken, as a table. See [`LogonConfig`].
         pub logon: LogonConfig = LogonConfig::default(),
         /// Numbers that are not the expected ones, as a table. See [`NumbersConfig`].
         pub numbers: NumbersConfig = NumbersConfig::default(),
@@ -80,7 +80,7 @@ settings_table! {
         pub resend: ResendConfig = ResendConfig::default(),
         /// Heartbeats and silence, as a table. See [`TimingConfig`].
         pub timing: TimingConfig = TimingConfig::default(),
-        /// What becomes of messages that the application is not available for, as a table. See
+        /// The reaction to messages that the application is not available for, as a table. See
         /// [`Unavailable`].
         pub unavailable: Unavailable = Unavailable::default(),
         /// How messages are handed to an application that is called in threads of its own, as a
@@ -93,7 +93,7 @@ settings_table! {
         /// from = "08:00", to = "16:30" }`; `transfix schedule` prints the times. By
         /// default always.
         pub schedule: Option<ScheduleSettings> = None,
-        /// What the store keeps, and where, as a table. See [`RetentionSettings`].
+        /// The store: its contents and its place, as a table. See [`RetentionSettings`].
         pub retention: RetentionSettings = RetentionSettings::default(),
         /// Encrypted connections, such as `{ certificate = "own.pem", key = "own.key" }`. See
         /// [`TlsSettings`].
@@ -107,9 +107,9 @@ settings_table! {
         /// The protocol log, such as `{ dir = "log" }`. See [`LogSettings`].
         pub log: Option<LogSettings> = None,
         and {
-            /// What the session layer is told besides.
+            /// The other settings of the session layer.
             pub protocol: ProtocolConfig,
-            /// What is checked of each message.
+            /// The checks of each message.
             pub validation: ValidationSettings,
             /// Where messages and numbers are kept.
             pub store: StoreSettings,
@@ -207,7 +207,7 @@ impl SessionSettings {
         }
     }
 
-    /// What an error about this key begins with: `venue.toml:7: ` if the settings are from a file.
+    /// The beginning of an error about this key: `venue.toml:7: ` if the settings are from a file.
     pub(crate) fn place(&self, key: &str) -> String {
         let place = |places: &Arc<Places>| places.place(&[&places.session, &places.defaults], key);
         self.places.as_ref().map(place).unwrap_or_default()
@@ -277,7 +277,7 @@ impl SessionSettings {
         })
     }
 
-    /// What the session layer is told.
+    /// The configuration of the session layer.
     pub(crate) fn config(&self) -> Config {
         Config {
             id: self.id(),
@@ -304,14 +304,14 @@ fn ids_name([comp_id, sub_id, location_id]: [&String; 3]) -> String {
     name
 }
 
-/// What [`ids_name`] makes this name of; empty where there is no SubID or LocationID.
+/// The source of [`ids_name`]; empty where there is no SubID or LocationID.
 fn ids_of(name: &str) -> Option<[String; 3]> {
     let (name, location_id) = name.split_once('@').unwrap_or((name, ""));
     let (comp_id, sub_id) = name.split_once('+').unwrap_or((name, ""));
     Some([text_of(comp_id)?, text_of(sub_id)?, text_of(location_id)?])
 }
 
-/// What [`file_name`] makes this name of.
+/// The source of [`file_name`].
 fn text_of(name: &str) -> Option<String> {
     let mut parts = name.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();

@@ -9,7 +9,7 @@ settings_table! {
     /// Where a session keeps its messages and next numbers.
     #[derive(PartialEq, Eq)]
     pub struct StoreSettings {
-        /// What the store survives: `memory`, `process`, `power`.
+        /// The failures that the store survives: `memory`, `process`, `power`.
         pub durability: Durability = Durability::Process,
         /// Directory of the stores; each session has a folder of its own in it.
         pub store_dir: PathBuf = "store".into(),

@@ -12,7 +12,7 @@ pub(crate) fn is_template(settings: &SessionSettings) -> bool {
     settings.role == Role::Acceptor && settings.target_comp_id == ANY
 }
 
-/// What templates must be besides what all settings must.
+/// Checks of templates, besides those of all settings.
 pub(crate) fn check(settings: &SessionSettings) -> Result<(), String> {
     if is_template(settings) && settings.threads.mode != Mode::Pool {
         return Err("a template (target_comp_id = \"*\") has mode = \"pool\"".to_owned());

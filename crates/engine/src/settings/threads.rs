@@ -36,7 +36,7 @@ settings_table! {
         pub batch_messages_max: u32 = 0,
         /// The same in bytes of frames. 0 for no limit.
         pub batch_bytes_max: usize = 0,
-        /// What becomes of the session when its application panics: `revive` or `end`.
+        /// The reaction when the session's application panics: `revive` or `end`.
         pub after_panic: AfterPanic = AfterPanic::Revive,
     }
 }
@@ -67,7 +67,7 @@ pub enum SendMode {
     Queued,
 }
 
-/// What becomes of a session whose application, or whose own code, has panicked.
+/// The reaction to a panic of a session's application, or of its own code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -7,14 +7,14 @@ use transfix_session::{Role, settings_table};
 
 use crate::settings::entries::all_of;
 
-/// Whether an acceptor asks its counterparties for a certificate.
+/// An acceptor's demand for a certificate of its counterparties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ClientCertificate {
     /// It does not.
     Ignored,
-    /// Who shows one must show one that is trusted.
+    /// A certificate that is shown must be trusted.
     Optional,
     /// Without one that is trusted there is no connection.
     Required,
@@ -65,8 +65,8 @@ settings_table! {
         /// Lists of revoked certificates. With one of them there must be a current list of each
         /// authority in the counterparty's chain.
         pub crl: Vec<PathBuf> = Vec::new(),
-        /// Whether an acceptor asks its counterparties for a certificate: `ignored` (not at all),
-        /// `optional` (who shows one must show one that is trusted) or `required`.
+        /// An acceptor's demand for a certificate of its counterparties: `ignored` (none),
+        /// `optional` (a certificate that is shown must be trusted) or `required`.
         pub client_certificate: ClientCertificate = ClientCertificate::Ignored,
         /// Which certificates the counterparty of this session may show: names, such as
         /// `"fix.bank.example"`, or fingerprints, such as `"sha256:6e…"` (of the whole certificate,
@@ -91,7 +91,7 @@ impl TlsSettings {
         Self { peer: Vec::new(), ..self.clone() } == Self { peer: Vec::new(), ..other.clone() }
     }
 
-    /// What no single key can tell.
+    /// Checks across the keys.
     pub(crate) fn check(&self, role: Role) -> Result<(), String> {
         if !self.enabled {
             return Ok(());

@@ -10,15 +10,15 @@ use transfix_session::{GarbledPolicy, TooLongPolicy, settings_table};
 use crate::settings::dictionary_source::DictionarySource;
 
 settings_table! {
-    /// What is checked of each message.
+    /// The checks of each message.
     #[derive(PartialEq, Eq)]
     pub struct ValidationSettings {
         /// If true, messages of the application, and the Logon(A), are validated by the dictionary;
         /// the other ones of the session layer always are.
         pub validate: bool = true,
-        /// What becomes of a message that the application sends, and that the counterparty would
-        /// reject by the same dictionary and `checks`: `off` (it is not looked at), `warn` (it is
-        /// sent, and a line of the log says what is wrong), `refuse` (the sender gets an error).
+        /// The reaction to a message of the application that the counterparty would reject by the
+        /// same dictionary and `checks`. It is `off` (no check), `warn` (the message is sent, and a
+        /// line of the log tells the fault) or `refuse` (the sender gets an error).
         pub validate_out: ValidateOut = ValidateOut::Off,
         /// Which checks that makes: a table of names and `true` or `false`, such as
         /// `checks = { codes = false }`. By default all but `conditions` and `empty_groups`.
@@ -26,7 +26,7 @@ settings_table! {
         pub checks: Switches = Switches::STANDARD,
         /// If true, CheckSum(10) is verified.
         pub validate_check_sum: bool = true,
-        /// What becomes of a framed message that is garbled: a wrong CheckSum(10), MsgType(35)
+        /// The treatment of a framed message that is garbled: a wrong CheckSum(10), MsgType(35)
         /// missing or out of its place. `skip` or `reject`. The standard wants `skip`.
         pub garbled: GarbledPolicy = GarbledPolicy::Skip,
         /// If true, what a garbled message covers by its BodyLength(9) is searched for other
@@ -57,7 +57,7 @@ settings_table! {
     }
 }
 
-/// What becomes of a message of ours that the counterparty would reject.
+/// The reaction to a message of ours that the counterparty would reject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -1,12 +1,12 @@
-//! What is wrong with a settings file, in the words of the file: keys and values as they stand
-//! there, not as Rust calls their types.
+//! The faults of a settings file, in the words of the file: keys and values as they stand there,
+//! not as Rust calls their types.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use transfix_session::{Key, LogonConfig, NumbersConfig, ResendConfig, TimingConfig};
 
-/// What is said of an error of the reader.
+/// The text for an error of the reader.
 pub(crate) fn explain(text: &str, error: &toml::de::Error) -> String {
     let message = error.message();
     let span = error.span().unwrap_or(0..0);
@@ -32,7 +32,7 @@ pub(crate) fn explain(text: &str, error: &toml::de::Error) -> String {
     of_toml(text, span, message).unwrap_or_else(|| message.to_owned())
 }
 
-/// What is said of a key that none of these is.
+/// The text for a key that none of these is.
 pub(crate) fn unknown_key<'a>(wrong: &str, right: impl Iterator<Item = &'a str>) -> String {
     if wrong == "include" {
         return "`include` stands at the top of the file, before the first heading".to_owned();
@@ -40,7 +40,7 @@ pub(crate) fn unknown_key<'a>(wrong: &str, right: impl Iterator<Item = &'a str>)
     format!("unknown key `{wrong}`{}", nearest(wrong, right))
 }
 
-/// What is said where the text is no TOML, or no value of ours.
+/// The text where the file is no TOML, or has no value of ours.
 fn of_toml(text: &str, span: Range<usize>, message: &str) -> Option<String> {
     let what = match message {
         "wanted string or table" => return Some(Value::at(text, span).is_not(WORD)),
@@ -142,7 +142,7 @@ const TRUE_OR_FALSE: &str = "true or false";
 const TEXT: &str = "a text in quotes";
 const LIST: &str = "a list";
 
-/// What serde calls a form of values, in the words of the file.
+/// The word of the file for serde's name of a form of values.
 fn form(expected: &str) -> String {
     if let Some((_, keys)) = TABLES.iter().find(|(name, _)| expected == *name) {
         let keys: Vec<_> = keys.iter().map(|key| key.name).collect();
@@ -196,7 +196,7 @@ mod tests {
     const SESSION: &str = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIX.4.4\"\n\
         sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:1\"\n";
 
-    /// What is said of the seventh line.
+    /// The text for the seventh line.
     fn check(line: &str, expected: &str) {
         let text = format!("{SESSION}{line}\n");
         let error = Settings::parse("my.toml", &text).unwrap_err().to_string();

@@ -21,8 +21,8 @@ const LEAST_NS: u64 = 1_000_000;
 /// An initiator and an acceptor, linked without sockets, threads and clocks: for tests of the
 /// applications on both sides.
 ///
-/// What a session sends is under way until [`run`](Self::run) or [`step`](Self::step) delivers it,
-/// and lost if the link is cut before.
+/// A sent message is under way until [`run`](Self::run) or [`step`](Self::step) delivers it, and
+/// lost if the link is cut before.
 ///
 /// ```
 /// use std::sync::mpsc::{Sender, channel};

@@ -25,7 +25,8 @@ use crate::observe::latency::Latency;
 use crate::schedule::{Hours, Schedule};
 use crate::settings::SessionSettings;
 
-/// What a proxy says in front of a connection, as an acceptor with `proxy_protocol_from` reads it.
+/// The header of a proxy in front of a connection, as an acceptor with `proxy_protocol_from` reads
+/// it.
 #[derive(Default)]
 pub struct ProxyReader(ProxyHeader);
 
@@ -67,7 +68,7 @@ impl From<Down> for Ended {
     }
 }
 
-/// What a look at a rig shows.
+/// The findings of a look at a rig.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Seen {

@@ -134,8 +134,8 @@ impl LatencyHistogram {
         text
     }
 
-    /// The times measured since an earlier snapshot. Of the longest one it is known only to 3 %,
-    /// unless it is the longest of all.
+    /// The times measured since an earlier snapshot. The longest one is known only to 3 %, unless
+    /// it is the longest of all.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let before = |bucket: u16| {
             let found = earlier.counts.binary_search_by_key(&bucket, |(bucket, _)| *bucket);

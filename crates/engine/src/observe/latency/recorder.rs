@@ -25,7 +25,7 @@ const REST_BITS: u32 = 52 - SLOTS.trailing_zeros();
 /// The bucket of 1.0, as the bits of the float have it.
 const FIRST: u64 = 1.0_f64.to_bits() >> REST_BITS;
 
-/// What all stages have between two powers of two.
+/// The buckets of all stages between two powers of two.
 type Stages<C> = [[C; SLOTS]; STAGES];
 /// Made for a power of two when a first time of it has to be noted.
 type Groups<C> = [OnceLock<Box<Stages<C>>>; GROUPS];
@@ -158,7 +158,7 @@ impl Recorder {
         let carried = &carried[stage][bucket % SLOTS];
         let before = carried.load(Ordering::Relaxed);
         carried.store(before + 1, Ordering::Relaxed);
-        // Whoever sees what is stored behind a fence sees what was stored before it.
+        // A thread that sees a store behind a fence sees the stores before it.
         fence(Ordering::Release);
         count.store(0, Ordering::Relaxed);
         fence(Ordering::Release);

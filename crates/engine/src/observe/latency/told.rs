@@ -1,5 +1,4 @@
-//! What the log is told of the times of a stage: that they become unusual, and that they are not
-//! any more.
+//! The lines of the log about the times of a stage: they become unusual, and they are not any more.
 //!
 //! Invariants: of a stage that comes and goes there are at most two lines and a sum in
 //! [`TOLD_AGAIN`] windows; whatever was told to have become unusual is told to have ended.
@@ -12,7 +11,7 @@ use super::LatencyStage;
 /// Windows in which a stage is told once to have become unusual; then further times are summed up.
 pub(super) const TOLD_AGAIN: usize = 30;
 
-/// What has changed.
+/// The change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// The p99 is unusual now.
@@ -37,7 +36,7 @@ pub(super) enum Line {
     },
 }
 
-/// What was told of a stage.
+/// The last line about a stage.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     /// Windows since it was told that it is unusual; `None` if that is long ago.

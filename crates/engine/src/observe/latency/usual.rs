@@ -1,4 +1,4 @@
-//! Whether the times of each session are what they usually are.
+//! Compares the times of each session with its usual ones.
 //!
 //! Invariants: of a session that is quiet only the p99s of its last usual windows are kept; a
 //! change is told once, and one that comes and goes is summed up; no lock of a session is taken.
@@ -20,7 +20,7 @@ const WINDOWS: usize = 30;
 const WINDOWS_LEAST: usize = 10;
 /// Times of a stage within a window, below which its p99 says nothing.
 const TIMES_LEAST: u64 = 500;
-/// What is shorter is never told: nobody can act on it.
+/// Shorter times are never told: nobody can act on them.
 const NS_LEAST: u64 = 10_000;
 /// Windows in turn with too few times after which a stage is not unusual any longer.
 const RESTS_MAX: u32 = 3;
@@ -58,7 +58,7 @@ pub(crate) struct UsualTimes {
     sessions: Mutex<HashMap<SessionId, Known>>,
 }
 
-/// What is known of a session.
+/// The known times of a session.
 #[derive(Debug, Default)]
 struct Known {
     /// The session that it is known of: one that begins anew has the same identity.
@@ -71,7 +71,7 @@ struct Known {
     stages: HashMap<LatencyStage, Usual>,
 }
 
-/// What is usual for a stage.
+/// The usual times of a stage.
 #[derive(Debug, Default)]
 struct Usual {
     /// The p99 of the last windows that were usual, the oldest first.
@@ -307,7 +307,7 @@ mod tests {
         };
         assert!((90_000..=93_000).contains(&p99_ns), "{p99_ns}");
         assert!(published.unusual.stages().eq([LatencyStage::Callback]));
-        // What is too little to judge by ends it, and that is told.
+        // A window with too few messages ends it, and that is told.
         for _ in 1..RESTS_MAX {
             assert_eq!(window(TIMES_LEAST - 1, SECOND_NS), []);
             assert!(published.unusual.stages().eq([LatencyStage::Callback]));
@@ -355,7 +355,7 @@ mod tests {
             lines += window(20 * US).len();
             assert!(published.unusual.stages().eq([]));
         }
-        // Of two hundred without it.
+        // The values are those of two hundred without it.
         assert!((8..=16).contains(&lines), "{lines}");
     }
 

@@ -282,7 +282,7 @@ impl LogFile {
 
 /// A closed file, named `BASE.YYYYMMDD-HHMMSS.NNN.log`.
 struct Closed {
-    /// What follows the base: in order of time.
+    /// The parts behind the base, in order of time.
     name: String,
     path: PathBuf,
 }
@@ -303,7 +303,7 @@ fn with(base: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// What follows the base in the name of a closed file of that base.
+/// The part behind the base in the name of a closed file of that base.
 fn closed_name<'a>(name: &'a str, base: &str) -> Option<&'a str> {
     let rest = name.strip_prefix(base)?.strip_prefix('.')?;
     let plain = rest.strip_suffix(&format!(".{}", compress::ENDING)).unwrap_or(rest);

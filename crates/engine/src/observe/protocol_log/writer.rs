@@ -19,7 +19,7 @@ use crate::settings::log::{LogDirection, LogSettings};
 /// The pause between two tries to open files.
 const OPEN_AGAIN_NS: u64 = 1_000_000_000;
 
-/// What the thread of the logs has of a session.
+/// The part of a session that the thread of the logs has.
 pub(super) struct SessionLog {
     lines: Consumer,
     /// One for each direction, or one for both; empty while they cannot be opened.
@@ -37,7 +37,7 @@ pub(super) struct SessionLog {
 
 /// Opens the files of a session: one for each direction, or one for both.
 pub(super) fn open_files(settings: &LogSettings, name: &Path) -> io::Result<Vec<LogFile>> {
-    // What counterparties say to each other is nobody else's.
+    // Messages between counterparties are nobody else's.
     DirBuilder::new().recursive(true).mode(0o700).create(&settings.dir)?;
     let rolling = Rolling {
         bytes_max: settings.roll_bytes,

@@ -22,7 +22,7 @@ pub struct SettingsError {
     pub(super) message: String,
 }
 
-/// What is wrong with settings.
+/// The faults of settings.
 enum Fault {
     /// The file cannot be read.
     Unreadable(io::Error),
@@ -55,7 +55,7 @@ impl SettingsError {
         Self { path: path.to_owned(), line: 0, at: None, message, fault }
     }
 
-    /// What is wrong, without its place.
+    /// The fault, without its place.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -147,7 +147,7 @@ impl Errors {
                 Ok(value) => return Ok(Some(value)),
                 Err(error) => error,
             };
-            // What was wrong and is left out is missing then: no error of the file.
+            // A wrong value that is left out is missing then: that is no error of the file.
             let is_left_out =
                 |way: &&Vec<String>| way.last().is_some_and(|key| error.message == is_missing(key));
             if let Some(way) = left_out.iter().rfind(is_left_out) {
@@ -162,7 +162,7 @@ impl Errors {
                 None => (lines.line(range.start)..=lines.line(range.end)).contains(&error.line),
             };
             let way = leave_out(&mut table, &is_here);
-            // What a table lacks since it was left out is no error of the file either.
+            // A key that a table lacks since it was left out is no error of the file either.
             let is_told = |way: &Vec<String>| left_out.iter().any(|left| left.starts_with(way));
             if !way.as_ref().is_some_and(is_told) {
                 self.found(error)?;

@@ -143,7 +143,7 @@ impl<'t> Sections<'t> {
     }
 }
 
-/// What is said of a heading, or a key before the first heading, that is none of ours.
+/// The error about a heading, or a key before the first heading, that is none of ours.
 fn unknown_section(name: &str, value: &DeValue<'_>) -> String {
     if value.as_table().is_none() && !value.is_array() {
         return format!(

@@ -122,7 +122,7 @@ struct Look<'l, 't> {
     sources: &'t Sources,
     own: &'l DeTable<'t>,
     defaults: &'l DeTable<'t>,
-    /// What the names of dictionaries stand for.
+    /// The meaning of the names of dictionaries.
     names: &'l DeTable<'t>,
     /// Tags whose values are stars in messages, too: `log.mask`.
     mask: &'l [u32],

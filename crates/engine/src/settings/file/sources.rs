@@ -95,9 +95,9 @@ impl Sources {
         error
     }
 
-    /// What stands in the text of all files for the variables of this line, whose value is wrong.
+    /// The text of all files for the variables of this line, whose value is wrong.
     fn environment_at(&self, line: usize, message: &str) -> Option<String> {
-        // Of a key it is no matter what its value is.
+        // The value of a key does not matter.
         if message.starts_with("unknown key") {
             return None;
         }
@@ -195,7 +195,7 @@ fn shifted(span: Range<usize>, by: usize) -> Range<usize> {
     span.start + by..span.end + by
 }
 
-/// What has been read so far.
+/// The files read so far.
 struct Reading {
     text: String,
     files: Files,
@@ -216,7 +216,7 @@ impl Reading {
         self.files.add(path, line_of(&self.text, start) - 1);
         self.text.push_str(text);
         self.parts.push((start..self.text.len(), parent));
-        // What is no TOML is told when the sections are read.
+        // The reading of the sections tells that a text is no TOML.
         let Ok(mut root) = DeTable::parse(text) else { return };
         for (key, value) in root.get_mut().iter() {
             self.expand((key.span().start, value), start, false);

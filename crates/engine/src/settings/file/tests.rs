@@ -400,7 +400,7 @@ fn errors_name_line_and_nearest_key() {
         "my.toml:7: session FIX.4.4:A->B is there twice: no Logon(A) could say which one it \
          means; leave one out, or give it other CompIDs",
     );
-    // What an error advises is taken.
+    // The advice of an error is accepted.
     let initiator = GOOD.replace("acceptor", "initiator");
     check(
         &format!("{initiator}{initiator}"),
@@ -555,7 +555,7 @@ fn a_variable_without_a_value_is_one_error() {
         assert_eq!(shown.len(), 1, "{line}: {shown:#?}");
         assert!(shown[0].contains("variable NO_SUCH_VARIABLE is not set"), "{line}: {shown:?}");
     }
-    // What else is wrong is said all the same.
+    // Other faults are said all the same.
     let text = format!("{session}mode = \"${{NO_SUCH_VARIABLE}}\"\nheart_bt_int_s = -1\n");
     assert_eq!(parse_or_all(Path::new("my.toml"), &text).unwrap_err().len(), 2);
     let inline = "schedule = { zone = \"${NO_SUCH_VARIABLE}\", from = \"25:00\", to = \"17:00\" }";

@@ -16,8 +16,8 @@ pub(super) struct Expanded {
 }
 
 impl Expanded {
-    /// What an error adds, whose line has nothing but the names: the value, unless that is secret,
-    /// and where it comes from.
+    /// The addition to an error whose line has only the names: the value, unless it is secret, and
+    /// its origin.
     pub(super) fn told(&self) -> Option<String> {
         if self.variables.is_empty() {
             return None;

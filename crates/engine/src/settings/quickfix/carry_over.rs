@@ -18,7 +18,7 @@ use crate::settings::{SessionSettings, Settings};
 
 /// Carries over all sessions of a file.
 pub(super) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
-    // Of each its line, and its place among those that are written.
+    // The line of each, and its place among those that are written.
     let mut ids: Vec<(SessionId, usize, usize)> = Vec::new();
     let (mut known, mut stores_known) = (HashSet::new(), HashSet::new());
     let mut told = Told::default();
@@ -79,7 +79,7 @@ pub(super) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
     }
 }
 
-/// What stands in place of a session.
+/// The text in place of a session.
 fn dropped(line: usize, says: String) -> Section {
     ("", vec![Line::Dropped(format!("[SESSION] (line {line})"), says)])
 }
@@ -91,7 +91,7 @@ fn add_section(sections: &mut Vec<Section>, heading: &'static str, lines: Vec<Li
     }
 }
 
-/// What is said of a store in PostgreSQL.
+/// The finding about a store in PostgreSQL.
 const IN_POSTGRES: &str = "the package transfix-stores keeps stores in PostgreSQL, with a table of \
                            its own";
 
@@ -424,7 +424,7 @@ impl Session<'_> {
         }
     }
 
-    /// What QuickFIX does by default, and we do otherwise.
+    /// Defaults of QuickFIX that differ from ours.
     fn defaults(&mut self) {
         let mut absent = vec![("LogoutTimeout", "2", "logout_timeout_ms", "2000")];
         if !self.is_acceptor() {
@@ -444,7 +444,7 @@ impl Session<'_> {
         }
     }
 
-    /// What becomes of messages that are sent while the session is not logged on.
+    /// The treatment of messages that are sent while the session is not logged on.
     fn offline(&mut self) {
         let resets = self.written("reset_on").is_some_and(|words| words != "[]");
         let keeps = self.written("keep_outbound") != Some("false");

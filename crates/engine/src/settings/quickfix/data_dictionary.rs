@@ -113,7 +113,8 @@ fn transport(session: &mut Session<'_>) {
     session.tell(KEY, fate, "", &says);
 }
 
-/// What to say of a dictionary that has nothing beyond ours: what it lacks is taken here.
+/// The finding about a dictionary that has nothing beyond ours: fields that it lacks are taken
+/// here.
 fn beside_ours(differences: Vec<String>) -> Option<(Fate, String)> {
     let is_beyond = |difference: &String| {
         // Which messages there are is said by the application's dictionary.

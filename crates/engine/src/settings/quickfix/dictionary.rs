@@ -1,4 +1,4 @@
-//! What a dictionary file says beside a standard one, and an overlay that says just that.
+//! The differences of a dictionary file from a standard one, and an overlay with just these.
 //!
 //! Invariant: an overlay is given only if the standard with it is the file: same fields, types,
 //! codes and members. Names of codes, the order of members outside of groups, and conditions, which
@@ -15,7 +15,7 @@ const FEW: usize = 200;
 
 /// A file beside a standard dictionary.
 pub(super) struct Compared {
-    /// What differs, in words.
+    /// The differences, in words.
     pub(super) differences: Vec<String>,
     /// The differences as an overlay, if they are few.
     pub(super) overlay: Option<String>,
@@ -300,7 +300,7 @@ const fn element_of(member: &DraftMember) -> &'static str {
     }
 }
 
-/// What counts of a draft, in an order of its own.
+/// The parts of a draft that count, in an order of their own.
 fn canonical(mut draft: Draft) -> Draft {
     let fields = draft.fields.iter_mut();
     for field in fields {

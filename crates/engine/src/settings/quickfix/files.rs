@@ -32,7 +32,7 @@ impl Session<'_> {
         }
     }
 
-    /// What the files of the session are called.
+    /// The names of the session's files.
     fn file_name(&self) -> String {
         let part = |comp_id: &str, others: [&str; 2]| {
             let mut part = self.value(comp_id).unwrap_or_default().to_owned();

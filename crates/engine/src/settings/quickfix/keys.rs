@@ -38,7 +38,7 @@ pub(super) enum Line {
     /// The same, but the settings do not take the value: the engine does not start before the
     /// operator has decided.
     Undecided(String, String),
-    /// What stands in place of keys that were dropped: the keys, and why.
+    /// The text in place of keys that were dropped: the keys, and the reason.
     Dropped(String, String),
 }
 

@@ -58,7 +58,7 @@ pub(super) fn text_of(bytes: &[u8], findings: &mut Vec<Finding>) -> String {
 
 /// The dialect that sees most of the sessions and keys, and the keys that the others lack.
 pub(super) fn guess(text: &str) -> (Dialect, Vec<&'static str>) {
-    // Of equal ones the first.
+    // The first of equal ones.
     let best = Dialect::ALL.into_iter().rev().max_by_key(|dialect| sees(text, *dialect));
     let best = best.unwrap_or(Dialect::Cpp);
     let keys = keys(text);
@@ -134,7 +134,7 @@ pub(super) fn read(text: &str, dialect: Dialect, findings: &mut Vec<Finding>) ->
     cfg
 }
 
-/// Of a key that is there twice the last counts.
+/// The last value of a key that is there twice counts.
 fn once(entries: &mut Vec<Entry>, findings: &mut Vec<Finding>) {
     // The line that says each key again.
     let mut later = HashMap::new();

@@ -25,7 +25,7 @@ const KEYS: [&str; 12] = [
 const PAIRS: [[&str; 2]; 3] =
     [["StartTime", "EndTime"], ["StartDay", "EndDay"], ["LogonDay", "LogoutDay"]];
 
-/// What stands in place of what only the operator can say, if its key is there.
+/// The placeholder for a value that only the operator knows, if its key is there.
 const UNKNOWN: &str = "?";
 
 /// Writes `schedule`.
@@ -70,7 +70,7 @@ struct Hours {
     days: Option<String>,
     from: String,
     to: String,
-    /// What is said of it.
+    /// The finding about it.
     fate: Fate,
     says: String,
     /// Why it is not what the file says, or cannot be known from it.

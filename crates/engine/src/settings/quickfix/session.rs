@@ -27,7 +27,7 @@ pub(super) struct Session<'c> {
     pub(super) entries: Vec<&'c Entry>,
     /// The lines of `[DEFAULT]`, which are about several sessions.
     default_lines: HashSet<usize>,
-    /// What findings call it.
+    /// Its name in findings.
     name: String,
     pub(super) toml: Vec<Line>,
     /// Sections of ours that hold for all sessions.
@@ -38,7 +38,7 @@ pub(super) struct Session<'c> {
     findings_known: usize,
 }
 
-/// What has become of a session.
+/// The fate of a session.
 pub(super) struct Parts {
     pub(super) toml: Vec<Line>,
     pub(super) sections: Vec<Written>,
@@ -237,7 +237,7 @@ impl<'c> Session<'c> {
         self.find(finding);
     }
 
-    /// What is said of lines of the session that become this in our settings.
+    /// The finding about lines of the session that become this in our settings.
     pub(super) fn findings_of(&mut self, becomes: &str) -> impl Iterator<Item = &mut Finding> {
         let lines: HashSet<usize> = self.entries.iter().map(|entry| entry.line).collect();
         let is_it = move |finding: &&mut Finding| {
@@ -372,7 +372,7 @@ impl<'c> Session<'c> {
     }
 }
 
-/// What is said of a key that nobody knows.
+/// The finding about an unknown key.
 const NOBODYS: &str = "no QuickFIX knows it; if the program reads it, it needs a file of its own: \
                        our settings have no keys of others";
 

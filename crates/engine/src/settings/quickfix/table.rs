@@ -4,7 +4,7 @@
 
 use super::{Dialect, Fate};
 
-/// What a key becomes.
+/// The key's form here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     /// Nothing is written.
@@ -71,7 +71,7 @@ impl Row {
             && !self.name.contains("Log")
     }
 
-    /// What is said of this value.
+    /// The finding about this value.
     pub(super) fn fate(&self, value: &str) -> (Fate, &'static str) {
         match self.only {
             Some(only) if !only.eq_ignore_ascii_case(value) => match self.rule {

@@ -55,7 +55,7 @@ const KEY: &str = "tls.key";
 const CA: &str = "tls.ca";
 const CLIENT: &str = "tls.client_certificate";
 const SERVER_NAME: &str = "tls.server_name";
-/// What is said of a key of the other role.
+/// The finding about a key of the other role.
 const OTHER_ROLE: &str = "a key of the other role";
 
 /// Writes the table, if the session has TLS.
@@ -354,7 +354,7 @@ fn needs_ca(session: &mut Session<'_>) {
     session.tell_of_session(Fate::NotCarriedOver, &becomes, says);
 }
 
-/// Of an engine that compares no host name.
+/// The key of an engine that compares no host name.
 fn tell_of_names(session: &mut Session<'_>) {
     if session.is_acceptor() {
         return;
@@ -390,7 +390,7 @@ fn versions(session: &mut Session<'_>, key: &str, between: &[&str]) {
     session.tell(key, fate, becomes, if fate == Fate::Mapped { says } else { "" });
 }
 
-/// What a file of PEM holds.
+/// The contents of a file of PEM.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Certificate,
@@ -437,7 +437,7 @@ fn file(session: &mut Session<'_>, key: &str, ours: &str, form: Form) {
     session.tell(key, Fate::NotCarriedOver, &becomes, &command);
 }
 
-/// What stands in the settings themselves, and is a file here.
+/// A value that stands in the settings themselves, and is a file here.
 fn bytes(session: &mut Session<'_>, key: &str, ours: &str, (form, made): (Form, &str)) {
     if !session.has(key) {
         return;

@@ -119,7 +119,7 @@ fn what_two_files_say_must_not_contradict() {
     let expected = "c.toml:2: [defaults] of b.toml:2 has `heart_bt_int_s` too, and neither file \
                     includes the other; say it in one of them, or in the file that includes both";
     assert_eq!(error.replace("[defaults] of /", "[defaults] of "), expected);
-    // Who includes both decides.
+    // The including file decides.
     let decided = with(&format!("{all}[defaults]\nheart_bt_int_s = 3\n"), interval, interval);
     assert_eq!(decided.load().sessions[0].protocol.heart_bt_int, Duration::from_secs(3));
     let error = with(&all, "[engine]\n", "[engine]\nworkers = 2\n").error();
@@ -244,7 +244,7 @@ fn a_variable_that_is_not_what_is_wanted_is_told_with_its_value() {
         assert_eq!(error.line(), Some(7), "{error}");
         assert!(error.to_string().contains(expected), "{error}");
     }
-    // What may be a password is not shown, wherever it stands.
+    // A value that may be a password is not shown, wherever it stands.
     for key in [
         "logon.expected_password_hash = \"${CARGO_PKG_NAME}\"",
         "logon = \"${CARGO_PKG_NAME}\"",
