@@ -1,7 +1,7 @@
 //! Figures of a run: percentiles, ratios with their certainty, the table, the JSON object, and the
 //! files of a run.
 //!
-//! The JSON form is documented in BENCHMARKS.md and stays.
+//! The JSON form is documented in docs/bench-json.md and stays.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -3,8 +3,11 @@
 use serde_json::Value;
 
 use super::Records;
-use super::scenarios::ratio;
+use super::scenarios::{ratio, without_place};
 use super::tables::{COLUMNS, PEERS, number, recorded};
+
+/// In place of a ratio whose interval says next to nothing.
+const NOT_MEASURABLE: &str = "not measurable here";
 
 /// The acceptors of other engines in a run.
 fn acceptors(run: &Value) -> impl Iterator<Item = &Value> {
@@ -19,6 +22,15 @@ fn engine(series: &Value) -> Option<&str> {
 
 fn runs<'a>(records: &[&'a Value]) -> Vec<&'a Value> {
     records.iter().filter_map(|record| record["runs"].as_array()).flatten().collect()
+}
+
+/// The ratio with its interval, unless the interval spans more than a factor of two.
+fn measurable(to_ours: &Value, field: &str) -> Option<String> {
+    let between = &to_ours[format!("{field}_between")];
+    match between[1].as_f64()? > 2.0 * between[0].as_f64()? {
+        true => Some(NOT_MEASURABLE.to_owned()),
+        false => ratio(to_ours, field),
+    }
 }
 
 /// For each engine, how many times as long as ours its acceptor takes, asked by the same client:
@@ -46,7 +58,7 @@ pub(super) fn engines(echo: &Value, round_trip: &Value) -> Option<String> {
             // The one with validation comes first.
             let series = acceptors(run).find(|series| engine(series) == Some(name));
             let to_ours = series.map_or(&Value::Null, |series| &series["to_ours"]);
-            let times = |field: &str| ratio(to_ours, field).unwrap_or_else(|| "–".to_owned());
+            let times = |field: &str| measurable(to_ours, field).unwrap_or_else(|| "–".to_owned());
             cells.extend([times("p50"), times("p99")]);
         }
         text += &format!("| {} |\n", cells.join(" | "));
@@ -71,16 +83,14 @@ pub(super) fn ahead(records: &Records) -> Option<String> {
                 let name = series["name"].as_str()?;
                 for field in ["p50", "p99"] {
                     if series["to_ours"][field].as_f64()? < 1.0 {
-                        let times = ratio(&series["to_ours"], field)?;
                         let high = &series["to_ours"][format!("{field}_between")][1];
-                        let doubt = match high.as_f64()? < 1.0 {
-                            true => "",
-                            false => "; the run cannot tell",
+                        let said = match measurable(&series["to_ours"], field)? {
+                            times if times == NOT_MEASURABLE => format!("is {times}"),
+                            times if high.as_f64()? < 1.0 => format!("takes {times} of ours"),
+                            times => format!("takes {times} of ours; the run cannot tell"),
                         };
-                        lines.push(format!(
-                            "{scenario} `{configuration}`, {field}: {name} takes {times} of \
-                             ours{doubt}."
-                        ));
+                        lines
+                            .push(format!("{scenario} `{configuration}`, {field}: {name} {said}."));
                     }
                 }
                 // A tenth is what runs differ by.
@@ -180,12 +190,13 @@ fn throughput(record: &Value) -> Option<Vec<String>> {
 
 /// What was asked for and not run, and why: each reason once.
 pub(super) fn not_run(records: &[&Value]) -> Option<String> {
-    let mut lines: Vec<&str> = Vec::new();
+    let mut lines: Vec<String> = Vec::new();
     let of_trips = runs(&records[..2]);
     let of_throughput = records[2]["runs"]["runs"].as_array()?.iter();
     for run in of_trips.into_iter().chain(of_throughput) {
+        let sessions = number(&run["sessions"]).map(|sessions| format!("{sessions} sessions, "));
         for reason in run["not_run"].as_array().into_iter().flatten() {
-            let reason = reason.as_str()?;
+            let reason = sessions.clone().unwrap_or_default() + without_place(reason.as_str()?);
             if !lines.contains(&reason) {
                 lines.push(reason);
             }
@@ -236,13 +247,34 @@ mod tests {
     }
 
     #[test]
+    fn a_ratio_whose_interval_spans_more_than_a_factor_of_two_is_not_measurable() {
+        let of = |low: f64, high: f64| serde_json::json!({"p50": 0.9, "p50_between": [low, high]});
+        assert_eq!(measurable(&of(0.75, 1.5), "p50").as_deref(), Some("0.90 (0.75–1.50)"));
+        for (low, high) in [(0.75, 1.51), (0.0, 1.0)] {
+            assert_eq!(measurable(&of(low, high), "p50").as_deref(), Some(NOT_MEASURABLE));
+        }
+        assert_eq!(measurable(&Value::Null, "p50"), None);
+
+        let mut records = Records::read().unwrap_or_else(|error| panic!("{error}"));
+        let mut echo = record(0.8);
+        echo["runs"][0]["series"][1]["to_ours"]["p50_between"] = serde_json::json!([0.1, 9.0]);
+        records.echo = echo;
+        let text = ahead(&records).expect("whole records");
+        let expected = "- S4a `file`, p50: peer 1.0, file, validation is not measurable here.";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
     fn an_engine_has_one_row_and_each_reason_one_line() {
         let (echo, trip) = (record(0.8), record(1.2));
         let table = engines(&echo, &trip).expect("whole records");
         let row = "| peer 1.0 | 0.80 (0.70–0.90) | 2.00 (1.50–3.00) | 1.20 (1.10–1.30) |";
         assert!(table.contains(row), "{table}");
-        let none = serde_json::json!({"runs": {"runs": []}});
-        let reasons = not_run(&[&echo, &trip, &none]);
-        assert_eq!(reasons.as_deref(), Some("- other: it is not there."));
+        let throughput = serde_json::json!({"runs": {"runs": [
+            {"sessions": 1_000, "not_run": ["peer: it ended too early; its error is above"]}
+        ]}});
+        let reasons = not_run(&[&echo, &trip, &throughput]);
+        let expected = "- other: it is not there.\n- 1,000 sessions, peer: it ended too early.";
+        assert_eq!(reasons.as_deref(), Some(expected));
     }
 }

@@ -265,10 +265,16 @@ pub(super) fn throughput(record: &Value) -> Option<String> {
     for run in runs {
         for not_run in run["not_run"].as_array().into_iter().flatten() {
             let sessions = number(&run["sessions"])?;
-            text += &format!("\nNot run with {sessions} sessions: {}.\n", not_run.as_str()?);
+            let not_run = without_place(not_run.as_str()?);
+            text += &format!("\nNot run with {sessions} sessions: {not_run}.\n");
         }
     }
     Some(text.trim_end().to_owned())
+}
+
+/// A reason without its note on the output of the run, which no page shows.
+pub(super) fn without_place(reason: &str) -> &str {
+    reason.strip_suffix("; its error is above").unwrap_or(reason)
 }
 
 /// Orders a second alone.

@@ -225,19 +225,13 @@ pub(super) fn turn(count: u64) -> String {
     format!("All validation on: {count} instructions (with AVX2, as callgrind has no AVX-512).")
 }
 
-/// Where the instructions of a turn are spent: `what` is functions or files.
-pub(super) fn profile(record: &Value, what: &str) -> Option<String> {
-    let rows = record[what].as_array()?;
-    let name = what.trim_end_matches('s');
-    let mut text = String::new();
-    if what == "functions" {
-        text += &format!(
-            "Each turn walks through {} lines of 64 bytes of code.\n\n",
-            record["lines"].as_u64()?
-        );
-    }
-    text += &format!("| {name} | instructions | of all | reads and writes | misses: code |");
-    text += " data |\n|---|---|---|---|---|---|\n";
+/// Where the instructions of a turn are spent, by function.
+pub(super) fn profile(record: &Value) -> Option<String> {
+    let rows = record["functions"].as_array()?;
+    let lines = record["lines"].as_u64()?;
+    let mut text = format!("Each turn walks through {lines} lines of 64 bytes of code.\n\n");
+    text += "| function | instructions | of all | reads and writes | misses: code | data |\n";
+    text += "|---|---|---|---|---|---|\n";
     let all = rows.last()?["instructions"].as_f64()?;
     for row in rows {
         let instructions = row["instructions"].as_f64()?;
@@ -265,14 +259,13 @@ mod tests {
             serde_json::json!({"name": name, "instructions": instructions, "data": 7,
                                "code_misses": 0.0, "data_misses": 0.254})
         };
-        let record = serde_json::json!({"files": [row("a.rs", 1_500), row("all", 6_000)]});
-        let text = profile(&record, "files").expect("a whole record");
-        let line = "| `a.rs` | 1,500 | 25.0 % | 7 | 0.00 | 0.25 |";
-        assert!(text.starts_with("| file | ") && text.contains(line), "{text}");
-        assert_eq!(profile(&record, "functions"), None);
-        let record = serde_json::json!({"functions": [row("all", 6_000)], "lines": 533});
-        let text = profile(&record, "functions").expect("a whole record");
+        let functions = [row("a::b", 1_500), row("all", 6_000)];
+        let record = serde_json::json!({"functions": functions, "lines": 533});
+        let text = profile(&record).expect("a whole record");
+        let line = "| `a::b` | 1,500 | 25.0 % | 7 | 0.00 | 0.25 |";
         assert!(text.starts_with("Each turn walks through 533 lines of 64 bytes"), "{text}");
+        assert!(text.contains(line), "{text}");
+        assert_eq!(profile(&serde_json::json!({"functions": functions})), None);
     }
 
     #[test]

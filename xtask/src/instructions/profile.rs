@@ -32,7 +32,7 @@ struct Counted {
     by_place: BTreeMap<(String, u64), i64>,
 }
 
-/// Counts, and prints or records both tables.
+/// Counts, and prints both tables, or records that of functions.
 ///
 /// # Errors
 /// If valgrind fails, or says what cannot be understood.
@@ -40,13 +40,13 @@ pub(super) fn run(program: &Path, records: bool) -> Outcome {
     let (many, few) = (counted(program, 2 * TURNS)?, counted(program, TURNS)?);
     let lines = many.lines(2 * TURNS);
     let functions = rows(&many.by_function, &few.by_function);
-    let files = rows(&many.by_file, &few.by_file);
     if !records {
+        let files = rows(&many.by_file, &few.by_file);
         let way = format!("{lines} lines of {LINE} bytes of code");
         let (functions, files) = (shown("function", &functions), shown("file", &files));
         return Ok(format!("{functions}\n\n{files}\n\neach turn walks through {way}"));
     }
-    let record = json!({ "functions": functions, "files": files, "lines": lines });
+    let record = json!({ "functions": functions, "lines": lines });
     let text = crate::figures::record_text(&record) + "\n";
     fs::write(root().join(RECORD), text).map_err(|error| format!("{RECORD}: {error}"))?;
     Ok(format!("recorded in {RECORD}; `cargo xtask docs` writes the pages"))

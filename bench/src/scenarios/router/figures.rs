@@ -28,7 +28,7 @@ pub(super) struct Run {
     pub(super) cpu_ns: u64,
 }
 
-/// All of S3. The form of its JSON is documented in BENCHMARKS.md and stays.
+/// All of S3. The form of its JSON is documented in docs/bench-json.md and stays.
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) scenario: String,

@@ -13,7 +13,7 @@ use super::super::report::{Machine, RoundCount, us};
 use super::super::summary::Estimate;
 use super::side::{Kind, Slice};
 
-/// All runs, as `--json` prints them. The form is documented in BENCHMARKS.md and stays.
+/// All runs, as `--json` prints them. The form is documented in docs/bench-json.md and stays.
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) scenario: String,
