@@ -57,8 +57,8 @@ static TICKS: OnceLock<Ticks> = OnceLock::new();
 /// reading), otherwise by the monotonic clock (some 25 ns).
 ///
 /// The counter is that of x86-64 (TSC). Linux takes the time from it only if it runs evenly, never
-/// stops, and is the same on all processors, so two threads may read the two ends of a time. A
-/// reading is not ordered with the instructions around it: the processor may move it by a few
+/// stops, and is the same on all processors. Two threads may therefore read the two ends of a time.
+/// A reading is not ordered with the instructions around it: the processor may move it by a few
 /// nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ticks {

@@ -449,9 +449,9 @@ impl Engine {
     /// Messages that wait in memory alone go back by
     /// [`SessionNotice::Unsent`](crate::SessionNotice::Unsent). A store that has failed is opened
     /// once more for that, which may take longer than the deadline: only then is it known which of
-    /// the last messages it has. A sync is waited for, 10 s at most beyond the deadline: a store
+    /// the last messages it has. A sync is waited for, 10 s at most beyond the deadline. A store
     /// whose device has not answered then is left to a thread (`store-close`), which keeps its
-    /// lock, and its session ends as [`Outcome::Failed`](crate::Outcome::Failed).
+    /// lock. Its session ends as [`Outcome::Failed`](crate::Outcome::Failed).
     pub fn stop(mut self, deadline: Duration) -> Vec<SessionOutcome> {
         self.stop_all(deadline)
     }

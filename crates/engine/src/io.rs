@@ -1,7 +1,7 @@
 //! The requests of an engine to the world around it: the time, waiting, connections, threads.
 //!
-//! Invariant: worker, acceptor, connector and handles ask nobody else, so that a simulated world
-//! runs whole engines: it says what time it is, which thread goes on, and what the network does.
+//! Invariant: worker, acceptor, connector and handles ask nobody else, so a simulated world runs
+//! whole engines. The world says which time it is, which thread goes on, and what the network does.
 //! The thread that writes protocol logs stays outside: nobody waits for it.
 
 use std::io;

@@ -5,9 +5,9 @@
 //! with its owner, its store and what is to be sent. Waiting, connecting and driving are not here:
 //! they are in `drive`.
 //!
-//! Invariants: a frame is in the store before any byte of it is on the socket; what one read brings
-//! is handled in one turn, with one commit and one write unless a batch is full; one owner (the
-//! lock around the link) sends.
+//! Invariants: a frame is in the store before any byte of it is on the socket. One turn handles the
+//! bytes of one read, with one commit and one write unless a batch is full. One owner (the lock
+//! around the link) sends.
 
 pub(crate) mod access;
 pub(crate) mod app_executor;
@@ -231,9 +231,9 @@ impl Link {
     }
 
     /// One turn of the data's way: at most one read and so many messages, one commit, and the
-    /// writes that the socket takes; more commits and writes if that is more than a batch may have,
-    /// or much while nobody waits for the end of the turn (`is_alone`). `clock` is asked once,
-    /// after the read. `Err` means that the link must be closed.
+    /// writes that the socket takes. More commits and writes follow if that is more than a batch
+    /// may have, or much while nobody waits for the end of the turn (`is_alone`). `clock` is asked
+    /// once, after the read. `Err` means that the link must be closed.
     pub(crate) fn turn(
         &mut self,
         queue: &SendQueue,

@@ -1,8 +1,8 @@
 //! Messages for people: a tree with the names of the dictionary, or one line.
 //!
 //! Invariants: every field of the message is printed once, in wire order, whatever the dictionary
-//! says of it; no control character of the message and no invisible mark reaches the output, so
-//! that no value can forge a line; only the writer can fail.
+//! says of it. No control character of the message and no invisible mark reaches the output, so no
+//! value can forge a line. Only the writer can fail.
 
 mod palette;
 mod referred;

@@ -1,7 +1,7 @@
 //! When a session may be connected: windows in a time zone, compiled into absolute times.
 //!
-//! A window opens and closes at wall clock times of one IANA time zone; what is computed from it is
-//! an [`Interval`] in UTC, so that everything else compares moments and knows no zones.
+//! A window opens and closes at wall clock times of one IANA time zone. An [`Interval`] in UTC is
+//! computed from it, so everything else compares moments and knows no zones.
 //!
 //! Where clocks are changed: a time that is skipped stands for the moment of the change, of a time
 //! that comes twice the first one counts. A window that lies in skipped time altogether does not

@@ -126,8 +126,8 @@ impl Settings {
     }
 
     /// All tables and keys that a settings file may have, as text: the meaning, the form, the
-    /// default and the bounds of each; or those of one table or key, such as `logon`,
-    /// `heart_bt_int_s` or `tls.min_version`.
+    /// default and the bounds of each. A name, such as `logon`, `heart_bt_int_s` or
+    /// `tls.min_version`, limits it to one table or key.
     ///
     /// # Errors
     /// There is no such table or key; the text names the nearest.

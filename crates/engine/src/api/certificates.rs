@@ -77,8 +77,8 @@ impl Engine {
     /// The certificates that it shows to its counterparties, for a program that watches over their
     /// ends; it may outlive the engine.
     ///
-    /// The log tells of those that end within 30, 7 and 1 days, and of those that have ended: at
-    /// the start, before a connection, and by a look once an hour.
+    /// The log tells of those that end within 30, 7 and 1 days, and of those that have ended. It
+    /// does so at the start, before a connection, and by a look once an hour.
     #[must_use]
     pub fn certificates(&self) -> Certificates {
         Certificates::of(self.registry())

@@ -78,9 +78,9 @@ impl SessionHandle {
     /// Sends an application message; `fill` writes its fields, before anything of the session is
     /// locked: it may take its time, and a panic of it loses this message alone.
     ///
-    /// With `send = "direct"` the message is stored and written in the caller's thread if the
-    /// session is free at that moment; otherwise, and with `send = "queued"`, it is handed over to
-    /// the session's worker. Messages of one thread keep their order either way.
+    /// With `send = "direct"` the caller's thread stores and writes the message if the session is
+    /// free at that moment. Otherwise, and with `send = "queued"`, the session's worker does.
+    /// Messages of one thread keep their order either way.
     ///
     /// It never waits for the counterparty: where more than `queued_bytes_max` wait to be sent, it
     /// refuses, unless `queue_when_full` says to wait, for so long at most, or to disconnect.
@@ -235,9 +235,9 @@ impl SessionHandle {
         Batch::new(self.shared.queue.precision())
     }
 
-    /// Sends all messages of a batch in their order, as [`SessionHandle::send`] does each, with one
-    /// commit of the store and one write where the caller's thread does it; `batch_messages_max`
-    /// and `batch_bytes_max` of the settings divide it. Then no message of anybody else comes
+    /// Sends all messages of a batch in their order, as [`SessionHandle::send`] does each. The
+    /// caller's thread needs one commit of the store and one write. `batch_messages_max` and
+    /// `batch_bytes_max` of the settings divide a batch. Then no message of anybody else comes
     /// between them. The session is busy for so long.
     pub fn send_batch(&self, batch: &Batch) -> BatchSent {
         let mut sent = Vec::with_capacity(batch.len());

@@ -23,11 +23,11 @@ pub struct SendOptions<'a> {
     /// The message gets PossResend(97)=Y.
     pub poss_resend: bool,
     /// True if the call returns when the message is safe in the store, with its number where there
-    /// is a logon or `offline = "store"`: no crash loses the message, as far as the store's
-    /// `durability` keeps what the store holds. A program that passes messages on from one session
-    /// to another needs this: the message counts as taken there when the callback returns. The call
-    /// waits for the end of the session's turn, and for the disk; [`Sent::Queued`] says that the
-    /// message waits in the store for a logon (`offline = "queue"`).
+    /// is a logon or `offline = "store"`. No crash loses the message, as far as the store's
+    /// `durability` goes. A program that passes messages on from one session to another needs this:
+    /// the message counts as taken there when the callback returns. The call waits for the end of
+    /// the session's turn, and for the disk; [`Sent::Queued`] says that the message waits in the
+    /// store for a logon (`offline = "queue"`).
     pub stored: bool,
     /// Called once, when the message has its number and before any answer can arrive: what is noted
     /// here is there when a rejection comes. A message that waits in the store for a logon without

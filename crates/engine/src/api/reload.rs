@@ -122,8 +122,8 @@ pub struct Reloaded {
 }
 
 impl Engine {
-    /// Goes over from some settings to others while the engine runs: sessions that only the old
-    /// ones have are removed, those whose keys differ log out and begin anew from their stores, new
+    /// Goes over from some settings to others while the engine runs. Sessions that only the old
+    /// ones have are removed. Those whose keys differ log out and begin anew from their stores. New
     /// ones are added. The others go on and hear nothing of it. Templates count as sessions; those
     /// made from them stay, unless the new settings name them. Differences in `[engine]` count from
     /// the next start on.
@@ -135,10 +135,9 @@ impl Engine {
     ///
     /// Sessions that [`Engine::add`] has added, and that neither of the settings has, go on too.
     ///
-    /// # Errors
-    /// [`EngineError`] if anything in `to` is wrong, an address cannot be listened at, a file is
-    /// missing, or a session that only `to` has was added to the engine before: then nothing is
-    /// changed.
+    /// # Errors [`EngineError`] if anything in `to` is wrong, an address is taken, a file is
+    /// missing, or a session that only `to` has was added to the engine before. Nothing is changed
+    /// then.
     pub fn reload(
         &mut self,
         from: &Settings,

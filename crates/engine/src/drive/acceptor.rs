@@ -1,9 +1,9 @@
 //! Where accepted connections wait for their first message, which says to whom they belong.
 //!
-//! Invariants: at most the configured number of connections waits, each for a bounded time; a
-//! connection whose Logon(A) fits no session is closed without a message (FIX Session, case 1c); at
-//! most one connection of a session waits for its worker; no entrance holds up the others; nothing
-//! of the application is called in this thread.
+//! Invariants: at most the configured number of connections waits, each for a bounded time. A
+//! connection whose Logon(A) fits no session is closed without a message (FIX Session, case 1c). At
+//! most one connection of a session waits for its worker. No entrance holds up the others. This
+//! thread calls nothing of the application.
 
 mod entering;
 mod routing;

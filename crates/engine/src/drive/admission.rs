@@ -1,8 +1,8 @@
 //! Judging counterparties that no settings name, and making their sessions, in threads of their
 //! own: it may take long, or panic, and must cost that connection alone.
 //!
-//! Invariants: at most the given number of threads runs, and none while nobody waits; a thread that
-//! panics answers all the same; what was made for a connection that has gone is dropped.
+//! Invariants: at most the given number of threads runs, and none while nobody waits. A thread that
+//! panics answers all the same. A session made for a connection that has gone is dropped.
 
 use std::collections::VecDeque;
 use std::io;

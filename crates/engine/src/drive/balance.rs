@@ -1,8 +1,8 @@
 //! Which worker of a pool has too much to do, and what it gives away.
 //!
-//! Invariants: a worker gives away what it has itself, and never so much that the other one has
-//! more than it afterwards; what a look costs goes by the sessions that had something to do;
-//! a turn allocates nothing once its session has had one.
+//! Invariants: a worker gives away its own sessions, and never so many that the other one has more
+//! than it afterwards. The cost of a look goes by the sessions that had something to do. A turn
+//! allocates nothing once its session has had one.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -55,8 +55,8 @@ impl Shares {
         busy_ns > most_ns
     }
 
-    /// To whom the n-th worker gives, and how much of its time: half of what it has worked more
-    /// than the calmest one, so that the two change places at no time.
+    /// The worker that the n-th one gives to, and the share of time: half of the difference to the
+    /// calmest one, so the two never change places.
     fn gift(&self, worker: usize) -> Option<(usize, u64)> {
         let mine_ns = *self.busy_ns.get(worker)?;
         let (calmest, least_ns) = self.busy_ns.iter().enumerate().min_by_key(|(_, ns)| **ns)?;

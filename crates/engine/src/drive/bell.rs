@@ -1,8 +1,8 @@
 //! Calls the worker of a session, from any thread, wherever the session is driven now.
 //!
-//! Invariants: it holds nothing of the session, so that whoever keeps it keeps no session alive; a
-//! session that goes to another worker loses no call, for that one looks at it when it takes it in;
-//! one connection at a time waits for the session.
+//! Invariants: it holds nothing of the session, so its holder keeps no session alive. A session
+//! that goes to another worker loses no call, for that worker looks at it when it takes it in. One
+//! connection at a time waits for the session.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;

@@ -1,8 +1,8 @@
 //! An application that is called in threads of its own: what a link hands over lies on its desk,
 //! and a thread of the [`Line`](crate::drive::line::Line) comes and calls it.
 //!
-//! Invariants: the application is called by one thread at a time; no thread of a worker waits for
-//! it; whoever waits for the lock of a link does not have that of an application which a link asks.
+//! Invariants: one thread at a time calls the application. No thread of a worker waits for it. A
+//! thread that waits for the lock of a link does not have that of an application which a link asks.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,8 +1,8 @@
 //! Certificates of our own: which there are, until when they are valid, and what the log has told
 //! of that.
 //!
-//! Invariants: of each certificate each threshold is told once, however often its file is read and
-//! however many sessions show it; who asks for them waits for no file and for no session.
+//! Invariants: each threshold of a certificate is told once, however often its file is read and
+//! however many sessions show it. A reader of the list waits for no file and for no session.
 
 use std::collections::HashMap;
 use std::fmt;

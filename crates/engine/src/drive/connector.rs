@@ -1,4 +1,4 @@
-//! The way of an initiator to its acceptor: a name is looked up, its addresses are tried one after
+//! The way of an initiator to its acceptor. A name is looked up, its addresses are tried one after
 //! the other, a proxy puts the connection through, TLS goes around it. And how long it waits before
 //! it tries again, there or elsewhere.
 //!

@@ -1,8 +1,8 @@
 //! When each session of a worker has something to do even if no byte comes.
 //!
-//! Invariants: a session is found at its deadline, or earlier if that has moved since; a look
-//! costs in proportion to the sessions that are due; the memory is in proportion to the sessions,
-//! however often a deadline is noted.
+//! Invariants: a session is found at its deadline, or earlier if that has moved since. A look costs
+//! in proportion to the sessions that are due. The memory is in proportion to the sessions, however
+//! often a deadline is noted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

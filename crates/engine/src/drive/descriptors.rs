@@ -32,9 +32,9 @@ const OF_THE_ENGINE: u64 = 64;
 /// out.
 const WAITING_MIN: u64 = 16;
 
-/// Raises the limit as far as it goes, and says how many connections may wait for their Logon(A):
-/// as many as the settings have it, or as the limit leaves beside what their sessions and those
-/// made from templates need.
+/// Raises the limit as far as it goes, and says how many connections may wait for their Logon(A).
+/// They are as many as in the settings, or as the limit leaves beside the sessions, also those made
+/// from templates.
 ///
 /// # Errors
 /// If the limit does not do for the sessions of the settings.

@@ -2,7 +2,7 @@
 //!
 //! The first bytes of a handshake cost their sender nothing, and the thread a signature and more.
 //! Invariants: a source that has had its share waits for the next, and its connections take almost
-//! nothing meanwhile; each source has a share of its own, so that one takes nothing from another.
+//! nothing meanwhile. Each source has a share of its own, so one takes nothing from another.
 
 use std::collections::HashMap;
 

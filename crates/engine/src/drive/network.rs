@@ -1,6 +1,6 @@
-//! Finds stores that lie on no file system of this host. On one of the network its lock may hold on
-//! this host alone, so that two engines write it, and a connection that is lost ends the process by
-//! a signal, since stores are mapped into memory.
+//! Finds stores that lie on no file system of this host. On a network file system the lock may hold
+//! on this host alone, so two engines may write the store. A lost connection ends the process by a
+//! signal, since stores are mapped into memory.
 //!
 //! Invariant: what is not known is taken for a file system of this host.
 

@@ -1,11 +1,11 @@
 //! Checks passwords by their hashes, in a thread of its own: for the Logon(A) of counterparties
 //! and for the administration.
 //!
-//! Invariants: one check runs at a time; its memory is used again by the next one; the thread has
-//! a low priority, and rests after a wrong password, so that guesses take a bounded part of one
-//! CPU; who has logged on before does not wait for strangers; of these each source has its turn,
-//! however many others wait there; the thread ends when nobody waits; a
-//! check that panics finds the password wrong.
+//! Invariants: one check runs at a time, and the next one uses its memory again. The thread has a
+//! low priority, and rests after a wrong password, so guesses take a bounded part of one CPU. A
+//! counterparty that has logged on before does not wait for strangers. Each source of strangers has
+//! its turn, however many others wait there. The thread ends when nobody waits. A check that panics
+//! finds the password wrong.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;

@@ -1,5 +1,5 @@
-//! Bringing back a session whose store has failed, or which has panicked, in a thread of its own:
-//! reading a large store takes time, and the other sessions of the worker must not wait for it.
+//! Brings back a session whose store has failed, or which has panicked, in a thread of its own.
+//! Reading a large store takes time, and the other sessions of the worker must not wait for it.
 //!
 //! Invariant: as long as the thread runs, it has the lock of the session, and nobody else has the
 //! store.

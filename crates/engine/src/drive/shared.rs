@@ -169,9 +169,9 @@ impl Shared {
     }
 
     /// The lock for a send in the thread of the caller. `None` if the message is to be handed over
-    /// to the worker: the lock is taken or wanted, or so much waits in the queue before the message
-    /// that the caller would work for others, or nothing can be committed before the answer of the
-    /// application is whole or the store is refreshed.
+    /// to the worker. The lock is taken or wanted, or the caller would work for the many messages
+    /// that wait before it. Or nothing can be committed before the answer of the application is
+    /// whole, or before the store is refreshed.
     pub(crate) fn link_to_send(&self) -> Result<Option<MutexGuard<'_, Link>>, SendError> {
         if self.is_wanted() || self.queue.len() > TAKEN_OVER_BYTES_MAX {
             return Ok(None);

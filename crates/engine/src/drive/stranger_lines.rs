@@ -1,7 +1,7 @@
 //! Bounds the lines of the log about strangers.
 //!
-//! Invariants: each address has a bound of its own, so that one which floods the log hides no
-//! other; all together have one too, so that many addresses are no way around it.
+//! Invariants: each address has a bound of its own, so one that floods the log hides no other. All
+//! together have one too, so many addresses are no way around it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -32,8 +32,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Whether a line about this address may be written at this moment; if so, how many were left
-    /// out before.
+    /// Returns how many lines about this address were left out before, if one may be written at
+    /// this moment.
     pub(crate) fn tell(
         &mut self,
         (now_ns, address): (u64, Option<IpAddr>),
@@ -51,8 +51,8 @@ impl Lines {
         self.untold_at_ns
     }
 
-    /// What was left out and no line has told yet, as (cause, count): that of all addresses
-    /// together, so that their number makes no more lines.
+    /// The lines that were left out and no line has told yet, as (cause, count): those of all
+    /// addresses together, so their number makes no more lines.
     pub(crate) fn take_untold(&mut self) -> Vec<(&'static str, u64)> {
         self.untold_at_ns = None;
         let mut counts = BTreeMap::new();

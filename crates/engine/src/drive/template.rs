@@ -2,9 +2,9 @@
 //!
 //! An acceptor with `target_comp_id = "*"` is a template: it has no session of its own. The thread
 //! that accepts connections finds the template and counts; [`Maker`] asks the application and opens
-//! the store, in a thread of its own. Invariants: the application is asked, and has judged the
-//! Logon(A), before anything is made that lasts; no more than the configured number is made; a
-//! Logon(A) that is still judged, or is refused, takes no place of a session.
+//! the store, in a thread of its own. Invariants: the application has judged the Logon(A) before
+//! anything is made that lasts. No more than the configured number is made. A Logon(A) that is
+//! still judged, or is refused, takes no place of a session.
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,8 +1,8 @@
 //! Connections that have not sent a whole message yet.
 //!
 //! Invariants: at most so many wait in all and from one source, which is an address, or the /64
-//! network of an IPv6 address; a new one always finds room, and the oldest of the source with the
-//! most makes it, whatever that one has sent: a stranger takes room from itself alone as long as
+//! network of an IPv6 address. A new one always finds room: the oldest of the source with the most
+//! makes it, whatever that one has sent. A stranger takes room from itself alone as long as
 //! somebody else has fewer connections waiting.
 
 use std::collections::{BTreeMap, HashMap};

@@ -1,9 +1,8 @@
 //! A thread that drives sessions: waits in epoll or spins, and takes each through its turns.
 //!
-//! Invariants: an idle worker that waits uses no CPU: it sleeps until bytes, a command or a timer,
-//! though it may look at its sockets for `spin` before it goes to sleep;
-//! what a round costs goes by the sessions that have something to do, not by those that there are,
-//! but for a worker that spins, which has few.
+//! Invariants: an idle worker that waits uses no CPU. It sleeps until bytes, a command or a timer,
+//! though it may look at its sockets for `spin` before it goes to sleep. The cost of a round goes
+//! by the sessions that have something to do, but for a worker that spins, which has few.
 
 mod ending;
 

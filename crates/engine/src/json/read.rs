@@ -127,7 +127,7 @@ const DEPTH_MAX: usize = 64;
 /// `false` as `Y` and `N`. A BodyLength(9) or CheckSum(10) that is there is kept, right or wrong;
 /// one that is not is computed.
 ///
-/// A value holds SOH only in a data field, as many bytes as its Length field right before it says:
+/// A value holds SOH only in a data field, as many bytes as its Length field right before it says.
 /// `data_fields` are such pairs of a dictionary beside those of the standard, as
 /// [`FieldIndex::set_data_fields`](transfix_codec::FieldIndex::set_data_fields) takes them. A
 /// Length field that says more is kept, unless the data field would take the fields after it for

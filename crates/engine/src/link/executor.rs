@@ -1,7 +1,7 @@
 //! Carries out what the core decides: in the journal, and in the application.
 //!
-//! Invariant: the application gets its calls in the order in which they came about: before any
-//! message that comes later, and before what is written behind the commit that has brought them.
+//! Invariant: the application gets its calls in the order in which they came about. They come
+//! before any later message, and before the bytes that are written behind their commit.
 
 mod deliver;
 mod finish;

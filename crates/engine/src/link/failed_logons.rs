@@ -2,11 +2,11 @@
 //! makes the wait longer.
 //!
 //! Counted are those of one source (an address) at one session or name, those of a session from all
-//! sources together, and the different names with which one source fails. Invariants: nobody is
-//! sent away for the failures of others, he waits for a bounded time at most; a source from which a
-//! session has logged on waits for its own failures at that session alone; names that fail hold up
-//! no session that is there; one session that fails again and again, as one with an old password
-//! does, holds up no other of its source; the memory is bounded.
+//! sources together, and the different names with which one source fails. Invariants: no
+//! counterparty is refused for the failures of others; it waits for a bounded time at most. A
+//! source from which a session has logged on waits for its own failures at that session alone.
+//! Names that fail hold up no session that is there. A session that fails again and again, as with
+//! an old password, holds up no other of its source. The memory is bounded.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};

@@ -5,8 +5,8 @@
 //! session, when it writes one.
 //!
 //! Invariants: a message of the application passes in the thread that sends, before the session is
-//! locked, so that whoever sends is told at once; it passes once, not again when it leaves a queue
-//! or is sent again; what the session layer writes does not pass. A session that adds, looks at and
+//! locked, so the sender is told at once. It passes once, not again when it leaves a queue or is
+//! sent again. Messages of the session layer do not pass. A session that adds, looks at and
 //! validates nothing has no gate.
 
 use std::fmt;

@@ -107,8 +107,8 @@ impl Inbox {
         Ok((n, self.is_short || stream.has_more()))
     }
 
-    /// Makes room for `n` bytes behind the window: a partial message moves to the front, and a
-    /// message longer than the buffer makes it grow (within the limit that framing enforces).
+    /// Makes room for `n` bytes behind the window. A partial message moves to the front. A message
+    /// longer than the buffer makes it grow, within the limit that framing enforces.
     #[inline(always)]
     fn reserve(&mut self, n: usize) {
         if self.buffer.len() - self.end >= n {

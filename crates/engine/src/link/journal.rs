@@ -222,7 +222,7 @@ impl Journal {
     }
 
     /// Returns true if our last word before the end of the process was a Logon(A) with
-    /// ResetSeqNumFlag(141)=Y: as long as none is answered, the counterparty may still count on
+    /// ResetSeqNumFlag(141)=Y. As long as none is answered, the counterparty may still count on
     /// from the old numbers.
     ///
     /// # Errors

@@ -1,7 +1,8 @@
 //! Messages handed over to a session by other threads while it is busy, in the order of arrival.
 //!
-//! Invariants: bounded by bytes; no allocation once the two buffers have grown; a message that was
-//! accepted stays until its session takes it; none is accepted once the queue is closed.
+//! Invariants: the queue is bounded by bytes, and allocates nothing once the two buffers have
+//! grown. A message that was accepted stays until its session takes it. None is accepted once the
+//! queue is closed.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};

@@ -124,11 +124,11 @@ pub enum SessionNotice<'a> {
     /// The connection has ended; the session may log on again later. The notice also comes for a
     /// connection that never logged on.
     Disconnected(Disconnection<'a>),
-    /// A message that was handed over cannot be sent, or is given back: at the end of a connection
-    /// (`unsent = "return"`), or when the engine stops and it waits in memory alone. Each message
-    /// that [`SessionHandle::send`] took leaves with its number, stays in the store for a later
-    /// process (with `durability = "memory"` it ends with this one), or comes here. One that was
-    /// sent from a callback, and that the store has not kept, is among those of
+    /// A message that was handed over cannot be sent, or is given back. It comes back at the end of
+    /// a connection (`unsent = "return"`), or when the engine stops and the message waits in memory
+    /// alone. Each message that [`SessionHandle::send`] took leaves with its number, stays in the
+    /// store for a later process (with `durability = "memory"` it ends with this one), or comes
+    /// here. One that was sent from a callback, and that the store has not kept, is among those of
     /// [`SessionNotice::Undone`]. If the store has failed and does not open at the stop, nobody
     /// knows whether it has the messages sent last: the log says how many bytes they are.
     ///

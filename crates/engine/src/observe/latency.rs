@@ -23,12 +23,12 @@ pub(crate) use recorder::{Recorder, Times};
 /// read > found > session > callback > found > session > callback > committed > written    two
 /// ```
 ///
-/// A time ends where the next one begins, so that nothing of a turn is left out: what the engine
-/// does between two points belongs to the later one, but for messages that it takes from the queue:
-/// they are [`LatencyStage::Encoded`]. That of a message sent in a callback is a part of
-/// [`LatencyStage::Callback`]; [`LatencyStage::ReadToCallback`] and [`LatencyStage::ReadToWritten`]
-/// are sums in which the wait behind the other messages of the turn is counted. The time before the
-/// read returns (the network, the kernel, the wake-up of a thread) is not seen here.
+/// A time ends where the next one begins, so nothing of a turn is left out. The work between two
+/// points belongs to the later one, but for messages of the queue: they are
+/// [`LatencyStage::Encoded`]. The time of a message sent in a callback is a part of
+/// [`LatencyStage::Callback`]. [`LatencyStage::ReadToCallback`] and [`LatencyStage::ReadToWritten`]
+/// are sums that count the wait behind the other messages of the turn. The time before the read
+/// returns (the network, the kernel, the wake-up of a thread) is not seen here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum LatencyStage {

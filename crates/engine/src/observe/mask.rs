@@ -121,8 +121,9 @@ fn add_to_check_sum(frame: &mut [u8], difference: u8) {
     }
 }
 
-/// Puts stars in place of all that may be a secret in bytes that are no message: whatever follows
-/// such a tag up to the next delimiter, and all that follows RawData(96), which may contain any.
+/// Puts stars in place of all that may be a secret in bytes that are no message. These are the
+/// bytes behind such a tag up to the next delimiter, and all bytes behind RawData(96), which may
+/// contain any.
 pub(crate) fn mask_garbled(bytes: &mut [u8], everywhere: &[Tag]) {
     let mut at = 0;
     while let Some(found) = bytes[at..].iter().position(|&b| b == b'=') {

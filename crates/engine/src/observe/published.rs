@@ -1,8 +1,8 @@
 //! The state of a session that is known without its lock.
 //!
-//! Invariant: the holder of the session's lock writes, before the application is called and at the
-//! end of a turn, but for what the thread `tfx-watch` finds out; readers never wait. Each value is
-//! right by itself; two that are read one after the other may be of two turns.
+//! Invariants: the holder of the session's lock writes, before the application is called and at the
+//! end of a turn; only the findings of `tfx-watch` are that thread's. Readers never wait. Each
+//! value is right by itself; two that are read one after the other may be of two turns.
 
 use std::hint::cold_path;
 use std::net::SocketAddr;

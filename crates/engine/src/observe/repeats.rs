@@ -12,9 +12,9 @@ const ONE_MORE_NS: u64 = 10_000_000_000;
 
 /// Writes a line about something that can repeat itself, unless there were too many.
 ///
-/// Arguments: what counts the lines ([`Repeats`] or the acceptor's `Lines`), the time or address
-/// that it wants to know, the cause, the level, the code, the field that names the source, and
-/// further fields, or the words of an event that has other words each time. The line says how many
+/// Arguments: the counter of the lines ([`Repeats`] or the acceptor's `Lines`), the time or address
+/// that it needs, the cause, the level, the code. The field that names the source follows, then
+/// further fields, or the words of an event whose words differ each time. The line says how many
 /// were left out before it. `display` is known to the macros of `tracing`, without an import.
 macro_rules! tell {
     (

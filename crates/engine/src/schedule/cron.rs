@@ -1,8 +1,8 @@
 //! Times of day in cron form: five fields (minute, hour, day of the month, month, day of the week),
 //! or six with the second in front, as Quartz has them.
 //!
-//! A field is `*` or `?`, a number, a range `8-17`, a step `*/15` or `8-17/3`, or a list of these;
-//! months and days of the week also by name; 0 and 7 are Sunday. Where both the day of the month
+//! A field is `*` or `?`, a number, a range `8-17`, a step `*/15` or `8-17/3`, or a list of these.
+//! Months and days of the week have names too; 0 and 7 are Sunday. Where both the day of the month
 //! and that of the week are restricted, either is enough, as in cron.
 
 use jiff::civil::{Date, DateTime, Time};

@@ -41,9 +41,9 @@ settings_table! {
         pub reset_on_backup: bool = false,
         /// The same at the first logon at `address`.
         pub reset_on_primary: bool = false,
-        /// If true, the backups have a store of their own, all of them one: their numbers go on
-        /// from where the last connection to a backup has left them, and messages sent elsewhere
-        /// are not sent again there. It lies in the folder `backup` of `store_dir`.
+        /// If true, the backups have a store of their own, all of them one. Their numbers go on
+        /// from where the last connection to a backup has left them. Messages sent elsewhere are
+        /// not sent again there. It lies in the folder `backup` of `store_dir`.
         pub own_store: bool = false,
     }
 }

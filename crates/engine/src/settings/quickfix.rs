@@ -22,9 +22,9 @@
 //! # Ok::<(), transfix::SettingsError>(())
 //! ```
 //!
-//! Invariants: no key of the file is without a [`Finding`]; what is written is what
-//! [`Settings::parse`] takes, but for values that the operator has to decide: these it refuses, so
-//! that no session starts with other hours than it had.
+//! Invariants: no key of the file is without a [`Finding`]. [`Settings::parse`] takes the written
+//! file, but for values that the operator has to decide. It refuses these, so no session starts
+//! with other hours than it had.
 
 use crate::settings::text_file;
 use std::collections::HashMap;
@@ -453,9 +453,8 @@ impl Migration {
     /// The settings. Errors of theirs, here and at the start of an engine, have the lines of
     /// [`toml`](Self::toml), and the name of the file with `, migrated` behind it.
     ///
-    /// # Errors
-    /// If no session could be carried over, or the operator has to decide something first, such as
-    /// a time zone that nobody knows; if a variable of the environment is not set, or a password or
+    /// # Errors If no session could be carried over, or the operator has to decide something first,
+    /// such as an unknown time zone. If a variable of the environment is not set, or a password or
     /// a dictionary is no longer where it was.
     pub fn settings(&self) -> Result<Settings, SettingsError> {
         if self.is_empty() {

@@ -57,10 +57,10 @@ settings_table! {
         /// `["10.1.0.0/16", "192.0.2.7"]`; by default from everywhere. Anybody else finds no such
         /// session, and an address that no session of a listener allows is closed at once.
         pub allow_from: Vec<String> = Vec::new(),
-        /// Addresses and subnets of proxies and load balancers that say by the PROXY protocol,
-        /// version 1 or 2, for whom they connect: that address counts, in the log and for
-        /// `allow_from`. Such a proxy must say it, and of nobody else it is believed. All sessions
-        /// at one address have the same list.
+        /// Addresses and subnets of proxies and load balancers that name their client by the PROXY
+        /// protocol, version 1 or 2. The client's address counts, in the log and for `allow_from`.
+        /// Such a proxy must say it, and of nobody else it is believed. All sessions at one address
+        /// have the same list.
         pub proxy_protocol_from: Vec<String> = Vec::new(),
         /// If true, a message with DeliverToCompID(128) is passed on to the session of the same
         /// version with that counterparty, on behalf of its sender. If not, the application gets

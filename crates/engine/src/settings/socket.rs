@@ -33,8 +33,8 @@ settings_table! {
         /// How the time between attempts grows while nobody is there: `constant` (not at all) or
         /// `exponential` (it doubles each time all destinations have been tried).
         pub reconnect_backoff: Backoff = Backoff::Constant,
-        /// How much of that time is left to chance, in percent of it, so that many sessions do not
-        /// come back at one moment: with 20 an attempt comes after 80 to 100 percent of it.
+        /// The part of that time that is left to chance, in percent, so many sessions do not come
+        /// back at one moment. With 20 an attempt comes after 80 to 100 percent of it.
         #[most(100)]
         pub reconnect_jitter_percent: u32 = 0,
         /// Attempts in a row without a logon after which an initiator gives up, until an operator
@@ -70,9 +70,9 @@ settings_table! {
         /// TCP_QUICKACK (Linux): whether what comes is acknowledged at once. It costs a call after
         /// each read, and helps a counterparty that waits for acknowledgements (Nagle).
         pub tcp_quick_ack: bool = false,
-        /// If true, a connection of ours is closed by a reset (SO_LINGER with no time): what was
-        /// not sent yet is lost, and so is what the counterparty has not read. A linger with a time
-        /// is not offered, since closing would hold up the thread for as long.
+        /// If true, a connection of ours is closed by a reset (SO_LINGER with no time). Bytes that
+        /// were not sent yet are lost, and so are those that the counterparty has not read. A
+        /// linger with a time is not offered, since closing would hold up the thread for as long.
         pub tcp_reset_on_close: bool = false,
         /// How long the kernel polls the network card when a read finds nothing (SO_BUSY_POLL,
         /// Linux, with the privilege CAP_NET_ADMIN); 0 for the system's choice.

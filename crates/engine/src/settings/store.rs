@@ -22,14 +22,14 @@ settings_table! {
         pub keep_outbound: bool = true,
         /// If true, application messages received are kept too.
         pub keep_inbound: bool = false,
-        /// If true, the next numbers are read from the store again before each logon, by an
-        /// acceptor once it has found the Logon(A) good: for a store of your own that another
-        /// process may have written since; the engine's own stores have one writer.
+        /// If true, the next numbers are read from the store again before each logon; an acceptor
+        /// does so once it has found the Logon(A) good. This is for a store of your own that
+        /// another process may have written since. The engine's own stores have one writer.
         pub refresh_on_logon: bool = false,
         /// Size of the store's first segment in bytes. The next ones are up to 16 and 256 times as
-        /// large, and so on; larger than 1 MiB only if half a second fills it, or if the store
-        /// holds as much already; 64 MiB at most. They are made ahead of time, in threads of their
-        /// own. Large enough, no segment is ever made while trading.
+        /// large, and so on. They are larger than 1 MiB only if half a second fills it, or if the
+        /// store holds as much already, and 64 MiB at most. They are made ahead of time, in threads
+        /// of their own. Large enough, no segment is ever made while trading.
         #[least(4_096)]
         pub segment_bytes: usize = 8 << 10,
     }

@@ -11,9 +11,9 @@ settings_table! {
     pub struct ThreadSettings {
         /// The thread that drives the session: `pool`, `dedicated`, `spin`, `polled`.
         pub mode: Mode = Mode::Pool,
-        /// For how long the thread looks at its sockets again and again after the last thing that
-        /// happened, before it sleeps: what comes meanwhile finds it awake, and the CPU works for
-        /// as long. Needs `mode` `dedicated` or `pool`; a thread of the pool does what the highest
+        /// The time for which the thread looks at its sockets again and again after the last event,
+        /// before it sleeps. Bytes that come meanwhile find it awake, and the CPU works for as
+        /// long. Needs `mode` `dedicated` or `pool`; a thread of the pool does what the highest
         /// value among its sessions says. 0 for never.
         #[micros("spin_us")]
         pub spin: Duration = 0,
@@ -29,10 +29,10 @@ settings_table! {
         #[least(1)]
         pub turn_messages_max: u32 = 128,
         /// Messages sent that are stored and written at once, while a turn or a batch
-        /// (`send_batch`) goes on: a lower number lets the first answers to a burst leave earlier,
-        /// and costs one commit and one system call more for each so many. With 0 all that a turn
-        /// has goes at once, but 16 messages of a session that its thread need not leave for
-        /// another, if its store is the engine's own and does not wait for the device.
+        /// (`send_batch`) goes on. A lower number lets the first answers to a burst leave earlier.
+        /// It costs one commit and one system call more for each so many. With 0 all messages of a
+        /// turn go at once. They go by 16 where the thread need not leave the session for another,
+        /// and the store is the engine's own and does not wait for the device.
         pub batch_messages_max: u32 = 0,
         /// The same in bytes of frames. 0 for no limit.
         pub batch_bytes_max: usize = 0,

@@ -55,9 +55,9 @@ settings_table! {
         pub certificate: Option<PathBuf> = None,
         /// The private key of `certificate`, without a password.
         pub key: Option<PathBuf> = None,
-        /// Further certificates of an acceptor that has several host names, such as
-        /// `[{ certificate = "b.pem", key = "b.key" }]`: the counterparty gets the one for the name
-        /// it asks for (SNI), and `certificate` if none is.
+        /// Further certificates of an acceptor that has several host names, such as `[{ certificate
+        /// = "b.pem", key = "b.key" }]`. The counterparty gets the one for the name it asks for
+        /// (SNI), and `certificate` if none is.
         pub more_certificates: Vec<CertificateFiles> = Vec::new(),
         /// Certificates of the authorities that are trusted. An initiator without any trusts those
         /// of its system; an acceptor needs one to ask for certificates.

@@ -29,10 +29,10 @@ settings_table! {
         /// The treatment of a framed message that is garbled: a wrong CheckSum(10), MsgType(35)
         /// missing or out of its place. `skip` or `reject`. The standard wants `skip`.
         pub garbled: GarbledPolicy = GarbledPolicy::Skip,
-        /// If true, what a garbled message covers by its BodyLength(9) is searched for other
-        /// messages with a right CheckSum(10), which are then taken; else they are lost with it and
-        /// asked for again. Nothing is found where the search would cost far more than what has
-        /// been received. The standard wants it off.
+        /// If true, the bytes that a garbled message covers by its BodyLength(9) are searched for
+        /// other messages with a right CheckSum(10), which are then taken. Else they are lost with
+        /// it and asked for again. Nothing is found where the search would cost far more than what
+        /// has been received. The standard wants it off.
         pub search_garbled: bool = false,
         /// Longest message accepted, in bytes.
         #[least(1_024)]
@@ -47,12 +47,12 @@ settings_table! {
         /// other messages of the session layer may have, such as
         /// `{ base = "FIXT11", overlays = ["venue-session.xml"] }`. By default FIXT11.
         pub session_dictionary: Option<DictionarySource> = None,
-        /// Dictionaries of the messages on a FIXT session that name a version of their own, by its
-        /// ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`, or by
-        /// its ApplExtID(1156), an extension pack of a version: `{ "9+240" = "ep240.xml" }`. By
-        /// default a message that names a standard version has the dictionary of that version; that
-        /// of FIX 5.0 SP2 has all extension packs. A message that names any other version is
-        /// rejected with reason 18, unless `checks.codes` is off.
+        /// Dictionaries of the messages on a FIXT session that name a version of their own. The key
+        /// is ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`. It
+        /// may have an ApplExtID(1156), an extension pack of a version: `{ "9+240" = "ep240.xml"
+        /// }`. By default a message that names a standard version has the dictionary of that
+        /// version; that of FIX 5.0 SP2 has all extension packs. A message that names any other
+        /// version is rejected with reason 18, unless `checks.codes` is off.
         pub appl_versions: BTreeMap<String, DictionarySource> = BTreeMap::new(),
     }
 }

@@ -123,7 +123,7 @@ fn a_worker_that_spins_leaves_the_lock_to_who_waits_for_it() {
     assert!(rounds > 500, "{rounds} rounds");
 }
 
-/// More comes in each round than a turn takes: the session is in the list once all the same, or it
+/// More comes in each round than a turn takes. The session is in the list once all the same, or it
 /// would have one more turn a round with each event.
 #[test]
 fn a_session_that_is_flooded_has_one_turn_a_round() {

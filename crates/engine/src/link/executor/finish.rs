@@ -1,6 +1,6 @@
 //! The end of a session with its engine: nothing that was accepted is lost with the memory.
 //!
-//! Invariant: each message that waits is in the store, or given back; if the store has failed and
+//! Invariants: each message that waits is in the store, or given back. If the store has failed and
 //! does not open, or has not said that a batch is safe, the log says how many bytes of messages are
 //! in doubt. A sync that never ends holds up nobody: its store is left to a thread.
 

@@ -14,8 +14,8 @@ use crate::link::event::Event;
 use crate::link::queue::SendQueue;
 
 impl Executor {
-    /// Sends for a handle: how long it takes to encode the message, and the message to the
-    /// socket, is measured from `put` on, which becomes the moment at which it is encoded.
+    /// Sends for a handle. The times of encoding, and of the way to the socket, are measured from
+    /// `put` on, which becomes the moment at which the message is encoded.
     pub(crate) fn send_put(
         &mut self,
         now: Now,

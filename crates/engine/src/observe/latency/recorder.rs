@@ -1,14 +1,14 @@
 //! The times of one session while they are measured: a count for each stage and bucket.
 //!
-//! A bucket is the exponent of a time as a float and the first five bits behind it: what a
-//! histogram of this kind asks for, and the processor has it ready.
+//! A bucket is the exponent of a time as a float and the first five bits behind it. A histogram of
+//! this kind asks for these, and the processor has them ready.
 //!
 //! A turn keeps its [`Times`] and counts them together. Most of them fall where the last ones
 //! fell: the count is there and has room, and the loop over the stages calls nothing.
 //!
-//! Invariants: one writer at a time, who holds the session's lock; memory is taken for the powers
-//! of two that times fall into, and never given back; a reader sees counts that only grow, also
-//! while one goes on beyond its 16 bits.
+//! Invariants: one writer at a time holds the session's lock. Memory is taken for the powers of two
+//! that times fall into, and never given back. A reader sees counts that only grow, also while one
+//! goes on beyond its 16 bits.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};

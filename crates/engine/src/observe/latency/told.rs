@@ -1,7 +1,7 @@
 //! The lines of the log about the times of a stage: they become unusual, and they are not any more.
 //!
-//! Invariants: of a stage that comes and goes there are at most two lines and a sum in
-//! [`TOLD_AGAIN`] windows; whatever was told to have become unusual is told to have ended.
+//! Invariants: a stage that comes and goes has at most two lines and a sum in [`TOLD_AGAIN`]
+//! windows. A stage that was told to have become unusual is told to have ended.
 
 use crate::observe::event_codes::event;
 use transfix_session::SessionId;

@@ -1,7 +1,7 @@
 //! Compares the times of each session with its usual ones.
 //!
-//! Invariants: of a session that is quiet only the p99s of its last usual windows are kept; a
-//! change is told once, and one that comes and goes is summed up; no lock of a session is taken.
+//! Invariants: a quiet session keeps only the p99s of its last usual windows. A change is told
+//! once, and one that comes and goes is summed up. No lock of a session is taken.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! One file of a protocol log: lines appended, and from time to time a new file begun.
 //!
-//! Invariants: what was there before is kept; a line is in one file as a whole; an error costs the
-//! lines at hand, which are counted, and is tried again with the next ones.
+//! Invariants: earlier contents are kept. A line is in one file as a whole. An error costs the
+//! lines at hand, which are counted, and the next ones are tried again.
 
 use std::fmt::{Arguments, Write as _};
 use std::fs::{self, File};

@@ -130,8 +130,8 @@ impl Errors {
         self.0.as_ref()?.last()?.at
     }
 
-    /// Reads a table. If all errors are wanted, it is read again without the key that was wrong, in
-    /// it or in a table below, for as long as that finds more; `None` if nothing can be read of it.
+    /// Reads a table. If all errors are wanted, the file is read again without the wrong key, in it
+    /// or in a table below, for as long as that finds more. `None` if nothing can be read of it.
     pub(super) fn of_table<'t, T>(
         &mut self,
         mut table: DeTable<'t>,

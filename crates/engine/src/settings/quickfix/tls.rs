@@ -1,8 +1,8 @@
 //! The table `tls`, from what the four engines say of certificates.
 //!
-//! Invariants: a session that had TLS has it here, or is not carried over: what cannot be read is
-//! written as the file that is to be made, so that nothing starts without it; nothing that is
-//! checked here is checked less because QuickFIX checked less.
+//! Invariants: a session that had TLS has it here, or is not carried over. A certificate that
+//! cannot be read is written as the file that is to be made, so nothing starts without it. Nothing
+//! is checked less because QuickFIX checked less.
 
 use crate::settings::text_file;
 use std::path::Path;
