@@ -361,6 +361,47 @@ fn an_acceptor_waits_at_a_file_descriptor() {
     }
 }
 
+/// The same file descriptor stands for the session that begins later, and for the first one.
+#[test]
+fn a_session_that_a_reload_adds_wakes_the_loop() {
+    let venues = [0, 1].map(|_| Side::start(acceptor(BeginString::Fix44, Mode::Dedicated), true));
+    let sessions = venues.each_ref().map(|venue| {
+        let mut settings = initiator(BeginString::Fix44, Mode::Polled, venue);
+        settings.protocol.heart_bt_int = Duration::from_hours(1);
+        settings
+    });
+    let [first, mut second] = sessions;
+    second.qualifier = "second".to_owned();
+    let (id, from) = (first.id(), Settings::of(first));
+    let mut client = Side::start_with(Engine::builder(&from).with_poll_fd(), id.clone(), false);
+    wait_at_fd(&mut client, |seen| seen.try_iter().any(|seen| seen == Seen::Logon));
+    let mut to = from.clone();
+    to.sessions.push(second.clone());
+    let (tells, seen_by_second) = channel();
+    let done = client.engine.reload(&from, &to, Duration::ZERO, |_| {
+        Box::new(Recorder { seen: tells.clone(), answers: false })
+    });
+    let done = done.unwrap();
+    assert!(done.failed.is_empty(), "{done:?}");
+    wait_at_fd(&mut client, |_| seen_by_second.try_iter().any(|seen| seen == Seen::Logon));
+    for n in 0..20 {
+        for (session, is_second) in [(&id, false), (&second.id(), true)] {
+            let order = format!("order{n}");
+            let handle = client.engine.session(session).unwrap();
+            handle.send("D", |body| _ = body.str(tag::CL_ORD_ID, &order)).unwrap();
+            let report = Seen::Message("8".to_owned(), order);
+            wait_at_fd(&mut client, |seen| {
+                let seen = if is_second { &seen_by_second } else { seen };
+                seen.try_iter().any(|seen| seen == report)
+            });
+        }
+    }
+    let outcomes = client.engine.stop(Duration::from_secs(20));
+    let ended = Outcome::Ended(Disconnect::LoggedOut);
+    assert_eq!(outcomes.len(), 2);
+    assert!(outcomes.iter().all(|one| one.outcome == ended), "{outcomes:?}");
+}
+
 /// The stop drives both, and waits for what they say to each other.
 #[test]
 fn two_sessions_of_one_thread_log_out_from_each_other() {

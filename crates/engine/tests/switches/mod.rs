@@ -34,6 +34,8 @@ mod templates;
 mod told;
 mod too_long;
 mod turns;
+mod unavailable;
+mod undone;
 pub(crate) mod wire;
 
 use std::net::SocketAddr;

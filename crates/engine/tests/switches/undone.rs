@@ -1,0 +1,251 @@
+//! A store that fails once under an application in threads of its own: the application has each
+//! message once, or is told which are undone before it has them again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use transfix::{
+    Application, BeginString, BusinessReject, Disconnect, Engine, Message, SessionNotice,
+    SessionRef, SessionView, Settings, Undone, clock, tag,
+};
+use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
+
+use crate::switches::wire::Wire;
+use crate::switches::{logged_on, venue};
+
+/// A bound for loops that end much earlier.
+const SETTLED: Duration = Duration::from_secs(300);
+
+/// The call of the store that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Put,
+    Commit,
+}
+
+/// Fails at one call, and takes nothing more until it is opened again.
+struct FailsOnce {
+    store: MemoryStore,
+    call: Call,
+    /// Whether the next such call fails.
+    fails: Arc<AtomicBool>,
+    is_poisoned: bool,
+}
+
+impl FailsOnce {
+    fn check(&mut self, call: Call) -> Result<(), StoreError> {
+        if self.is_poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        if call == self.call && self.fails.swap(false, Ordering::SeqCst) {
+            self.is_poisoned = true;
+            return Err(StoreError::Own(std::io::ErrorKind::StorageFull.into()));
+        }
+        Ok(())
+    }
+}
+
+impl Store for FailsOnce {
+    fn numbers(&self) -> Numbers {
+        self.store.numbers()
+    }
+
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        self.check(Call::Put)?;
+        self.store.put(now_ns, record)
+    }
+
+    fn commit(&mut self) -> Result<Committed, StoreError> {
+        self.check(Call::Commit)?;
+        self.store.commit()
+    }
+
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.outbound(seq)
+    }
+
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.inbound(seq)
+    }
+
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        self.is_poisoned = false;
+        self.store.reopen()
+    }
+}
+
+enum Seen {
+    Order(u64),
+    Undone(Undone),
+    Ended(Disconnect),
+}
+
+/// Answers each order, and waits for the test in the call for the first. Its answer to one order,
+/// or what is stored just before, finds the store failing.
+struct Teller {
+    seen: Sender<Seen>,
+    gate: Arc<Mutex<Receiver<()>>>,
+    waits: bool,
+    fails: Arc<AtomicBool>,
+    fails_at: Option<u64>,
+}
+
+impl Application for Teller {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let id = message.text(tag::CL_ORD_ID)?;
+        let seq = id.parse().unwrap();
+        let _ = self.seen.send(Seen::Order(seq));
+        if std::mem::take(&mut self.waits) {
+            self.gate.lock().unwrap().recv_timeout(SETTLED).unwrap();
+        }
+        if self.fails_at.take_if(|at| *at == seq).is_some() {
+            self.fails.store(true, Ordering::SeqCst);
+        }
+        let _ = session.send("8", |report| _ = report.str(tag::CL_ORD_ID, id));
+        Ok(())
+    }
+
+    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+        let _ = match notice {
+            SessionNotice::Undone(undone) => self.seen.send(Seen::Undone(undone.clone())),
+            SessionNotice::Disconnected(end) => self.seen.send(Seen::Ended(end.reason)),
+            _ => return,
+        };
+    }
+}
+
+/// The number of the last order; the first is 2.
+const LAST: u64 = 21;
+
+struct Rig {
+    engine: Engine,
+    seen: Receiver<Seen>,
+    open: Sender<()>,
+    fails: Arc<AtomicBool>,
+    /// Where each answer came, by the number of its order.
+    answers: BTreeMap<u64, u64>,
+}
+
+impl Rig {
+    fn start(call: Call, fails_at: u64) -> Self {
+        let mut settings = Settings::of(venue(|_| ()));
+        settings.engine.application_threads = 1;
+        let fails = Arc::new(AtomicBool::new(false));
+        let of_store = Arc::clone(&fails);
+        let ((tell, seen), (open, gate)) = (channel(), channel());
+        let gate = Arc::new(Mutex::new(gate));
+        let engine = Engine::builder(&settings)
+            .stores(move |_, now_ns| {
+                let (store, fails) = (MemoryStore::new(1 << 20, now_ns), Arc::clone(&of_store));
+                Ok(Some(Box::new(FailsOnce { store, call, fails, is_poisoned: false })))
+            })
+            .start(|_| {
+                let (seen, gate) = (tell.clone(), Arc::clone(&gate));
+                let (fails, fails_at) = (Arc::clone(&fails), Some(fails_at));
+                Box::new(Teller { seen, gate, waits: true, fails, fails_at })
+            });
+        Self { engine: engine.unwrap(), seen, open, fails, answers: BTreeMap::new() }
+    }
+
+    /// Reads up to the end of the connection, or until each order has its answer. Returns the
+    /// number from which messages are asked for again.
+    fn read(&mut self, wire: &mut Wire) -> Option<u64> {
+        while self.answers.len() as u64 != LAST - 1 {
+            let line = wire.next();
+            let field = |tag: &str| {
+                let value = line.split('|').find_map(|field| field.strip_prefix(tag));
+                value.map(|value| value.parse::<u64>().unwrap())
+            };
+            if line.is_empty() {
+                return None;
+            }
+            if line.starts_with("35=2|") {
+                return field("7=");
+            }
+            if line.starts_with("35=8|") {
+                let before = self.answers.insert(field("11=").unwrap(), field("34=").unwrap());
+                assert_eq!(before, None, "answered twice: {line}");
+            }
+        }
+        None
+    }
+
+    /// Logs on again with the number behind the orders, once the session is back.
+    fn come_back(&self) -> Wire {
+        let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
+        loop {
+            let mut wire = Wire::connect(self.engine.listening()[0], BeginString::Fix44);
+            wire.send(&format!("35=A|34={}|98=0|108=30", LAST + 1));
+            if wire.next().starts_with("35=A|") {
+                return wire;
+            }
+            assert!(clock::monotonic_ns() < until_ns, "it never logs on again");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Each order counts once in the end; each end of a connection was that of the store.
+    fn check(&self, case: &str) {
+        let mut had = BTreeSet::new();
+        let mut ends = 0;
+        for seen in self.seen.try_iter() {
+            match seen {
+                Seen::Order(seq) => assert!(had.insert(seq), "{case}: {seq} comes twice"),
+                Seen::Undone(undone) => had.retain(|seq| !undone.received.contains(seq)),
+                Seen::Ended(why) => {
+                    assert_eq!(why, Disconnect::StoreFailed, "{case}");
+                    ends += 1;
+                }
+            }
+        }
+        assert_eq!(had, (2..=LAST).collect(), "{case}");
+        assert_eq!(ends, 1, "{case}: ends");
+        let numbers: BTreeSet<_> = self.answers.values().collect();
+        assert_eq!(numbers.len(), self.answers.len(), "{case}: a number is used twice");
+        assert!(self.answers.values().is_sorted(), "{case}: {:?}", self.answers);
+    }
+}
+
+fn orders(wire: &mut Wire, from: u64, again: &str) {
+    let orders = (from..=LAST).map(|seq| wire.frame(&format!("35=D|34={seq}{again}|11={seq}")));
+    let orders = orders.collect::<Vec<_>>().concat();
+    wire.write(&orders);
+}
+
+#[test]
+fn a_store_that_fails_once_costs_no_message_and_brings_none_twice() {
+    for call in [Call::Put, Call::Commit] {
+        for fails_at in [2, 3, 9, LAST] {
+            let case = format!("{call:?} at {fails_at}");
+            let mut rig = Rig::start(call, fails_at);
+            let mut wire = logged_on(rig.engine.listening()[0]);
+            orders(&mut wire, 2, "");
+            // TestRequest(1) would take the number of the logon: the call itself says that the
+            // orders are there.
+            while rig.engine.sessions().next().unwrap().counters().messages_in < LAST {
+                std::thread::yield_now();
+            }
+            rig.open.send(()).unwrap();
+            rig.read(&mut wire);
+            while (rig.answers.len() as u64) < LAST - 1 {
+                wire = rig.come_back();
+                if let Some(from) = rig.read(&mut wire) {
+                    const AGAIN: &str = "|43=Y|122=20261118-10:00:00";
+                    orders(&mut wire, from, AGAIN);
+                    let next = LAST + 2;
+                    wire.send(&format!("35=4|34={}{AGAIN}|123=Y|36={next}", LAST + 1));
+                    rig.read(&mut wire);
+                }
+            }
+            assert!(!rig.fails.load(Ordering::SeqCst), "{case}: it has not failed");
+            rig.check(&case);
+        }
+    }
+}
