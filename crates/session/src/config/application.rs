@@ -12,7 +12,7 @@ settings_table! {
         /// If true, the application is called in the threads of `application_threads`; if not, in
         /// the thread that drives the session.
         pub in_pool: bool = true,
-        /// Messages that may wait for the application.
+        /// Messages that may wait for the application, administrative ones among them.
         #[least(1)]
         pub messages_max: usize = 10_000,
         /// Bytes of messages that may wait for the application.
