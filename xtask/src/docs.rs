@@ -9,7 +9,6 @@ const PAGES: &[(&str, [&str; 2], &str)] = &[
     ("transfix-codec", ["all", "reasons"], "docs/validation.md"),
     ("transfix-session", ["all", "cases"], "book/src/states.md, resets.md"),
     ("xtask", ["face", ""], "book/src/codes.md, crates/engine/public.txt"),
-    ("xtask", ["tidy", ""], "xtask/prose.txt"),
     (
         "transfix",
         ["all", "settings_page"],
@@ -18,25 +17,33 @@ const PAGES: &[(&str, [&str; 2], &str)] = &[
     ("transfix", ["all", "switches::may_send"], "book/src/offline.md"),
 ];
 
+/// Counts the hard sentences of all pages: behind the others.
+const PROSE: (&str, [&str; 2], &str) = ("xtask", ["tidy", ""], "xtask/prose.txt");
+
 /// Writes all pages.
 ///
 /// # Errors
 /// If a page's test fails, or cargo does not start.
 pub fn run() -> Outcome {
     let mut written = Vec::new();
-    for (package, [program, test], page) in PAGES {
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        let status = Command::new(cargo)
-            .args(["test", "--quiet", "--package", package, "--test", program, test])
-            .env("TRANSFIX_WRITE_DOCS", "1")
-            .current_dir(root())
-            .status()
-            .map_err(|error| format!("cargo: {error}"))?;
-        if !status.success() {
-            return Err(format!("{page}: its test in {package} fails"));
-        }
-        written.push(*page);
+    for page in PAGES {
+        written.push(write(page)?);
     }
     let figures = crate::figures::write()?;
+    written.push(write(&PROSE)?);
     Ok(format!("written: {}\n{figures}", written.join(", ")))
+}
+
+/// Lets the test of a page write it.
+fn write(
+    (package, [program, test], page): &(&str, [&str; 2], &'static str),
+) -> Result<&'static str, String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let status = Command::new(cargo)
+        .args(["test", "--quiet", "--package", package, "--test", program, test])
+        .env("TRANSFIX_WRITE_DOCS", "1")
+        .current_dir(root())
+        .status()
+        .map_err(|error| format!("cargo: {error}"))?;
+    if status.success() { Ok(page) } else { Err(format!("{page}: its test in {package} fails")) }
 }

@@ -53,7 +53,13 @@ impl Bench {
             let Some(bench) = of_desk.upgrade() else { return };
             match bench.session() {
                 Some(session) => line.push((bench, session)),
-                None => bench.desk.leave(),
+                None => {
+                    bench.desk.leave();
+                    // It may have got its session since.
+                    if bench.session().is_some() {
+                        bench.desk.resume();
+                    }
+                }
             }
         }));
         bench
@@ -133,20 +139,23 @@ impl Bench {
 }
 
 /// Lets the session take note of what the application has had, and send what it has sent, with one
-/// commit and one write: here, if it is free.
+/// commit and one write: here, if it is free. A counterparty that does not read may send nothing
+/// more: the worker is called for it, since no other turn would find it.
 fn report(desk: &Desk, session: &Shared) {
     let heard = match session.link.try_lock() {
         Ok(mut link) if desk.has_news() => {
             let kept = link.flush(session.io.now());
             let waiting = link.waiting_bytes(&session.queue);
-            // The counterparty may not read, and send nothing more: no other turn would find that.
             let is_over =
                 link.is_up() && (session.waiting.note(waiting) || link.core().is_stalled());
             let goes_on = !link.core_mut().calls_worker() && !is_over && link.core().cut.is_none();
             kept.is_ok() && goes_on && !desk.has_news()
         }
         // Another thread has heard of the calls that have ended.
-        Ok(mut link) => !link.core_mut().calls_worker(),
+        Ok(mut link) => {
+            let is_stalled = link.is_up() && link.core().is_stalled();
+            !link.core_mut().calls_worker() && !is_stalled
+        }
         Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => false,
     };
     if !heard {

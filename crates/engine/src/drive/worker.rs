@@ -243,8 +243,9 @@ impl Worker {
     fn spin(&mut self) -> bool {
         let mut progress = false;
         let is_alone = self.slots.len() == 1;
-        for i in 0..self.slots.len() {
-            if !self.slots[i].gives_way() {
+        // A session that was removed leaves its place empty.
+        for i in 0..self.slots.capacity() {
+            if self.slots.get_mut(i).is_some_and(|slot| !slot.gives_way()) {
                 progress |= self.turn(i, is_alone).progress;
             }
         }

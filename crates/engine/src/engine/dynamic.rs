@@ -349,8 +349,8 @@ impl Engine {
         let (bell, text) = (Arc::clone(&shared.bell), text.to_owned());
         Release { bell, until_ns, text, to }.hand_over();
         self.sessions.retain(|other| !Arc::ptr_eq(other, &shared));
-        // Twice: its store may take as long again.
-        let late_ns = until_ns.saturating_add(2 * ENDING_NS_MAX);
+        // Its application, its store, and what the application hears of that, have their time each.
+        let late_ns = until_ns.saturating_add(3 * ENDING_NS_MAX);
         Released { shared, ended, late_ns }
     }
 

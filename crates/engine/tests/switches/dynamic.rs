@@ -107,32 +107,60 @@ fn acceptors_are_added_and_removed_at_any_address() {
     assert_eq!(first.next(), "35=0|34=2|112=x");
 }
 
+/// A polled initiator whose counterparty is not there.
+fn polled() -> SessionSettings {
+    let id = SessionId::new(BeginString::Fix44, "A", "B");
+    let mut session = SessionSettings::new(Role::Initiator, &id, "127.0.0.1:1");
+    (session.threads.mode, session.store.durability) = (Mode::Polled, Durability::Memory);
+    session
+}
+
+/// An initiator that logs on to the venue at this address.
+fn client(to: SocketAddr, mode: Mode) -> SessionSettings {
+    venue(|s| {
+        s.role = Role::Initiator;
+        (s.sender_comp_id, s.target_comp_id) = ("CLIENT".to_owned(), "VENUE".to_owned());
+        (s.address, s.threads.mode) = (to.to_string(), mode);
+        s.protocol.reset_on.logon = true;
+    })
+}
+
+/// Polls until the session is logged on.
+fn poll_to_logon(engine: &mut Engine, handle: &SessionHandle, case: &str) {
+    let end = clock::monotonic_ns() + LONG.as_nanos() as u64;
+    while !handle.is_logged_on() {
+        assert!(clock::monotonic_ns() < end, "{case}");
+        engine.poll();
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_polled_session_that_is_removed_leaves_the_others_their_turns() {
+    let (_venue, to) = start(vec![venue(|s| s.protocol.reset_on.logon = true)], || Echo);
+    let mut engine = Engine::start(&Settings::of(polled()), |_| Box::new(Echo)).unwrap();
+    let handle = add(&mut engine, &client(to, Mode::Polled)).unwrap();
+    poll_to_logon(&mut engine, &handle, "before");
+    engine.remove(&polled().id(), "", Duration::from_secs(60)).unwrap().unwrap();
+    handle.operate(&Action::LogOut { text: String::new() }).unwrap();
+    while handle.is_logged_on() {
+        engine.poll();
+        thread::yield_now();
+    }
+    handle.operate(&Action::LogOn {}).unwrap();
+    poll_to_logon(&mut engine, &handle, "after");
+}
+
 #[test]
 fn initiators_of_each_mode_are_added_to_an_engine_without_sessions_of_it() {
     let (_venue, to) = start(vec![venue(|s| s.protocol.reset_on.logon = true)], || Echo);
-    let polled = || {
-        let id = SessionId::new(BeginString::Fix44, "A", "B");
-        let mut session = SessionSettings::new(Role::Initiator, &id, "127.0.0.1:1");
-        (session.threads.mode, session.store.durability) = (Mode::Polled, Durability::Memory);
-        session
-    };
     for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin, Mode::Polled] {
         let settings = Settings::of(polled());
         let mut engine = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
-        let session = venue(|s| {
-            s.role = Role::Initiator;
-            (s.sender_comp_id, s.target_comp_id) = ("CLIENT".to_owned(), "VENUE".to_owned());
-            (s.address, s.threads.mode) = (to.to_string(), mode);
-            s.protocol.reset_on.logon = true;
-        });
+        let session = client(to, mode);
         for _ in 0..3 {
             let handle = add(&mut engine, &session).unwrap();
-            let end = clock::monotonic_ns() + LONG.as_nanos() as u64;
-            while !handle.is_logged_on() {
-                assert!(clock::monotonic_ns() < end, "{mode:?}");
-                engine.poll();
-                thread::yield_now();
-            }
+            poll_to_logon(&mut engine, &handle, &format!("{mode:?}"));
             let outcome = engine.remove(handle.id(), "", Duration::from_secs(60)).unwrap().unwrap();
             assert!(matches!(outcome.outcome, Outcome::Ended(_)), "{mode:?}: {outcome:?}");
             assert_eq!(handle.state(), State::Disconnected, "{mode:?}");

@@ -17,6 +17,9 @@ use crate::link::Down;
 /// Panics at the end of a session that do not get it on.
 const PANICS_BORNE_MAX: u32 = 8;
 
+/// How long applications have at least to hear of the end of their stores.
+const TOLD_NS_MIN: u64 = 1_000_000_000;
+
 pub(super) struct Stop {
     pub(super) until_ns: u64,
     /// Slots that had a connection when it began.
@@ -58,7 +61,6 @@ impl Worker {
     /// Outcomes of the stop; what is still connected is cut.
     pub(crate) fn finish(&mut self) -> Vec<SessionOutcome> {
         let stop = self.stop.take();
-        self.let_go(u64::MAX);
         let mut outcomes = Vec::new();
         for (i, slot) in &mut self.slots {
             let was_up = stop.as_ref().map_or(slot.up, |stop| stop.was_up.contains(&i));
@@ -83,18 +85,21 @@ impl Worker {
             settled.push(is_settled(slot));
             finish(slot, if settled.last() == Some(&true) { longer } else { until_ns });
         }
-        self.wait_until_told(&settled);
+        self.wait_until_told(&settled, until_ns);
+        self.let_go(u64::MAX);
         let ended = self.slots.iter().zip(outcomes);
         ended.map(|((_, slot), outcome)| slot.with_numbers(outcome)).collect()
     }
 
     /// Applications hear what stores that have failed have lost, before others go on with the
     /// numbers. Those that were not `settled` before are not waited for once more.
-    fn wait_until_told(&mut self, settled: &[bool]) {
-        let until_ns = self.io.monotonic_ns().saturating_add(ENDING_NS_MAX);
+    fn wait_until_told(&mut self, settled: &[bool], until_ns: u64) {
+        let until_ns = until_ns.max(self.io.monotonic_ns().saturating_add(TOLD_NS_MIN));
         let mut told = || {
             let slots = self.slots.iter_mut().zip(settled);
-            slots.fold(true, |all, ((_, slot), was)| (!was || is_settled(slot)) & all)
+            let left =
+                self.left.iter_mut().fold(true, |all, left| is_settled(&mut left.session) & all);
+            slots.fold(left, |all, ((_, slot), was)| (!was || is_settled(slot)) & all)
         };
         while !told() && self.io.monotonic_ns() < until_ns {
             self.io.sleep(LOOK);
@@ -136,9 +141,10 @@ impl Worker {
                 }
                 self.leaving[n].outcome = Some(outcome);
                 self.leaving[n].until_ns = now_ns.saturating_add(ENDING_NS_MAX);
-            } else if !is_late && !is_settled(&mut self.slots[i]) {
                 continue;
-            } else {
+            }
+            let settled = is_settled(&mut self.slots[i]);
+            if settled || is_late {
                 let Leaving { outcome, to, .. } = self.leaving.swap_remove(n);
                 finish(&mut self.slots[i], now_ns);
                 let session = self.slots.remove(i);
@@ -147,12 +153,15 @@ impl Worker {
                 self.mailbox.has_lost_one();
                 // A connection that comes for it from here on is refused.
                 session.shared.bell.leave();
-                let until_ns = now_ns.saturating_add(if is_late { 0 } else { ENDING_NS_MAX });
+                // Opening a store may have taken long. An application that has had its time gets
+                // no more.
+                let wait_ns = if settled { ENDING_NS_MAX } else { 0 };
+                let until_ns = self.io.monotonic_ns().saturating_add(wait_ns);
                 let outcome = outcome.unwrap_or(Outcome::Failed);
                 self.left.push(Left { session, outcome, until_ns, to });
             }
         }
-        self.let_go(now_ns);
+        self.let_go(self.io.monotonic_ns());
     }
 
     /// Returns true if no session is on its way out.
@@ -165,9 +174,13 @@ impl Worker {
         for n in (0..self.left.len()).rev() {
             let left = &mut self.left[n];
             if now_ns >= left.until_ns || is_settled(&mut left.session) {
-                let Left { session, outcome, to, .. } = self.left.swap_remove(n);
+                let Left { mut session, outcome, to, .. } = self.left.swap_remove(n);
                 let outcome = session.with_numbers(outcome);
-                session.retire();
+                // A store of the user's own may panic when it is dropped.
+                let _ = guarded(&mut session, |session| {
+                    session.retire();
+                    Ok(())
+                });
                 // The waiting thread may have given up.
                 let _ = to.send(outcome);
             }
