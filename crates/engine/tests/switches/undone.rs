@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Engine, Message, SessionNotice,
-    SessionRef, SessionView, Settings, Undone, clock, tag,
+    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Offline, SendError,
+    SendOptions, Sent, SessionNotice, SessionRef, SessionSettings, SessionView, Settings, Undone,
+    clock, tag,
 };
 use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 
@@ -135,7 +136,11 @@ struct Rig {
 
 impl Rig {
     fn start(call: Call, fails_at: u64) -> Self {
-        let mut settings = Settings::of(venue(|_| ()));
+        Self::start_with(call, fails_at, |_| ())
+    }
+
+    fn start_with(call: Call, fails_at: u64, change: impl FnOnce(&mut SessionSettings)) -> Self {
+        let mut settings = Settings::of(venue(change));
         settings.engine.application_threads = 1;
         let fails = Arc::new(AtomicBool::new(false));
         let of_store = Arc::clone(&fails);
@@ -179,12 +184,18 @@ impl Rig {
 
     /// Logs on again with the number behind the orders, once the session is back.
     fn come_back(&self) -> Wire {
+        self.log_on(LAST + 1).0
+    }
+
+    /// Logs on with this number, once the session is back. Returns the answer too.
+    fn log_on(&self, seq: u64) -> (Wire, String) {
         let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
         loop {
             let mut wire = Wire::connect(self.engine.listening()[0], BeginString::Fix44);
-            wire.send(&format!("35=A|34={}|98=0|108=30", LAST + 1));
-            if wire.next().starts_with("35=A|") {
-                return wire;
+            wire.send(&format!("35=A|34={seq}|98=0|108=30"));
+            let answer = wire.next();
+            if answer.starts_with("35=A|") {
+                return (wire, answer);
             }
             assert!(clock::monotonic_ns() < until_ns, "it never logs on again");
             std::thread::yield_now();
@@ -247,5 +258,40 @@ fn a_store_that_fails_once_costs_no_message_and_brings_none_twice() {
             assert!(!rig.fails.load(Ordering::SeqCst), "{case}: it has not failed");
             rig.check(&case);
         }
+    }
+}
+
+/// Three messages are sent without a connection; the store refuses the second one.
+#[test]
+fn a_message_that_a_store_refuses_without_a_connection_takes_no_number() {
+    for call in [Call::Put, Call::Commit] {
+        let rig = Rig::start_with(call, 0, |s| s.queue.offline = Offline::Store);
+        let handle = rig.engine.sessions().next().unwrap();
+        let send = |id: &str| {
+            let options = SendOptions { stored: true, ..SendOptions::default() };
+            handle.send_with(options, "8", |report| _ = report.str(tag::CL_ORD_ID, id))
+        };
+        assert_eq!(send("first").unwrap(), Sent::Stored(1), "{call:?}");
+        rig.fails.store(true, Ordering::SeqCst);
+        assert_eq!(send("second").unwrap_err(), SendError::Failed, "{call:?}");
+        let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
+        let third = loop {
+            match send("third") {
+                Ok(third) => break third,
+                Err(why) => assert_eq!(why, SendError::Failed, "{call:?}"),
+            }
+            assert!(clock::monotonic_ns() < until_ns, "{call:?}: it never comes back");
+            std::thread::yield_now();
+        };
+        assert_eq!(third, Sent::Stored(2), "{call:?}");
+        let (mut wire, logon) = rig.log_on(1);
+        assert!(logon.starts_with("35=A|34=3|"), "{call:?}: {logon}");
+        wire.send("35=2|34=2|7=1|16=0");
+        for (seq, id) in [(1, "first"), (2, "third")] {
+            let report = wire.next();
+            assert!(report.starts_with(&format!("35=8|34={seq}|43=Y|")), "{call:?}: {report}");
+            assert!(report.ends_with(&format!("|11={id}")), "{call:?}: {report}");
+        }
+        assert!(wire.next().starts_with("35=4|34=3|"), "{call:?}");
     }
 }
