@@ -19,7 +19,7 @@ struct Sent {
     stands: Stands,
 }
 
-/// The last answer to an order.
+/// The answers to an order so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stands {
     /// Nothing.
