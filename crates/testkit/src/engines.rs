@@ -334,7 +334,7 @@ impl World {
         self.start(side);
     }
 
-    /// A session loses its state in memory; its disk is healed.
+    /// Drops the state that a session has in memory only, and heals its disk.
     fn lose_process(&self, side: usize, session: usize) {
         let id = &self.ids[side][session];
         self.disks.of(side, id).ail(None);

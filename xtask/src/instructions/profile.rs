@@ -94,7 +94,7 @@ fn parse(text: &str, root: &str) -> Result<Counted, String> {
         } else if line.starts_with("calls=") {
             is_of_call = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit()) {
-            // The next line has the cost of the called function, which its own entry counts.
+            // This line has the cost of the called function, which its own entry counts.
             if std::mem::take(&mut is_of_call) {
                 continue;
             }

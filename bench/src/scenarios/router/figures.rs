@@ -156,7 +156,7 @@ fn faults(slices: &[Run], in_order: bool) -> Vec<String> {
 }
 
 /// The figures that the page publishes: senders, rate, receivers, then RTT/2, socket to callback,
-/// put to socket of mode A, and the same of mode B. 0 stands for a figure that the page lacks.
+/// put to socket of mode A, and the same of mode B. A figure that the page lacks is 0.
 const PUBLISHED: [(usize, u64, usize, [u64; 6]); 12] = [
     (1, 1_000, 10, [4788, 385, 591, 5147, 780, 678]),
     (1, 5_000, 10, [4688, 372, 556, 5210, 0, 0]),
