@@ -1,11 +1,11 @@
-//! What the administration costs a session that it looks at:
-//! `cargo bench -p transfix-bench --bench administered`.
+//! Measures the cost of the administration for a session that it watches: `cargo bench -p
+//! transfix-bench --bench administered`.
 //!
 //! A plain socket sends an order 1 ms after each report, the pace of the page "Latency2". The venue
-//! stores it and sends a report. Slices take turns: in one the venue has no administration and
-//! measures no times of stages; in the other it measures them, and somebody looks on: browsers at
-//! the page of the session with its messages, at the table of sessions and at the events, as often
-//! as the console asks, and Prometheus each second.
+//! stores it and sends a report. Slices take turns. In one slice the venue has no administration
+//! and measures no times of stages. In the other the venue measures these times, and clients watch.
+//! Browsers show the page of the session with its messages, the table of sessions and the events,
+//! as often as the console asks. Prometheus asks each second.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -31,7 +31,7 @@ const ORDERS: usize = 1_000;
 const ROUNDS: usize = 31;
 const PACE: Duration = Duration::from_millis(1);
 
-/// What the console and Prometheus ask for, and how often.
+/// The requests of the console and Prometheus, with their intervals.
 const LOOKS: [(&str, Duration); 5] = [
     ("/api/sessions", Duration::from_secs(1)),
     ("/api/sessions/{id}", Duration::from_secs(1)),
@@ -46,7 +46,7 @@ fn main() {
         let (mut off, mut on) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
         let mut looks = 0;
         for round in 0..ROUNDS {
-            // Who begins changes from round to round.
+            // The first side changes from round to round.
             let mut times = [(0.0, 0.0); 2];
             for n in [round % 2, (round + 1) % 2] {
                 let (ns, looked) = slice(mode, n == 1);

@@ -1,11 +1,12 @@
-//! What it costs to call the application, and to send, in another thread than the one that reads:
-//! `cargo bench -p transfix-bench --bench apart`.
+//! Measures the cost of calling the application, and of sending, in another thread than the reading
+//! one: `cargo bench -p transfix-bench --bench apart`.
 //!
 //! One thread is client and session at once: it writes an order into a loopback socket, drives the
 //! session (mode `polled`) until the report is there, and reads it. So two CPUs are enough for a
-//! thread of the application that looks for work all the time. Slices take turns between a session
-//! that calls its application itself, one whose application has such a thread, which also sends,
-//! and a floor: a number that two threads pass to each other.
+//! thread of the application that looks for work all the time. Slices take turns between two
+//! sessions and a floor. One session calls its application itself. The other session's application
+//! has a thread of its own, which also sends. The floor is a number that two threads pass to each
+//! other.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 

@@ -1,9 +1,9 @@
-//! What `spin_us` gains: a thread that looks at its sockets for a while before it sleeps need not
-//! be woken. `cargo bench -p transfix-bench --bench awake`.
+//! Measures the gain of `spin_us`: a thread that looks at its sockets for a while before it sleeps
+//! need not be woken. `cargo bench -p transfix-bench --bench awake`.
 //!
-//! A plain socket, which spins, sends an order as soon as the report is there; slices take turns
-//! between venues that wait in different ways, and floors: the same bytes, answered by a bare
-//! thread that waits in epoll, or looks there again and again.
+//! A plain socket, which spins, sends an order as soon as the report is there. Slices take turns
+//! between venues that wait in different ways, and floors. A floor is a bare thread that answers
+//! the same bytes; the thread waits in epoll, or looks there again and again.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 

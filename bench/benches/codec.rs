@@ -1,4 +1,4 @@
-//! What the codec's operations cost beside their floor and their peers: `cargo bench -p
+//! Measures the cost of the codec's operations beside their floor and their peers: `cargo bench -p
 //! transfix-bench --bench codec`. Allocations are counted, and ours must make none.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark speaks to its user")]
 

@@ -1,12 +1,12 @@
-//! What a session costs its neighbours on the same worker that floods, or whose callbacks take
-//! their time: `cargo bench -p transfix-bench --bench neighbours`. What one costs them that asks
-//! for a million messages again is measured by `--bench resend`.
+//! Measures the cost of a busy session for its neighbours on the same worker: `cargo bench -p
+//! transfix-bench --bench neighbours`. The busy session floods, or its callbacks take long.
+//! `--bench resend` measures a session that asks for a million messages again.
 //!
 //! A quiet client sends an order 1 ms after each report. A loud one does nothing, or sends as fast
 //! as its venue reads, or sends an order each millisecond for which the application takes 200 µs.
-//! Slices take turns between a floor (one thread in epoll that sends back what it has read, a read
-//! and a write for each socket in its turn), an engine with one worker, and one that calls its
-//! applications in threads of their own.
+//! Slices take turns between a floor, an engine with one worker, and an engine that calls its
+//! applications in threads of their own. The floor is one thread in epoll that sends back all bytes
+//! it reads, with a read and a write for each socket in its turn.
 //!
 //! Both clients share a CPU, and what is asked is what the venue costs: so the quiet one runs first
 //! there, by a real-time priority, which only root may give.
@@ -37,7 +37,7 @@ const SLOW: Duration = Duration::from_micros(200);
 /// Orders of the loud client in one write.
 const AT_ONCE: usize = 64;
 
-/// What the loud client does.
+/// The behaviour of the loud client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loud {
     Silent,

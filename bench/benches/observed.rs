@@ -1,5 +1,5 @@
-//! What a thread that reads state, numbers, times and counts of a session in a loop costs that
-//! session: `cargo bench -p transfix-bench --bench observed`.
+//! Measures the cost of an observing thread for a session: `cargo bench -p transfix-bench --bench
+//! observed`. The thread reads state, numbers, times and counts of the session in a loop.
 //!
 //! A plain socket sends an order 1 ms after each report; the venue stores and sends a report for
 //! each.
@@ -27,7 +27,7 @@ const ORDERS: usize = 500;
 const ROUNDS: usize = 31;
 const PACE: Duration = Duration::from_millis(1);
 
-/// Who else runs.
+/// The thread that runs beside the session.
 #[derive(Clone, Copy, Debug)]
 enum Beside {
     Nobody,

@@ -1,6 +1,6 @@
-//! What the file store costs beside its floor and its peers: `cargo bench -p transfix-bench --bench
-//! store`; `cargo xtask peers build` makes the peers. `-- --messages N` for the size of the store
-//! that is opened, 10,000,000 if it is not given.
+//! Measures the cost of the file store beside its floor and its peers: `cargo bench -p
+//! transfix-bench --bench store`; `cargo xtask peers build` makes the peers. `-- --messages N` for
+//! the size of the store that is opened, 10,000,000 if it is not given.
 //!
 //! Floors: copying the same bytes into a mapped file that is written already, and one fdatasync of
 //! one page, by one thread and by as many as there are sessions. Slices of ours and of the floor

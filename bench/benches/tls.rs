@@ -1,10 +1,11 @@
-//! What TLS costs: `cargo bench -p transfix-bench --bench tls [-- round-trip|handshakes|flood]`.
+//! handshakes|flood]`.|Measures the cost of TLS: `cargo bench -p transfix-bench --bench tls [--
+//! round-trip|handshakes|flood]`.|handshakes|flood]`.
 //!
 //! Round trips: a client sends an order as soon as the report is there. Slices take turns between
-//! floors (a bare thread that sends back what it has read, with and without rustls around it) and
-//! engines, which sleep in epoll or spin; the client is the same. Handshakes: the CPU time of the
-//! accepting thread for each. Flood: how long honest logons take while somebody sends the
-//! beginnings of handshakes as fast as he can.
+//! floors and engines; the client is the same. A floor is a bare thread that sends back all bytes
+//! it reads, with and without rustls around the socket. Engines sleep in epoll or spin. Handshakes:
+//! the CPU time of the accepting thread for each. Flood: how long honest logons take while somebody
+//! sends the beginnings of handshakes as fast as he can.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time, and paces what it measures")]
 
@@ -264,7 +265,8 @@ fn round_trips(firms: &Firms) {
         for round in 0..ROUNDS {
             for (n, (p50, p99)) in found.iter_mut().enumerate() {
                 let (is_tls, is_ours) = (n >= 2, n % 2 == 1);
-                // What spins must not spin while another one is measured.
+                // Each side starts for its slice alone, because a spinning side would disturb the
+                // others.
                 let engine = is_ours.then(|| venue(mode, is_tls.then(|| firms.tls(false))));
                 let address = match &engine {
                     Some(engine) => engine.listening()[0],

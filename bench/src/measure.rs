@@ -1,14 +1,14 @@
 //! The measuring: all operations of all engines take turns in short slices of one run, so that
-//! noise hits all alike; the figure of each is the median of its slices.
+//! noise hits all alike. The figure of each is the median of its slices.
 
 use crate::operation::{Operation, Set};
 use crate::ours::Ours;
 use crate::peer::Peers;
 
-/// What is measured, and how long.
+/// The measured operations, and the time for them.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
-    /// What is done, by everyone who knows it.
+    /// The operations; each engine does those that it knows.
     pub operations: &'a [Operation],
     /// To which messages; those of S4b are one set.
     pub sets: &'a [Set],
@@ -32,7 +32,7 @@ pub enum Slice {
 pub struct Series {
     /// The engine's name; ours is `transfix`.
     pub engine: String,
-    /// What was done.
+    /// The operation.
     pub operation: Operation,
     /// To which messages.
     pub set: Set,
@@ -86,7 +86,7 @@ pub(crate) struct Contests<'a> {
     lost: Vec<(usize, String)>,
 }
 
-/// Who does what, and how often in a slice.
+/// An engine's operation, and its repetitions in a slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Contest {
     engine: String,
@@ -135,7 +135,7 @@ impl<'a> Contests<'a> {
         self.lost.iter().any(|(lost, _)| self.all[n].peer == Some(*lost))
     }
 
-    /// Who has failed, and why.
+    /// Returns the failed contestants' reasons.
     pub(crate) fn lost(&self) -> impl Iterator<Item = String> + '_ {
         self.lost.iter().map(|(_, why)| format!("not measured to its end: {why}"))
     }
@@ -155,7 +155,7 @@ impl<'a> Contests<'a> {
     /// One slice of contest `n`: the nanoseconds of one operation; no number of a peer that fails.
     pub(crate) fn slice(&mut self, n: usize) -> f64 {
         let times = self.all[n].n;
-        // What the others did has emptied caches: a tenth of the slice is not counted.
+        // The other contestants have emptied caches: a tenth of the slice is not counted.
         let ns = self.run(n, times / 10 + 1).and_then(|_| self.run(n, times));
         ns.map_or(f64::NAN, |ns| ns as f64 / times as f64)
     }

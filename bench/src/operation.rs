@@ -1,4 +1,4 @@
-//! What is measured: operations on sets of messages, named as peers understand them.
+//! The measured subjects: operations on sets of messages, named as peers understand them.
 
 /// One operation of a codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,8 +116,8 @@ impl Operation {
         Self::ALL.into_iter().find(|operation| operation.name() == name)
     }
 
-    /// What a peer does that is to be compared with this: a template has no counterpart but the
-    /// encoding of a message that is already built.
+    /// Returns the peer's operation that is compared with this one: the counterpart of a template
+    /// is the encoding of a message that is already built.
     #[must_use]
     pub const fn of_peer(self) -> Self {
         match self {

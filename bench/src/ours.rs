@@ -18,7 +18,7 @@ use crate::operation::{Operation, Set};
 use crate::scenarios::hftest::sample::Samples;
 use crate::workload::{ENTRIES, EPOCH, Order, S4B, heartbeat, snapshot};
 
-/// What the session writes into each header beside MsgSeqNum(34) and SendingTime(52).
+/// The header fields that the session writes beside MsgSeqNum(34) and SendingTime(52).
 const HEADER: &[u8] = b"49=A12345B\x0150=2DEFGH4\x0156=COMPARO\x0157=G\x01142=AU,SY\x01";
 /// The same of a Heartbeat(0).
 const HEARTBEAT_HEADER: &[u8] = b"49=A12345B\x0156=COMPARO\x01";
@@ -49,7 +49,7 @@ pub struct Ours {
     layout: MessageLayout,
 }
 
-/// What the typed messages of FIX 4.4 do.
+/// The operations of the typed messages of FIX 4.4.
 #[derive(Clone, Copy)]
 pub struct Typed {
     /// Writes an order's body.
@@ -76,7 +76,7 @@ impl Ours {
     /// Makes everything ready and checks each operation's result.
     ///
     /// # Errors
-    /// What went wrong, in words.
+    /// Returns the fault, in words.
     pub fn new() -> Result<Self, String> {
         let rules = |name| {
             let standard = dictionary::standard(name).map_err(|error| error.to_string())?;

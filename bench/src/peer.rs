@@ -1,7 +1,7 @@
 //! A codec of another engine: a process that carries operations out when it is told to.
 //!
 //! Its one argument is a folder with the messages, one a line, and the dictionaries. It prints
-//! `ready NAME OPERATION…`, where `-SET` among the operations is a set that it does not know, and
+//! `ready NAME OPERATION…`, where `-SET` among the operations is a set that it does not know. It
 //! answers each line `OPERATION SET N` by the nanoseconds that N of them took. It checks its own
 //! results before it is ready, and ends with its input.
 
@@ -109,7 +109,7 @@ pub struct Peers {
     folder: Option<PathBuf>,
 }
 
-/// What `cargo xtask peers build` puts into its folder; a jar is started with java.
+/// The files that `cargo xtask peers build` puts into its folder; a jar is started with java.
 const PROGRAMS: [(&str, &[&str]); 6] = [
     ("QuickFIX C++", &["qf_codec"]),
     ("QuickFIX/J", &["quickfixj.jar"]),

@@ -132,7 +132,8 @@ fn each_scenario_of_round_trips_writes_its_files() {
     all_make_one_page(dir.path());
 }
 
-/// Of runs of echo and round trip in two configurations each, router, codec, validation, hftest.
+/// The page holds runs of echo and round trip in two configurations each, router, codec,
+/// validation, hftest.
 fn all_make_one_page(dir: &Path) {
     // It needs nothing from elsewhere.
     let run = run_in(dir, &["report"]);
@@ -358,7 +359,7 @@ fn bench_codec_prints_the_page_s_table() {
     let words = "quickfix-cpp-0, from string: ";
     let line = text.lines().find(|line| line.starts_with(words)).unwrap();
     assert!(line.contains(" (95 % between ") && line.ends_with(") ours"), "{text}");
-    // Of the four operations the peer knows three.
+    // The peer knows three of the four operations.
     assert_eq!((rows.len(), rows.iter().filter(faster).count()), (4 + 3, 3), "{report}");
 }
 

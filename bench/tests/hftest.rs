@@ -23,7 +23,7 @@ struct Side {
     lines: Receiver<String>,
 }
 
-/// What a side has left behind.
+/// The exit code and the output of a side.
 #[derive(Debug)]
 struct Ended {
     code: Option<i32>,
@@ -45,7 +45,7 @@ impl Side {
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (said, lines) = channel();
         std::thread::spawn(move || {
-            // Whoever waits for a line may be gone.
+            // The reader of the lines may be gone.
             stdout.lines().map_while(Result::ok).all(|line| said.send(line).is_ok())
         });
         Self { child, lines }

@@ -66,7 +66,7 @@ impl Acceptor {
         }
     }
 
-    /// What it answers to lines of somebody else, up to the end.
+    /// Returns its answer to lines of somebody else, up to the end.
     fn answers(&self, lines: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         // It may have had enough already.

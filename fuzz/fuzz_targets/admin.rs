@@ -54,7 +54,7 @@ fn engine() -> (Engine, Commands) {
     (engine, commands)
 }
 
-/// What only an operator or administrator changes.
+/// Returns the state that only an operator or administrator changes.
 fn state(status: &SessionStatus) -> (SessionId, u64, u64, bool) {
     (status.id.clone(), status.next_num_in, status.next_num_out, status.enabled)
 }

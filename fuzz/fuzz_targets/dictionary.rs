@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use transfix_dictionary::generate::{Options, generate};
 use transfix_dictionary::{Draft, describe};
 
-/// What overlays are laid over.
+/// The dictionary below the overlays.
 const BASE: &str = include_str!("../../testdata/dictionaries/quickfix.xml");
 
 fuzz_target!(|bytes: &[u8]| {

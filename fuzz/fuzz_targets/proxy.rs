@@ -1,5 +1,6 @@
-//! What a proxy says in front of a connection, versions 1 and 2, in any pieces: the reader never
-//! panics, reads the header to its last byte and no further, and reads no more than a bound.
+//! The header that a proxy writes in front of a connection, versions 1 and 2, in any pieces. The
+//! reader never panics, reads the header to its last byte and no further, and reads no more than a
+//! bound.
 #![no_main]
 
 use std::io;
@@ -77,7 +78,7 @@ impl Stream for Pieces<'_> {
     }
 }
 
-/// What the reader makes of bytes, and how many it has read then.
+/// The reader's result for bytes, and the number of bytes that it has read then.
 #[derive(Debug, PartialEq, Eq)]
 enum Heard {
     Whole(Option<IpAddr>, usize),
@@ -122,7 +123,7 @@ fn check(bytes: &[u8], lengths: &[u8]) {
     match whole {
         Heard::Whole(_, read) => {
             assert_eq!(Some(read), end_of(bytes), "the header has another end");
-            // What stands behind it changes nothing.
+            // Bytes behind the header change nothing.
             assert_eq!(hear(&bytes[..read], lengths), whole);
             assert!(matches!(hear(&bytes[..read - 1], lengths), Heard::Partial(_)));
         }

@@ -1,5 +1,5 @@
-//! A settings file with any text: reading it never panics, who wants the first error and who wants
-//! all agree whether it is sound, and what is shown of it has no password.
+//! A settings file with any text: reading it never panics. The reader of the first error and the
+//! reader of all errors agree if the file is sound. The shown settings have no password.
 //!
 //! A file may name programs to run and files to read; an input that could is left out.
 #![no_main]

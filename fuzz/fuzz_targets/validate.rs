@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
                 let first = rules.check(&message, &switches, &mut scratch).err();
                 let mut all = Vec::new();
                 rules.check_all(&message, &switches, &mut scratch, |finding| all.push(finding));
-                // What was learned from the first messages with these tags changes nothing.
+                // Rules that are learned from the first messages with these tags change no result.
                 for _ in 0..8 {
                     assert_eq!(rules.check(&message, &switches, &mut scratch).err(), first);
                 }

@@ -9,7 +9,7 @@ use transfix_codec::{
 
 const FIELD: Tag = Tag(9_999);
 
-/// What a setter writes; `None` if it refuses.
+/// Returns the bytes that a setter writes; `None` if it refuses.
 fn written(write: impl FnOnce(&mut Body<'_>)) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     Body::detached(&mut out, Precision::Nanos, |body| write(body)).ok()?;

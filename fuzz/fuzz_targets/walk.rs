@@ -1,4 +1,5 @@
-//! What the targets share: a stream taken apart in chunks, and a message looked at from all sides.
+//! The parts that the targets share: a stream taken apart in chunks, and a message looked at from
+//! all sides.
 //!
 //! Invariant: each law is an assertion; a target that returns has found none broken.
 #![forbid(unsafe_code)]
@@ -8,7 +9,7 @@ use transfix_codec::{
     SOH, Tag, frame, frame::TooLong, tag,
 };
 
-/// What a stream holds: frames, and how many bytes were skipped in all.
+/// The content of a stream: frames, and the number of skipped bytes in all.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// The whole frames in order.
@@ -17,7 +18,7 @@ pub struct Found {
     pub skipped: usize,
     /// Bytes that wait for more.
     pub left: Vec<u8>,
-    /// Of each message that is too long and has come whole: its first fields and what was wrong.
+    /// The first fields and the fault of each message that is too long and has come whole.
     pub too_long: Vec<(Vec<u8>, Result<(), Garbled>)>,
     /// The declared length of one that has not come whole.
     pub end: Option<usize>,
@@ -76,7 +77,7 @@ fn split_all(found: &mut Found, too_long: &mut Option<TooLong>, limits: Limits) 
 /// Parses a whole frame with CheckSum(10) ignored, so that chance finds messages at all.
 ///
 /// # Errors
-/// What is garbled about it.
+/// Returns the reason if the frame is garbled.
 pub fn parse<'a>(bytes: &'a [u8], index: &'a mut FieldIndex) -> Result<Message<'a>, Garbled> {
     Message::parse(bytes, index, CheckSumPolicy::Ignore)
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask book`: builds the book with mdBook, and looks whether all of it is there.
 //!
-//! What must hold: mdBook says nothing against it; each page of the summary is a page of HTML, and
-//! in the index of the search; each snippet of Rust is compiled, by the documentation of a crate
-//! that has its page in it. Links are `cargo xtask tidy`'s.
+//! Checks: mdBook reports no error. Each page of the summary is an HTML page, and is in the index
+//! of the search. Each snippet of Rust is compiled, by the documentation of a crate that has its
+//! page in it. Links are `cargo xtask tidy`'s.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +24,7 @@ const LIBRARIES: [&str; 2] = ["crates/engine/src/lib.rs", "crates/admin/src/lib.
 /// Runs the verb.
 ///
 /// # Errors
-/// What does not hold.
+/// Returns the first check that fails.
 pub fn run(args: &[String]) -> Outcome {
     if !args.is_empty() {
         return Err(USAGE.to_owned());

@@ -17,7 +17,7 @@ struct Check {
     name: &'static str,
     /// Beginnings of the paths that it is about.
     about: &'static [&'static str],
-    /// What is run, by cargo; none if the check has no short form.
+    /// The cargo commands of the short form; empty if the check has no short form.
     short: &'static [&'static str],
     long: &'static [&'static str],
 }
@@ -185,7 +185,7 @@ const CHECKS: &[Check] = &[
     Check { name: "deliberate faults", about: &[], short: &[], long: &["xtask simulate --faults"] },
 ];
 
-/// What packages and recorded figures are of, built once for all that runs it.
+/// The build for packages and recorded figures, made once for all checks that use these programs.
 const DIST: &str =
     "build --profile dist -p transfix-cli -p transfix-bench --features transfix-cli/parquet";
 
@@ -209,7 +209,7 @@ fn is_run_already(file: &str) -> bool {
 
 const USAGE: &str = "usage: cargo xtask campaign [--short [--since REVISION]] [NAME...]";
 
-/// What was asked for.
+/// The checks that the caller asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wanted {
     is_short: bool,
@@ -277,7 +277,7 @@ fn parse(args: &[String]) -> Result<Wanted, String> {
             name => wanted.names.push(name.to_owned()),
         }
     }
-    // What is long is run before a release, as a whole.
+    // The long form runs before a release, as a whole.
     if wanted.since.is_some() && !wanted.is_short { Err(USAGE.to_owned()) } else { Ok(wanted) }
 }
 

@@ -1,6 +1,6 @@
-//! `cargo xtask clocks`: the tests that ask what time it is, at times at which it is easy to be
-//! wrong: the last seconds of a minute, an hour, a day and a year, a leap day, a night in which
-//! clocks are set back.
+//! `cargo xtask clocks`: the tests that read the clock, at times that often show faults. These
+//! times are the last seconds of a minute, an hour, a day and a year, a leap day, and a night in
+//! which clocks are set back.
 //!
 //! The clock of the test's process is moved by the program `faketime`; that of the machine is not.
 

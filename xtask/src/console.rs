@@ -16,7 +16,7 @@ use crate::{Outcome, root};
 use browser::Browser;
 use desk::Desk;
 
-/// What a part of the test needs.
+/// The environment of a part of the test.
 struct Stage<'s> {
     browser: &'s Browser,
     desk: &'s Desk,
@@ -56,7 +56,7 @@ fn pictures() -> PathBuf {
 /// Plays the parts; see [`crate`] for its options.
 ///
 /// # Errors
-/// What went wrong first; a screenshot of that moment is `target/console/failed.png`.
+/// Returns the first fault; a screenshot of that moment is `target/console/failed.png`.
 pub fn run(args: &[String]) -> Outcome {
     let (mut only, mut is_shown) = (None, false);
     let mut args = args.iter();

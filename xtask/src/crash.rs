@@ -9,11 +9,11 @@ use std::process::Command;
 use crate::served::release_program;
 use crate::{Outcome, root};
 
-/// Of the command line; the store has a program of the same name, with another test.
+/// The test of the command line; the store has a program of the same name, with another test.
 const TEST: &str = "kills_lose_and_double_nothing";
-/// Of the engine, with an application in a thread of its own.
+/// The test of the engine, with an application in a thread of its own.
 const POOL_TEST: &str = "each_message_is_answered_once_however_often_the_process_is_killed";
-/// Of the gateway: each of them kills as often.
+/// The tests of the gateway: each of them kills as often.
 const GATEWAY_TESTS: &str = "command_line::gateway_kills::";
 
 const USAGE: &str = "usage: cargo xtask crash [--loops N] [--seed S]

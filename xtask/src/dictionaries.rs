@@ -1,8 +1,8 @@
 //! `cargo xtask dictionaries`: writes dictionaries/*.xml from the published files.
 //!
-//! Invariants: the same sources give the same bytes; each file that is written loads; where two
-//! sources of a version disagree the difference is printed and the choice stands in `VERSIONS`;
-//! what a version seems to have forgotten to require is an error (`forgotten.rs`).
+//! Invariants: the same sources give the same bytes, and each written file loads. If two sources of
+//! a version disagree, the difference is printed and `VERSIONS` has the choice. A requirement that
+//! a version seems to have forgotten is an error (`forgotten.rs`).
 
 mod amend;
 mod compare;

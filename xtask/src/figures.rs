@@ -39,7 +39,7 @@ fn read(name: &str) -> Result<Value, String> {
     serde_json::from_str(&text).map_err(|error| format!("{path}: {error}"))
 }
 
-/// What was recorded.
+/// The recorded figures.
 struct Records {
     latency: Value,
     codec: Value,

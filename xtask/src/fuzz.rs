@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz [--seconds N] [TARGET…]`: builds the fuzz targets and runs each for a while.
 //!
 //! It needs the stable toolchain and a C++ compiler, nothing else: the instrumentation and
-//! AddressSanitizer are flags of rustc. What the fuzzer has learnt stays in `fuzz/corpus`, what
-//! broke a law in `fuzz/artifacts`; the seeds are in `testdata`.
+//! AddressSanitizer are flags of rustc. The fuzzer keeps learnt inputs in `fuzz/corpus` and inputs
+//! that broke a law in `fuzz/artifacts`; the seeds are in `testdata`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -102,7 +102,7 @@ fn build(triple: &str, targets: &[&str]) -> Result<PathBuf, String> {
         // The flags that end in -Z are stable enough for a tool, and only then taken.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", RUSTFLAGS.join(" "));
-    // What the caller's own cargo has set would otherwise come before.
+    // The flags of the caller's own cargo would otherwise take precedence.
     command.env_remove("CARGO_ENCODED_RUSTFLAGS");
     for target in targets {
         command.args(["--bin", target]);

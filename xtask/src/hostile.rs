@@ -1,14 +1,14 @@
 //! `cargo xtask hostile`: what strangers and counterparties can do to a real server, over plain TCP
 //! and TLS, while an honest counterparty trades.
 //!
-//! What must hold: the server lives; the honest counterparty gets each answer, in order; each
-//! attack leads to what it says; right after it a counterparty logs on; in the end memory,
-//! descriptors and threads are back, and the log has a bounded number of lines. How long the honest
-//! one waits is measured in turns with and without attacks. The run fails if p99 with attacks is
-//! more than 1.5 times p99 without, as the median of all pairs and with its whole interval. With
-//! `--each` every attack has a turn of its own, and those beyond the limit are named. They alone
-//! fail no run: on a shared machine a single pair shows what else runs there.
-//! The honest counterparty and the attackers have CPUs of their own if there are two or more.
+//! Checks: the server lives. The honest counterparty gets each answer, in order. Each attack has
+//! its expected result, and right after it a counterparty logs on. In the end memory, descriptors
+//! and threads are back, and the log has a bounded number of lines. How long the honest one waits
+//! is measured in turns with and without attacks. The run fails if p99 with attacks is more than
+//! 1.5 times p99 without, as the median of all pairs and with its whole interval. With `--each`
+//! every attack has a turn of its own, and those beyond the limit are named. They alone fail no
+//! run: on a shared machine a single pair shows what else runs there. The honest counterparty and
+//! the attackers have CPUs of their own if there are two or more.
 #![allow(clippy::disallowed_methods, reason = "what a real process does takes real time")]
 
 mod administrators;
@@ -32,7 +32,7 @@ use honest::Honest;
 use line::Line;
 use server::{PASSWORD, Place, Server, Usage, text_of, usage_of};
 
-/// What a step has brought, or why it has failed.
+/// The result of a step, or the reason for its failure.
 type Outcome<T> = Result<T, String>;
 
 const USAGE: &str = "usage: cargo xtask hostile [--list] [--only TEXT] [--plain | --tls] [--short]
@@ -67,7 +67,7 @@ const PAUSE: Duration = Duration::from_millis(1_500);
 const SETTLED: Duration = Duration::from_secs(20);
 /// How much more memory there may be in the end, in KiB.
 const GROWTH_KIB: u64 = 24 << 10;
-/// What the venue and its store keep of each order of the honest counterparty, in bytes.
+/// The bytes that the venue and its store keep for each order of the honest counterparty.
 const ORDER_BYTES: u64 = 500;
 
 /// Which of the two ports an attack is for.
@@ -82,7 +82,7 @@ enum On {
 struct Attack {
     name: String,
     on: On,
-    /// What must come of it.
+    /// The expected result.
     expects: String,
     run: Box<Run>,
 }
@@ -132,7 +132,7 @@ impl<'s> Field<'s> {
         usage_of(self.process).map(|usage| usage.memory_kib)
     }
 
-    /// What the server has written to its log so far.
+    /// Returns the server's log so far.
     fn log(&self) -> String {
         text_of(self.log)
     }
@@ -141,7 +141,7 @@ impl<'s> Field<'s> {
         if self.is_tls { self.tls } else { self.plain }
     }
 
-    /// What the names of the sessions of this port end with.
+    /// Returns the end of the names of this port's sessions.
     fn mark(&self) -> &'static str {
         if self.is_tls { "T" } else { "" }
     }
@@ -178,7 +178,7 @@ impl<'s> Field<'s> {
     }
 }
 
-/// What was asked for.
+/// The options of the command line.
 #[derive(Default)]
 struct Wanted {
     lists: bool,
@@ -283,7 +283,7 @@ fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> 
             let told =
                 outcome.as_ref().map_or_else(|why| format!("FAILED: {why}"), |()| "ok".into());
             let over = if is_tls { "tls  " } else { "plain" };
-            // Who does not want to see it has closed the output.
+            // An error means that the caller has closed the output.
             let _ =
                 writeln!(std::io::stderr(), "{over} {:55} {lines:3} lines  {told}", attack.name);
             failed.extend(outcome.err().map(|why| format!("{}: {why}", attack.name)));
@@ -320,7 +320,7 @@ fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> 
 }
 
 /// Attackers have machines of their own: here they get what the server and the honest counterparty
-/// leave of the CPUs. What an attack makes the server do counts in full.
+/// leave of the CPUs. The server's work for an attack counts in full.
 fn from_elsewhere(attack: impl FnOnce() -> Outcome<()> + Send) -> Outcome<()> {
     thread::scope(|scope| {
         let attacker = scope.spawn(|| {
@@ -380,7 +380,8 @@ impl Drop for Folder {
     }
 }
 
-/// What the server takes when all has come back, or what has not by then.
+/// Waits until the server's resources are back, for `SETTLED` at most. Returns the usage and the
+/// resources that are not back.
 fn settled(server: &Server, before: Usage, allowed_kib: u64) -> Outcome<(Usage, Vec<String>)> {
     let until = Instant::now() + SETTLED;
     loop {
@@ -393,7 +394,7 @@ fn settled(server: &Server, before: Usage, allowed_kib: u64) -> Outcome<(Usage, 
     }
 }
 
-/// What has not come back.
+/// Returns the resources that are not back.
 fn growth(before: Usage, after: Usage, allowed_kib: u64) -> Vec<String> {
     let mut grown = Vec::new();
     if after.memory_kib > before.memory_kib + allowed_kib {
@@ -410,7 +411,8 @@ fn growth(before: Usage, after: Usage, allowed_kib: u64) -> Vec<String> {
     grown
 }
 
-/// What an attacker may write to the screen of whoever reads the log.
+/// Returns a line of the log with control characters, which an attacker could write to a reader's
+/// screen.
 fn control_characters(log: &str) -> Option<String> {
     let is_bad = |c: char| c.is_control() && c != '\n' && c != '\t';
     let line = log.lines().find(|line| line.chars().any(is_bad))?;

@@ -20,14 +20,14 @@ use crate::{Outcome, root};
 const TURNS: u64 = 2_000;
 /// Growth of a turn that is let pass, in percent: compilers differ.
 const MARGIN_PERCENT: u64 = 2;
-/// The same for parts of a turn: how many instructions a vectorized loop takes depends on where its
-/// bytes happen to lie, which another path of the sources is enough to change.
+/// The margin for parts of a turn. The instructions of a vectorized loop depend on the place of its
+/// bytes in memory, which even another path of the sources changes.
 const MARGIN_PERCENT_PART: u64 = 10;
-/// What is above the margin is counted again: where memory lies is another matter each time.
+/// A count above the margin is repeated, because the layout of memory differs each time.
 const TRIES: u32 = 3;
 const RECORD: &str = "bench/instructions.txt";
 
-/// What is counted: its name, and the arguments of `count` before the number of times.
+/// The counted subjects: the name, and the arguments of `count` before the number of times.
 const COUNTED: &[(&str, &[&str])] = &[
     ("turn", &["turn"]),
     ("turn seldom", &["turn", "seldom"]),
@@ -109,7 +109,7 @@ fn is_within(name: &str, counted: u64, recorded: u64) -> bool {
     counted <= recorded + recorded * margin / 100
 }
 
-/// Whether these counts may stand beside the record.
+/// Checks that these counts keep to the record and its margins.
 fn verdict(counts: &[(&str, u64)], record: &str) -> Outcome {
     let (mut lines, mut has_grown) = (Vec::new(), false);
     for (name, counted) in counts {

@@ -25,7 +25,7 @@ systemd-journald, which need not be the machine's first process (Debian: apt-get
 /// Where Debian and others have it.
 const PROGRAMS: [&str; 2] = ["/usr/lib/systemd/systemd-journald", "/lib/systemd/systemd-journald"];
 
-/// What a stranger is told of in the log.
+/// The log's text about a stranger.
 const NO_MESSAGE: &str = "closed: the first bytes are no message";
 
 /// A journald, which ends with this.
@@ -142,7 +142,7 @@ pub fn run(args: &[String]) -> Outcome {
     if !args.is_empty() {
         return Err(USAGE.to_owned());
     }
-    // Of its own accord it ends when it has heard nothing for half a minute.
+    // A journald without input for half a minute ends by itself: the program is built before.
     let program = program()?;
     let mut journald = Journald::start()?;
     let dir = Dir::new("journald")?;

@@ -1,8 +1,8 @@
 //! `cargo xtask metrics`: a real Prometheus reads the metrics of a venue that trades, and evaluates
 //! all that the dashboard and the alerts of `packaging/` ask for.
 //!
-//! What must hold: each target is up, and Prometheus has taken each line, with type and unit; each
-//! expression of the dashboard has a result, and each metric that an alert names is there; the
+//! Checks: each target is up, and Prometheus has taken each line, with type and unit. Each
+//! expression of the dashboard has a result, and each metric that an alert names is there. The
 //! alerts are quiet, and fire when the counterparty, and then the venue, is killed.
 
 mod dashboard;
@@ -32,7 +32,7 @@ const RULES_TEST: &str = "packaging/prometheus/transfix.rules.test.yml";
 /// Runs the verb.
 ///
 /// # Errors
-/// What did not hold.
+/// Returns the first check that fails.
 pub fn run(args: &[String]) -> Outcome {
     if !args.is_empty() {
         return Err(USAGE.to_owned());

@@ -1,9 +1,9 @@
 //! `cargo xtask openapi`: a fuzzer of somebody else, schemathesis, reads openapi.json from a venue
 //! that runs, and asks it all that the description allows and much that it does not.
 //!
-//! What must hold, for a viewer, an operator and an administrator: no answer that is not described,
-//! no error of the server, what is wrong is refused and what is right is not; then the venue still
-//! runs, nothing in it has panicked, and its audit is whole.
+//! Checks, for a viewer, an operator and an administrator: every answer is described, and the
+//! server has no error. Wrong requests are refused, and right ones are not. Afterwards the venue
+//! still runs, nothing in it has panicked, and its audit is whole.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +21,7 @@ const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 const CONFIG: &str = include_str!("openapi/schemathesis.toml");
 /// Fewer requests in a run mean that it has not worked.
 const REQUESTS_MIN: u64 = 100;
-/// What is left out: it has no end, or is one.
+/// The paths left out: one has no end, the other one ends the venue.
 const LEFT_OUT: [&str; 2] = ["/api/events/stream", "/api/engine/stop"];
 
 const SESSIONS: &str = "address = \"127.0.0.1:0\"\n\n\
@@ -31,7 +31,7 @@ const SESSIONS: &str = "address = \"127.0.0.1:0\"\n\n\
 /// Runs the verb.
 ///
 /// # Errors
-/// What schemathesis has found, with the request that shows it.
+/// Returns the fault that schemathesis has found, with the request that shows it.
 pub fn run(args: &[String]) -> Outcome {
     let (mut seconds, mut seed) = (60_u64, 1_u64);
     for pair in args.chunks(2) {
@@ -108,7 +108,7 @@ fn fuzzer() -> Result<PathBuf, String> {
     }
 }
 
-/// What was done is in the audit, and none of it was changed.
+/// Checks that the audit has all actions, and that none of its lines was changed.
 fn audit(program: &Path, dir: &Path) -> Outcome {
     let file = dir.join("audit.jsonl");
     let verified = Command::new(program).args(["audit", "verify"]).arg(&file).output();

@@ -1,6 +1,5 @@
-//! `cargo xtask package`: what is given to users besides the sources, and the proof that it works:
-//! a Debian package that is installed, run and removed in a system of its own, with the list of
-//! what it is made of.
+//! `cargo xtask package`: the packages for users, and the proof that they work. A Debian package is
+//! installed, run and removed in a system of its own; it has the list of its parts.
 
 mod container;
 mod install;
@@ -98,7 +97,7 @@ fn done(command: &mut Command) -> Result<(), String> {
 /// Manual pages and completions, which the programs write themselves.
 fn pages(program: &Path, to: &Path) -> Result<(), String> {
     let man = to.join("man");
-    // What an older version had and this one has not.
+    // An older version may have had pages that this version has not.
     let _ = fs::remove_dir_all(&man);
     // The second writes the page of `transfix bench` over that of the first, which knows less.
     for name in ["transfix", BENCH] {
@@ -117,7 +116,7 @@ fn pages(program: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What has changed in this version: the first section of the changelog.
+/// Writes the changes of this version: the first section of the changelog.
 fn notes(to: &Path) -> Result<(), String> {
     let log = fs::read_to_string(root().join("CHANGELOG.md"));
     let log = log.map_err(|error| format!("CHANGELOG.md: {error}"))?;

@@ -1,13 +1,15 @@
 //! `cargo xtask peers`: other engines as counterparties.
 //!
-//! `build` compiles the programs under `bench/peers/`; `stores` tests the stores in databases with
-//! real servers; `migrate` trades with QuickFIX by settings that were migrated from it; `tls`
-//! trades over TLS with QuickFIX/J and `openssl`; `programs` runs the tests whose counterparty is a
-//! program such as haproxy; `acceptors` proves what `acceptors.json` says of
-//! other engines' acceptors; `test`
-//! plays one session between Transfix and such a program in both roles and in several versions, and
-//! compares every message field by field. The two sides are processes that speak the protocol of
-//! `bench/peers/README.md`.
+//! - `build` compiles the programs under `bench/peers/`.
+//! - `stores` tests the stores in databases with real servers.
+//! - `migrate` trades with QuickFIX by settings that were migrated from it.
+//! - `tls` trades over TLS with QuickFIX/J and `openssl`.
+//! - `programs` runs the tests whose counterparty is a program such as haproxy.
+//! - `acceptors` proves the claims of `acceptors.json` about other engines' acceptors.
+//! - `test` plays one session between Transfix and such a program in both roles and in several
+//!   versions, and compares every message field by field.
+//!
+//! The two sides are processes that speak the protocol of `bench/peers/README.md`.
 //! **Invariant:** no fixed port, no sleep; no child outlives the test.
 
 mod acceptors;
@@ -29,7 +31,7 @@ use std::process::{Command, ExitCode};
 
 use play::Case;
 
-/// What went wrong, in words for the reader of the terminal.
+/// The failure, in words for the reader of the terminal.
 type Outcome<T> = Result<T, String>;
 
 const USAGE: &str = "\

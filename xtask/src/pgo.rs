@@ -15,9 +15,9 @@ use crate::{Outcome, root};
 /// Where all of it is.
 const DIR: &str = "target/pgo";
 
-/// What the program does to be profiled: round trips of threads that spin and that wait, one
-/// session and many, both stores, the codec, and the tools of the demo. Short runs: it is counted
-/// which code is executed, and not how fast.
+/// The work that the profile counts: round trips of threads that spin and that wait, one session
+/// and many. Both stores, the codec, and the tools of the demo are in it too. Short runs: it is
+/// counted which code is executed, and not how fast.
 const WORK: [&str; 6] = [
     "transfix-bench latency --self --messages 2000 --slices 2 --config optimized-hard-spin",
     "transfix-bench latency --self --messages 2000 --slices 2 --config default",
@@ -61,7 +61,7 @@ pub(crate) fn profiled() -> Result<Profiled, String> {
     let merges = profdata()?;
     let (dir, host) = (root().join(DIR), host()?);
     let (raw, profile) = (dir.join("raw"), dir.join("transfix.profdata"));
-    // What another build has counted says nothing of this one; the first time there is nothing.
+    // Counts of another build say nothing of this build; the first time there are none.
     let _ = fs::remove_dir_all(&raw);
     let counting = Profiled { target: dir.join("counting"), host: host.clone() };
     build(&counting, &flag("generate", &raw), &[])?;
@@ -107,7 +107,7 @@ fn build(to: &Profiled, flag: &str, says: &[(&str, &str)]) -> Result<(), String>
         .arg(&to.host)
         .env("CARGO_TARGET_DIR", &to.target)
         .envs(says.iter().copied())
-        // What the caller's own cargo has set would otherwise come before.
+        // The flags of the caller's own cargo would otherwise take precedence.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env("RUSTFLAGS", flag);
     succeed(command, "the build")

@@ -2,9 +2,9 @@
 //! under valgrind, on AArch64, and under Miri; of the last two what is installed. And the unsafe
 //! code of the transport under AddressSanitizer.
 //!
-//! AddressSanitizer is a flag of the stable compiler that only has to be allowed; valgrind knows
-//! no AVX-512 and therefore tests the vectors below it; AArch64, which has NEON, is emulated; Miri
-//! is of the nightly toolchain, interprets, and takes few cases.
+//! AddressSanitizer is a flag of the stable compiler that only has to be allowed. valgrind knows no
+//! AVX-512 and therefore tests the vectors below it. AArch64, which has NEON, is emulated. Miri
+//! belongs to the nightly toolchain, interprets, and takes few cases.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::{Outcome, root};
 
 /// The tests that look at bytes.
 const TESTS: &[&str] = &["--lib", "--test", "bytes"];
-/// What has to do with unsafe code.
+/// The filter of the tests of unsafe code.
 const UNSAFE_TESTS: &str = "scan";
 
 /// Runs all that can be run; with `--short`, under Miri only what takes no minutes.
@@ -42,7 +42,7 @@ enum Length {
 fn cargo(target_dir: &str) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(root()).env("CARGO_TARGET_DIR", root().join("target").join(target_dir));
-    // What the caller's own cargo has set would otherwise come before.
+    // The flags of the caller's own cargo would otherwise take precedence.
     command.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("RUSTFLAGS");
     command
 }

@@ -15,7 +15,7 @@ const USAGE: &str =
 Where time is real each file is played in one of its versions, unless all are wanted.";
 const WORLDS: [&str; 3] = ["pure", "loopback", "quickfix"];
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Default)]
 struct Request {
     worlds: Vec<String>,

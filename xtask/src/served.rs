@@ -23,7 +23,8 @@ const PACE: Duration = Duration::from_millis(100);
 /// Roles, of each of which there is a token.
 pub(crate) const ROLES: [&str; 3] = ["viewer", "operator", "administrator"];
 
-/// What the packaged program can do beside the default one: crates that few users want to build.
+/// The features of the packaged program that the default one lacks: crates that few users want to
+/// build.
 pub(crate) const PACKAGED: &str = "transfix-cli/parquet";
 
 /// Where cargo puts what it builds.
@@ -142,7 +143,7 @@ impl Served {
         let (sender, lines) = channel();
         thread::spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-            // What it says later is read too, so that it never waits for us.
+            // The thread reads later output too, so that the server never waits for its reader.
             lines.for_each(|line| drop(sender.send(line)));
         });
         let (listens, admin) = (Vec::new(), String::new());
@@ -160,7 +161,7 @@ impl Served {
         Ok(served)
     }
 
-    /// What its administration answers a viewer.
+    /// Returns the administration's answer to a viewer.
     pub(crate) fn get(&self, path: &str) -> Outcome<String> {
         match get(&self.admin, path, &self.tokens[0])? {
             (200, body) => Ok(body),
@@ -168,7 +169,7 @@ impl Served {
         }
     }
 
-    /// Whether it runs, and no thread of it has panicked.
+    /// Checks that the venue runs, and that none of its threads has panicked.
     pub(crate) fn is_sound(&mut self) -> Outcome<()> {
         if let Ok(Some(status)) = self.child.try_wait() {
             return Err(format!("the venue is gone ({status}):\n{}", self.log()));
@@ -190,7 +191,7 @@ impl Served {
         let _ = self.child.wait();
     }
 
-    /// What it has written to its log so far.
+    /// Returns its log so far.
     pub(crate) fn log(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&log).into_owned()

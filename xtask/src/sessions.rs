@@ -1,10 +1,9 @@
-//! `cargo xtask sessions N`: how a venue carries many sessions: its start, its memory, its files,
-//! its CPU time while nothing but heartbeats comes, a busy session beside the idle ones, its stop;
-//! and what a million messages take.
+//! `cargo xtask sessions N`: a venue's cost of many sessions. Measured are its start, memory,
+//! files, CPU time with heartbeats only, a busy session beside the idle ones, and its stop. A
+//! further part measures a million messages.
 //!
-//! An absolute time says nothing on a machine that others use too: beside each stands that of a
-//! floor, a bare server that sends the same bytes back over as many sockets, measured in turn with
-//! it.
+//! An absolute time says nothing on a machine with other users. Each time stands beside the time of
+//! a floor, measured in turn: a bare server that sends the same bytes back over as many sockets.
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
 mod client;
@@ -47,7 +46,7 @@ const PACE: Duration = Duration::from_millis(1);
 /// Files that the command itself may have open beside the sockets of its clients.
 const OPEN_BESIDE: usize = 64;
 
-/// What was asked for.
+/// The options of the command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {
     sessions: usize,
@@ -70,7 +69,7 @@ pub fn run(args: &[String]) -> Outcome {
     let dir = std::env::temp_dir().join(format!("transfix-sessions-{}", std::process::id()));
     fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let report = measure(&program, &dir, &wanted, of_floor);
-    // What is left behind lies in the directory for temporary files.
+    // Files left behind lie in the directory for temporary files.
     let _ = fs::remove_dir_all(&dir);
     report
 }
@@ -135,7 +134,7 @@ fn settings(dir: &Path, wanted: &Wanted) -> String {
 /// The store of the busy session.
 const BUSY: &str = "FIX.4.4-VENUE-C0";
 
-/// What is printed, line by line.
+/// The printed lines.
 struct Report(String);
 
 impl Report {

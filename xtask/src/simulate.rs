@@ -1,8 +1,8 @@
 //! `cargo xtask simulate`: builds the simulated worlds and runs them on all cores.
 //!
-//! `--seed N --worlds M [--kind K]` runs M worlds from seed N on; a broken law ends it with the
-//! last steps of its world, its seed, and the command that runs it alone. `--faults` shows that the
-//! laws see: each deliberate fault must be caught within its bound.
+//! `--seed N --worlds M [--kind K]` runs M worlds from seed N on. A broken law ends the run with
+//! the last steps of its world, its seed, and the command that runs it alone. `--faults` shows that
+//! the laws see: each deliberate fault must be caught within its bound.
 
 mod faults;
 mod list;

@@ -31,7 +31,7 @@ struct Violation {
     line: usize,
     /// The rule's name.
     rule: &'static str,
-    /// What to do about it.
+    /// The remedy.
     remedy: String,
 }
 
@@ -53,7 +53,7 @@ pub fn run() -> Outcome {
     let mut alerts = String::new();
     for file in &files {
         let bytes = fs::read(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
-        // What isn't UTF-8 is no text.
+        // A file that isn't UTF-8 is no text.
         if let Ok(text) = String::from_utf8(bytes) {
             source::check(file, &text, &mut violations);
             if file.ends_with(".md") {
@@ -121,7 +121,7 @@ fn all_files(root: &Path) -> Result<Vec<String>, String> {
     Ok(files)
 }
 
-/// What `.gitignore` names: paths from the root, and names of directories anywhere.
+/// The entries of `.gitignore`: paths from the root, and names of directories anywhere.
 struct Ignored<'t> {
     paths: Vec<&'t str>,
     names: Vec<&'t str>,

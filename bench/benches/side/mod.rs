@@ -1,5 +1,5 @@
-//! What several benchmarks have on either side of a session: applications of the venue, its
-//! settings, the frames of a client that is a plain socket, and medians.
+//! The parts that several benchmarks share on either side of a session: applications of the venue,
+//! and its settings. The frames of a client that is a plain socket, and medians.
 #![allow(dead_code, reason = "each benchmark uses a part of it")]
 
 use transfix::{

@@ -60,7 +60,7 @@ pub(crate) fn run(shape: &str, bytes: usize) -> Result<usize, String> {
     }
 }
 
-/// What is counted.
+/// Runs the counted work.
 // Never inlined: instruction counters collect between its entry and its return.
 #[inline(never)]
 fn measured(work: &mut dyn FnMut()) {

@@ -1,10 +1,10 @@
-//! Micro-benchmarks, to be run under callgrind or a profiler. `turn N` takes N turns of a link
-//! with orders of one second, `turn seldom N` with orders each of which is of another second,
-//! `points N` as many with latency points and without them, in slices that take turns;
-//! `codec OPERATION SET N` carries out one operation of the codec, and `store append N` and
-//! `store read N` put messages into a file store and read them back; all print ns for each.
-//! `hostile SHAPE N` takes in about N bytes made to cost much, and prints how many they were. Under
-//! callgrind they give instruction counts (`cargo xtask instructions`).
+//! Micro-benchmarks, to be run under callgrind or a profiler. `turn N` takes N turns of a link with
+//! orders of one second, and `turn seldom N` with orders each of which is of another second.
+//! `points N` takes as many with latency points and without them, in slices that take turns. `codec
+//! OPERATION SET N` carries out one operation of the codec. `store append N` and `store read N` put
+//! messages into a file store and read them back. All print ns for each. `hostile SHAPE N` takes in
+//! about N bytes made to cost much, and prints how many they were. Under callgrind they give
+//! instruction counts (`cargo xtask instructions`).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
 mod hostile;
@@ -136,8 +136,8 @@ fn turns(n: u64, pause_ns: u64, seconds: u64) -> Result<(), String> {
 /// Turns of each slice.
 const SLICE: usize = 1_000;
 
-/// What latency points cost: slices with them and without them take turns, and the median of the
-/// differences counts.
+/// Measures the cost of latency points: slices with them and without them take turns, and the
+/// median of the differences counts.
 fn points(n: u64) -> Result<(), String> {
     let mut sides = [Turns::new(n, true, 1)?, Turns::new(n, false, 1)?];
     let mut found = Vec::new();

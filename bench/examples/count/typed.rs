@@ -9,7 +9,7 @@ use transfix::{Body, Message, Timestamp};
 use transfix_bench::ours::Typed;
 use transfix_bench::workload::Order;
 
-/// What they do.
+/// The operations of the typed messages.
 pub(crate) const TYPED: Typed = Typed { write, read, read_entries };
 
 /// The order by the typed builder of FIX 4.4, which writes the required fields first.

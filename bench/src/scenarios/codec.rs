@@ -81,7 +81,7 @@ struct Row {
     framework: String,
     operation: &'static str,
     messages: usize,
-    /// Of one run, the average of all.
+    /// The seconds of one run, as the average of all runs.
     seconds: f64,
     messages_per_s: f64,
     us_per_message: f64,
@@ -102,7 +102,7 @@ const TO_STRING: &str = "to string";
 const BUILD_TO_STRING: &str = "build and to string";
 const FROM_STRING: &str = "from string";
 const VALIDATED: &str = "from string, validated";
-/// What improvement and ratio refer to.
+/// The engine that improvement and ratio refer to.
 const BASE: &str = "quickfix-cpp";
 
 fn measured(args: &Args) -> Result<Report, String> {
@@ -154,7 +154,7 @@ fn rows(measured: &Measured, messages: usize) -> Vec<Row> {
         (Operation::DecodeValidate, VALIDATED),
     ] {
         let stands = |s: &&Series| {
-            // Who writes while building has the time of both on both lines.
+            // A library that writes while building has the time of both on both lines.
             let is_both = operation == Operation::Encode && s.operation == Operation::BuildEncode;
             s.operation == operation || is_both && !has_encode(&s.engine)
         };

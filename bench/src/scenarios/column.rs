@@ -19,7 +19,7 @@ pub(crate) struct Column {
     pub(crate) source: String,
     /// For how long threads of both sides look at their sockets, if the user says so.
     pub(crate) spin_us: Option<u32>,
-    /// What the engine is not told.
+    /// The table `[page]`, which the engine does not get.
     pub(crate) beside: Beside,
     settings: Settings,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Column {
 pub(crate) struct Beside {
     /// How the page names the column.
     pub(crate) title: String,
-    /// What it is for, as the page advises.
+    /// The column's purpose, as the page advises.
     pub(crate) advice: String,
     /// True if messages are prepared: only what differs is written for each.
     pub(crate) prepared: bool,
@@ -108,7 +108,7 @@ impl Column {
         self.session(Role::Acceptor).store.durability != Durability::Memory
     }
 
-    /// What counts for the figures, for the header and the JSON object.
+    /// Returns the settings that matter for the figures, for the header and the JSON object.
     pub(crate) fn described(&self) -> serde_json::Value {
         let [acceptor, initiator] =
             [Role::Acceptor, Role::Initiator].map(|role| self.session(role));

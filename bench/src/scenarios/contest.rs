@@ -1,5 +1,5 @@
-//! Contestants take turns, A B C, A B C, so that the machine's changes meet all of them; and a
-//! round in which the floor itself was disturbed is played again.
+//! Contestants take turns, A B C, A B C, so that the machine's changes meet all of them. A round in
+//! which the floor itself was disturbed is played again.
 
 use super::report::RoundCount;
 use super::summary::{median, quantile};
@@ -16,7 +16,7 @@ pub(crate) trait Contestant {
     fn slice(&mut self, warm_up: bool) -> Result<Slice, String>;
 }
 
-/// What one measured in one slice.
+/// The measurements of one contestant in one slice.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slice {
     /// Each round trip, in the order of sending, in nanoseconds.
@@ -44,7 +44,7 @@ pub(crate) struct Rounds {
     pub(crate) repeated: usize,
     /// Rounds whose floor is disturbed still.
     pub(crate) disturbed: usize,
-    /// Who fell out, and why.
+    /// The contestants that fell out, with their reasons.
     pub(crate) lost: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) enum Round {
 }
 
 impl Round {
-    /// What to tell who waits.
+    /// Returns the progress for the user.
     pub(crate) fn words(self, of: usize) -> String {
         match self {
             Self::WarmUp => "warm-up".to_owned(),
@@ -143,9 +143,9 @@ fn round(
     Ok(round)
 }
 
-/// The rounds with a disturbed floor, the worst first: its p99 lies above the upper quartile by
-/// more than one and a half times the distance of the quartiles (Tukey's fence), and a quarter
-/// above the median besides.
+/// Returns the rounds with a disturbed floor, the worst first. The floor's p99 lies above the upper
+/// quartile by more than one and a half times the distance of the quartiles (Tukey's fence). The
+/// p99 lies a quarter above the median besides.
 fn disturbed(p99: &[f64]) -> Vec<usize> {
     let [low, high] = [0.25, 0.75].map(|part| quantile(p99, part));
     let fence = (high + 1.5 * (high - low)).max(1.25 * median(p99));

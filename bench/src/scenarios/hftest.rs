@@ -1,5 +1,5 @@
 //! `hftest` (S2b): orders that are made ahead and then sent at once, each answered by a random
-//! number of reports; what encoding and decoding take, measured inside the engine of both sides.
+//! number of reports. The engine of both sides measures encoding and decoding.
 
 mod book;
 mod both;
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     /// medians over them.
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u16).range(1..=1_000))]
     rounds: u16,
-    /// What the random numbers begin with: of the client this one, of the server the next.
+    /// The seed of the client's random numbers; the server's seed is the next number.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Reports with LastCapacity(29)=4, validated in full; the page's 5 is no value of FIX 4.2.
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
-        // What is wrong stands on the screen.
+        // The faults are already on the screen.
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("transfix bench hftest{name}: {error}");

@@ -12,7 +12,7 @@ use super::report::{Kind, Machine, Report, Series, us};
 use super::summary::Estimate;
 use super::svg::{Axis, COLORS, Chart, Line, escaped};
 
-/// What the page is made of.
+/// The runs of which the page is made.
 #[derive(Default)]
 pub(super) struct Runs {
     /// Round trips, in the order of the scenarios.
@@ -21,12 +21,12 @@ pub(super) struct Runs {
     pub(super) throughput: Option<serde_json::Value>,
     /// `router.json`, as that scenario prints it.
     pub(super) router: Option<serde_json::Value>,
-    /// What is measured in memory, by the number of its scenario.
+    /// The measurements in memory, by the number of their scenario.
     pub(super) micro: BTreeMap<String, serde_json::Value>,
 }
 
 impl Runs {
-    /// What they ran on, and how the program was built; each once.
+    /// Returns the machines of the runs, with the build of the program; each once.
     fn machines(&self) -> BTreeSet<String> {
         let others = self.micro.values().chain(&self.router).chain(&self.throughput);
         let others = others.filter_map(|run| Machine::deserialize(&run["machine"]).ok());

@@ -221,7 +221,7 @@ fn table(before: &[Run], after: &[Run]) -> Table {
     table
 }
 
-/// What makes two runs hard to compare, and what was not compared.
+/// Returns the reasons that make two runs hard to compare, and the results that were not compared.
 fn remarks(before: &[Run], after: &[Run]) -> Vec<String> {
     let mut remarks = Vec::new();
     let find = |runs: &[Run], name: &str| runs.iter().position(|run| run.name == name);
@@ -265,7 +265,7 @@ fn row(name: &str, old: &Figure, new: &Figure) -> Vec<String> {
 const ROUNDS_MIN: u64 = 5;
 const FEW: &str = "too few rounds";
 
-/// What moved, in words.
+/// Describes the change in words.
 fn verdict(was: Estimate, is: Estimate, is_rate: bool) -> String {
     let percent = 100.0 * (is.median / was.median - 1.0);
     let words = match (is.low > was.high, is.high < was.low) {

@@ -14,7 +14,7 @@ pub(crate) struct Page {
     pub(crate) scenario: &'static str,
     /// The heading of tables and pictures.
     pub(crate) title: &'static str,
-    /// What the other side does with an order.
+    /// The other side's answer to an order.
     pub(crate) answer: Answer,
     /// True if orders and reports carry ClientID(109).
     pub(crate) client_id: bool,
@@ -26,7 +26,8 @@ pub(crate) struct Page {
     pub(crate) rate: Option<u64>,
     /// Slices of a run, engine and floor in turn.
     pub(crate) slices: usize,
-    /// What the page says of itself and of others, in microseconds, measured on its own machines.
+    /// The figures that the page publishes for itself and others, in microseconds, measured on its
+    /// own machines.
     pub(crate) published: &'static [Published],
     columns: &'static [(&'static str, &'static str)],
 }
@@ -43,7 +44,7 @@ const fn row(name: &'static str, us: [&'static str; 6]) -> Published {
     Published { name, us }
 }
 
-/// What the acceptor does with an order.
+/// The acceptor's answer to an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// Reports it by an ExecutionReport(8).

@@ -1,8 +1,8 @@
 //! A side of a benchmark on another host, which is told there what it would be told here.
 //!
-//! Who serves starts parts of one scenario: each for one connection, with which it ends. What is
-//! asked, and what is answered, are lines of JSON. It is for a network that one trusts: whoever
-//! reaches the address can start such parts, and nothing else.
+//! The serving program starts parts of one scenario: each for one connection, with which it ends.
+//! Requests and answers are lines of JSON. It is for a network that one trusts: whoever reaches the
+//! address can start such parts, and nothing else.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -25,7 +25,7 @@ const LINE_MAX: u64 = 64 << 10;
 /// How long a part may take to answer; the slowest thing that it does is to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is asked of a part; `P` says which one it is to be.
+/// A request to a part; `P` names the part.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Ask<P> {
@@ -40,7 +40,7 @@ enum Ask<P> {
     CpuNs,
 }
 
-/// What is answered: something that was asked for, or what has failed.
+/// An answer: the requested value, or the failure.
 type Answer = Result<String, String>;
 
 /// A part that was started for a connection.
@@ -184,7 +184,7 @@ impl Remote {
     }
 }
 
-/// What is measured, here or on another host.
+/// The measured side, here or on another host.
 pub(super) enum Tested {
     Here(Side),
     There(Remote),

@@ -73,7 +73,7 @@ pub(crate) struct Ratio {
 }
 
 impl Ratio {
-    /// Of slices that were measured in turn.
+    /// Returns the ratio of slices that were measured in turn.
     pub(crate) fn of(slices: &[Slice], base: &[Slice]) -> Self {
         let figures = |slice: &Slice| Figures::of(&slice.ns, 0);
         let pairs: Vec<_> = slices.iter().map(figures).zip(base.iter().map(figures)).collect();
@@ -101,7 +101,7 @@ impl Ratio {
     }
 }
 
-/// What a series is.
+/// The kind of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
@@ -129,10 +129,10 @@ pub(crate) struct Series {
     /// To the floor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ratio: Option<Ratio>,
-    /// Of another engine: to ours, asked in the same way.
+    /// The ratio of another engine to ours, asked in the same way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) to_ours: Option<Ratio>,
-    /// Of the medians of the slices.
+    /// The spread of the medians of the slices.
     pub(crate) spread: Spread,
     /// Values with three digits, and how often each was seen: in files alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -260,7 +260,7 @@ pub(crate) struct Report {
     /// The day and time, in UTC.
     #[serde(default)]
     pub(crate) recorded: String,
-    /// Of this program.
+    /// The version of this program.
     #[serde(default)]
     pub(crate) version: String,
     pub(crate) engine: Figures,
@@ -273,10 +273,10 @@ pub(crate) struct Report {
     /// All that was measured, the floor first.
     #[serde(default)]
     pub(crate) series: Vec<Series>,
-    /// What is to be known of other engines.
+    /// Notes about other engines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<String>,
-    /// What was asked for and not run, and why.
+    /// The requested runs that are missing, with their reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) not_run: Vec<String>,
     pub(crate) machine: Machine,
@@ -354,7 +354,7 @@ fn row(name: String, figures: &Figures, ratios: [Option<Ratio>; 2]) -> Vec<Strin
 }
 
 impl Report {
-    /// What the ratios say, and how sure it is: a sentence for each row.
+    /// Returns the ratios and their certainty: a sentence for each row.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         for series in &self.series {

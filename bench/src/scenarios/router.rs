@@ -58,7 +58,7 @@ pub(crate) struct Args {
     /// Where the acceptor waits for the initiator.
     #[arg(long, default_value = "127.0.0.1:9880")]
     address: String,
-    /// Who routes: the thread that has read (a), or a pool of threads (b).
+    /// The thread that routes: the reading thread (a), or a pool of threads (b).
     #[arg(long, value_enum, default_value = "both")]
     mode: ModeArg,
     /// A configuration file of your own in place of the modes'.
@@ -82,7 +82,7 @@ pub(crate) struct Args {
     /// Where `router.json` is written.
     #[arg(long, default_value = "bench-out", value_name = "DIR")]
     out: PathBuf,
-    /// What this process does for the one that has started it.
+    /// The part that this process plays for its parent process.
     #[arg(long, value_enum, hide = true)]
     part: Option<Part>,
     /// Sessions that send, and that receive.
@@ -190,7 +190,7 @@ fn column(name: &str) -> Result<Column, String> {
     }
 }
 
-/// What a process does that [`run_all`] has started.
+/// Plays a part in a process that [`run_all`] has started.
 fn play(args: &Args, part: Part) -> Result<(), String> {
     let [senders, receivers] = args.sessions[..] else { return Err("no sessions".to_owned()) };
     let pin = |n: usize| match has_two_cpus() {
@@ -257,7 +257,7 @@ fn start(names: &[String], host: Option<&str>, sessions: [usize; 2]) -> Result<V
     std::iter::once(floor).chain(routers).collect()
 }
 
-/// What was measured: the rows, the highest rates, and what failed and why.
+/// The measurements: the rows, the highest rates, and the failures with their reasons.
 type Measured = (Vec<Shown>, Highest, Vec<String>);
 
 /// Measures all rows. One that fails takes nothing from the others: for the next one all processes

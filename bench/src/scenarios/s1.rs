@@ -59,7 +59,7 @@ impl Order {
         );
     }
 
-    /// What follows ClOrdID(11).
+    /// Writes the fields after ClOrdID(11).
     pub(crate) fn write_rest(
         body: &mut Body<'_>,
         quantity: u64,
@@ -179,7 +179,7 @@ impl Receiver {
     }
 }
 
-/// What the published page makes the acceptor read.
+/// The fields that the published page makes the acceptor read.
 struct Read<'a> {
     id: &'a [u8],
     /// Empty where the scenario has none.

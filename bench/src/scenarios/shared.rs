@@ -1,4 +1,4 @@
-//! What the scenarios share: options, lines, directories, the bar that shows how far a run is.
+//! The parts that the scenarios share: options, lines, directories, and the progress bar of a run.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ impl StoreDir {
 
 impl Drop for StoreDir {
     fn drop(&mut self) {
-        // What is left behind lies in the directory for temporary files.
+        // Files left behind lie in the directory for temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! What many slices say together: medians, and how sure they are.
+//! The summary of many slices: medians, and their certainty.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

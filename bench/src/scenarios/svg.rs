@@ -13,7 +13,7 @@ pub(super) fn escaped(text: &str) -> String {
 
 /// A chart.
 pub(super) struct Chart<'a> {
-    /// What the picture shows, for who cannot see it.
+    /// The content of the picture, for readers who cannot see it.
     pub(super) title: &'a str,
     /// Names of the axes.
     pub(super) axes: [&'a str; 2],

@@ -1,5 +1,6 @@
 //! Throughput: orders and their reports as fast as one thread of the engine answers them, and at a
-//! steady pace, by the number of sessions; beside its floor and QuickFIX C++.
+//! steady pace, by the number of sessions. The floor and QuickFIX C++ are measured beside the
+//! engine.
 //!
 //! Each side is a process of its own with a client of its own; they take turns, slice by slice.
 
@@ -78,7 +79,7 @@ pub(crate) struct Args {
     /// sessions.
     #[arg(long, default_value = "bench-out", value_name = "DIR")]
     out: PathBuf,
-    /// What this process does for the one that has started it.
+    /// The part that this process plays for its parent process.
     #[arg(long, value_enum, hide = true)]
     part: Option<Part>,
     /// Where the stores are.
@@ -126,7 +127,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// What a process does that [`run_all`] has started.
+/// Plays a part in a process that [`run_all`] has started.
 fn play(args: &Args, part: Part) -> Result<(), String> {
     let sessions = args.sessions.first().copied().unwrap_or(1);
     let has_two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
@@ -218,7 +219,7 @@ fn run_with(
         let store = StoreDir::new()?;
         match Side::start((kind, sessions), args.host(), &store.0, peers) {
             Ok(side) => sides.push(side),
-            // What another engine cannot is a result; what ours or the floor cannot is none.
+            // Another engine's failure is a result; a failure of ours or of the floor is an error.
             Err(error) if kind.is_peer() => run.not_run.push(format!("{}: {error}", kind.name())),
             Err(error) => return Err(format!("{}: {error}", kind.name())),
         }

@@ -79,7 +79,7 @@ pub(crate) struct Args {
     /// Where the files of the run are written: raw values, percentiles, JSON, picture.
     #[arg(long, default_value = "bench-out", value_name = "DIR")]
     out: PathBuf,
-    /// What this process does for the one that has started it.
+    /// The part that this process plays for its parent process.
     #[arg(long, value_enum, hide = true)]
     part: Option<Part>,
     /// The session stays logged on between slices.
@@ -167,7 +167,7 @@ fn check(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     Ok(())
 }
 
-/// What a process does that another has started.
+/// Plays a part in a process that another process has started.
 fn play_part(page: &Page, column: &Column, args: &Args, part: Part) -> Result<(), String> {
     let (work, address) = (&args.work(page), &*args.address);
     let wait = if column.spins() { Wait::Spin } else { Wait::Kernel };
@@ -369,7 +369,7 @@ fn measured(
     Measured { report, raw }
 }
 
-/// What counts for the figures.
+/// Returns the settings that matter for the figures.
 fn settings(page: &Page, column: &Column, work: Work) -> serde_json::Value {
     let (order, report) = sample_frames(work.report, page.client_id);
     serde_json::json!({

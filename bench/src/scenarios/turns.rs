@@ -1,5 +1,5 @@
-//! Operations in memory, measured in turns with their floor: one pass over the same bytes, before
-//! each of the others, so that a round in which the machine was disturbed is seen.
+//! Operations in memory, measured in turns with their floor. The floor is one pass over the same
+//! bytes, before each of the others, so that a round in which the machine was disturbed is seen.
 
 use crate::measure::{Contests, Plan, Series};
 use crate::ours::Ours;
@@ -17,7 +17,7 @@ pub(super) struct Turns<'a> {
     floor: usize,
 }
 
-/// What was measured in one round.
+/// The measurements of one round.
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     /// The floor's time before each of the others.
@@ -33,7 +33,7 @@ pub(super) struct Measured {
     /// All others.
     pub(super) series: Vec<Series>,
     pub(super) rounds: RoundCount,
-    /// Who has failed, and is not among the others, and why.
+    /// The failed contestants, which are not among the others, with their reasons.
     pub(super) lost: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Turns<'a> {
         round
     }
 
-    /// What so many rounds say.
+    /// Returns the summary of `rounds`.
     pub(super) fn measured<'r>(
         &self,
         rounds: impl Iterator<Item = &'r Round> + Clone,

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// What one process measured.
+/// The measurements of one process.
 #[derive(Serialize, Deserialize)]
 struct Launch {
     rounds: RoundCount,

@@ -67,7 +67,7 @@ enum Owned {
     Note(String),
 }
 
-/// What is visible.
+/// The visible state of a store.
 #[derive(Debug)]
 struct Visible {
     numbers: Numbers,

@@ -1,9 +1,9 @@
-//! A disk in memory that crashes: it knows what is written, what is on the device, and ends the
-//! process, or the power, at any point where the store touches it.
+//! A disk in memory that crashes. The disk knows which bytes are written and which are on the
+//! device. It ends the process or the power at any point where the store touches the disk.
 //!
-//! Invariants: what a process has written outlives the process, up to a last write that is torn at
-//! any byte; what is synced outlives a power cut; what is not is kept, lost or torn, sector by
-//! sector and name by name. After its end a process changes nothing any more.
+//! Invariants: written bytes outlive the process, up to a last write that is torn at any byte.
+//! Synced bytes outlive a power cut. Unsynced bytes are kept, lost or torn, sector by sector and
+//! name by name. After its end a process changes nothing any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,7 +17,7 @@ use transfix_store::{Disk, Durability, Map, Syncer};
 
 use crate::random::Random;
 
-/// What a device writes whole, or tears.
+/// The bytes that a device writes whole or tears.
 const SECTOR: usize = 512;
 
 /// How the operation ends at which everything ends.
@@ -25,13 +25,13 @@ const SECTOR: usize = 512;
 pub enum End {
     /// It does not happen.
     Before,
-    /// Of the bytes it writes only some are there.
+    /// The operation writes only some of its bytes.
     Torn,
     /// It is the last that happens.
     After,
 }
 
-/// What a crash takes away.
+/// The part of the machine that a crash ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
     /// The process: what it has written stays.
@@ -40,7 +40,7 @@ pub enum Crash {
     Power,
 }
 
-/// What is wrong with the disk, until it is mended.
+/// A disk fault that lasts until the disk is mended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ailment {
     /// There is no room for another file.
@@ -63,7 +63,7 @@ struct Inode {
 #[derive(Clone, Debug)]
 enum Naming {
     Made(PathBuf, u64),
-    /// Of this file, whatever else had the name before.
+    /// The inode is this file's, even if another file had the name before.
     Renamed(PathBuf, PathBuf, u64),
     Removed(PathBuf),
 }
@@ -78,7 +78,7 @@ struct State {
     locks: BTreeSet<PathBuf>,
     /// Random numbers that stores have drawn.
     drawn: u64,
-    /// Of the process that has the disk now.
+    /// The generation of the process that has the disk now.
     generation: u64,
     events: u64,
     fuse: Option<(u64, End)>,
@@ -158,8 +158,8 @@ impl SimDisk {
         self.lock_state().ailment.is_some()
     }
 
-    /// From now on stores that are opened sync what is committed in a thread of their own, and so
-    /// many of their syncs take place; the others hang until there is another number.
+    /// Makes stores that are opened from now on sync their commits in a thread of their own.
+    /// `syncs` of their syncs take place; the others hang until another number is set.
     pub fn allow_syncs(&self, syncs: u64) {
         self.lock_state().syncs = Some(syncs);
         self.0.1.notify_all();
@@ -192,7 +192,7 @@ impl SimDisk {
     }
 }
 
-/// Whether an operation takes place.
+/// The part of an operation that takes place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
     All,
@@ -443,7 +443,8 @@ impl Disk for SimDisk {
         Ok(self.lock_state().inode(path)? == map.inode)
     }
 
-    /// Of a stream of its own: what is random on a disk of a seed stays what it is.
+    /// Draws from a separate stream, so that the other random choices of a disk with this seed stay
+    /// the same.
     fn random(&self) -> u64 {
         let mut state = self.lock_state();
         state.drawn += 1;

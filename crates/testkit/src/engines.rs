@@ -1,11 +1,11 @@
 //! Whole engines in a simulated world: their threads, their acceptor and connectors, sessions of
 //! templates, handles of other threads, stops, kills, restarts and reloads, from a seed.
 //!
-//! Two engines speak to each other over a simulated network; side 0 connects, side 1 accepts.
-//! Laws: those about messages (`ledger`); the threads never stand while something is to be done,
-//! nor run for nothing; once the faults have ceased all sessions are logged on and all messages
-//! arrive within a bound; while nothing happens nobody is disconnected; a stop takes no longer than
-//! it may, and logs out in good order; a connection without a Logon(A) is closed in time.
+//! Two engines speak to each other over a simulated network; side 0 connects, side 1 accepts. Laws:
+//! those about messages (`ledger`). The threads never stand while something is to be done, and
+//! never run for nothing. After the faults have ceased, all sessions are logged on and all messages
+//! arrive within a bound. While nothing happens, nobody is disconnected. A stop keeps to its time
+//! limit and logs out in good order. A connection without a Logon(A) is closed in time.
 
 mod app;
 mod io;
@@ -55,7 +55,8 @@ const LATE_MAX: Duration = Duration::from_secs(1);
 /// Time after which all is well once the faults have ceased.
 const REST_MAX: u64 = 300 * SECOND;
 
-/// What takes no longer is done at once: two looks of a thread that spins, and some more.
+/// The longest time of an action that counts as immediate: two looks of a thread that spins, and
+/// some more.
 const AT_ONCE: u64 = 500 * MS;
 
 /// After which silence is found: an interval of 30 s with its margin, and a TestRequest(1).
@@ -333,7 +334,7 @@ impl World {
         self.start(side);
     }
 
-    /// What a session has had in memory only is lost; its disk is healed.
+    /// Drops the state that a session has in memory only, and heals its disk.
     fn lose_process(&self, side: usize, session: usize) {
         let id = &self.ids[side][session];
         self.disks.of(side, id).ail(None);
@@ -461,7 +462,7 @@ impl World {
         }
         let handle = &handles[self.random.below(handles.len())];
         self.machine.say(|| format!("side {side}: operator {what} at {}", handle.id()));
-        // Whether it is done depends on the state.
+        // The state decides if the session accepts the action.
         let action = match what {
             0 => Action::LogOut { text: "for a while".to_owned() },
             1 => Action::Disconnect {},
@@ -568,7 +569,7 @@ impl World {
 
     /// Nothing happens: nobody is disconnected, and the threads sleep.
     fn stand_idle(&mut self) {
-        // What the applications were told while the last sessions came up.
+        // The sleep lets the last notifications from the start of sessions reach the applications.
         self.machine.sleep(2 * SECOND);
         let ends = *lock(&self.board.ends);
         let passes = self.machine.passes();
@@ -602,7 +603,7 @@ impl World {
         self.check();
     }
 
-    /// What a thread hands over while nothing happens is delivered at once: no heartbeat need come
+    /// A thread's message is delivered at once while nothing else happens: no heartbeat need come
     /// first.
     fn send_at_rest(&mut self) {
         for (side, running) in self.running.iter().enumerate() {
@@ -623,8 +624,8 @@ impl World {
     fn end(mut self) -> Summary {
         let first = self.random.below(2);
         let outcomes = self.stop(first);
-        // Who is answered may write once more to an end that has closed already: TCP then drops the
-        // answer.
+        // An answered counterparty may write once more to an end that is already closed: TCP then
+        // drops the answer.
         let fair = |outcome: &Outcome| {
             use Disconnect::{LinkLost, LoggedOut};
             matches!(outcome, Outcome::Ended(LoggedOut | LinkLost))

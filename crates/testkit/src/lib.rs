@@ -1,7 +1,7 @@
-//! Tools for tests: laws that every implementation of a trait obeys, counted allocations,
-//! directories that clean up after themselves, disks that crash, repeatable random numbers, sample
-//! messages of any dictionary, a second parser, scenarios of the session layer, a simulated world;
-//! proxies and TLS as counterparties.
+//! Tools for tests: laws that every implementation of a trait obeys, counted allocations, and
+//! directories that clean up after themselves. Disks that crash, repeatable random numbers, and
+//! sample messages of any dictionary. A second parser, scenarios of the session layer, and a
+//! simulated world. Proxies and TLS as counterparties.
 //!
 //! **Invariant:** a dev-dependency only; nothing here is part of the product.
 

@@ -56,7 +56,7 @@ fn tag_of(text: &[u8]) -> u32 {
     if number.to_string() == text && text.len() <= 9 { number } else { 0 }
 }
 
-/// What the field before says of the length of the data field `tag`.
+/// Returns the length of the data field `tag` that the field before states.
 fn length_before(fields: &[PlainField], tag: u32) -> Option<usize> {
     let (before, _, value) = fields.last()?;
     if data::length_of(Tag(tag)) != Some(Tag(*before)) {

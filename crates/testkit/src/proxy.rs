@@ -26,7 +26,7 @@ pub enum Header {
     V2,
 }
 
-/// What a proxy speaks.
+/// The protocol of a proxy.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// CONNECT of HTTP (RFC 9110 section 9.3.6), with Basic credentials if it has a login.

@@ -18,11 +18,11 @@ use crate::random::Random;
 /// How much of what the dictionary lists is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// What is required, and the first field of each entry.
+    /// The required fields and groups, and the first field of each entry.
     Required,
     /// Every field and group, two entries each outside and one within.
     Everything,
-    /// What is required, and something by chance.
+    /// The required fields and groups, and some others by chance.
     Some,
 }
 

@@ -17,7 +17,7 @@ pub use version::Version;
 use std::fmt;
 use std::time::Duration;
 
-/// Who opens the connection, as seen from the session under test.
+/// The side that opens the connection, as seen from the session under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The session listens.
@@ -31,7 +31,7 @@ pub enum Side {
 pub struct Scenario {
     /// The path below the folder of scenarios, without its ending.
     pub name: String,
-    /// What is shown, in one line.
+    /// The behaviour that the scenario shows, in one line.
     pub title: String,
     /// The rule of the standard, or the decision.
     pub why: String,
@@ -62,7 +62,7 @@ struct Line {
     step: Step,
 }
 
-/// What happens, or must have happened.
+/// An action, or an event that must have happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Connect,
@@ -174,9 +174,9 @@ pub struct Failure {
     pub line: usize,
     /// The line's text.
     pub text: String,
-    /// What was expected, and what came.
+    /// The expected event and the actual one.
     pub what: String,
-    /// What went over the connection before.
+    /// The messages that went over the connection before.
     pub transcript: Vec<String>,
     /// How long the file has waited before.
     pub waited: Duration,

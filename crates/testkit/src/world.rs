@@ -1,11 +1,11 @@
 //! A simulated world: two sessions of the engine, each with its store and its application, a
 //! connection between them, and clocks. A seed gives the same world on every machine.
 //!
-//! Laws, checked at every step: those of the wire (`observer`), of crashes (`side`), and here: each
-//! application message that one side's session accepted is delivered by the other's once and in
-//! order, or given up by a reset; nobody who answers is disconnected, and silence is found in time;
-//! the expected number of a session whose counterparty writes moves on; nothing spins, what waits
-//! is bounded, and once the faults have ceased all is well within a bound.
+//! Laws, checked at every step: those of the wire (`observer`), of crashes (`side`), and these.
+//! Each application message that one session accepted is delivered by the other once and in order,
+//! or given up by a reset. A counterparty that answers is never disconnected, and silence is found
+//! in time. The expected number of a session whose counterparty writes moves on. Nothing spins, and
+//! queues are bounded. After the faults have ceased, all is well within a bound.
 
 mod app;
 mod disk;
@@ -41,7 +41,7 @@ const SECOND: u64 = 1_000 * MS;
 /// Steps without the clock moving on: beyond it somebody spins.
 const STEPS_PER_MOMENT_MAX: u32 = 1_000_000;
 
-/// What has happened in a world, for a look at how much the seeds try.
+/// The number of events in a world, which shows how much the seeds try.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Application messages delivered, both ways.
@@ -73,7 +73,7 @@ impl Summary {
     }
 }
 
-/// What worlds share: the rules of each version, which take long to compile.
+/// The data that worlds share: the rules of each version, which take long to compile.
 #[derive(Clone, Default)]
 pub struct Ground {
     rules: Rules,
@@ -197,7 +197,7 @@ impl World {
         self.trace.add(self.now, what);
     }
 
-    /// What the applications, operators, or fate, do of their own accord.
+    /// Draws an action of the applications, of operators, or of the world, and carries it out.
     fn act(&mut self) {
         let side = self.random.below(2);
         let odds = self.plan.odds;

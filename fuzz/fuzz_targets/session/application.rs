@@ -10,7 +10,7 @@ use transfix::{
 };
 use transfix_codec::raw;
 
-/// What the application does next: bytes of the input.
+/// The next actions of the application: bytes of the input.
 pub(crate) type Wishes = Arc<Mutex<VecDeque<u8>>>;
 
 pub(crate) struct Whimsical(pub(crate) Wishes);

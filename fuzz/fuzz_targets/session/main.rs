@@ -1,5 +1,5 @@
-//! A session of any version and role, with any switches, takes any bytes and any order of events:
-//! it never panics, keeps and writes in proportion, and does not answer what is no message.
+//! A session of any version and role, with any switches, takes any bytes and any order of events.
+//! It never panics, keeps and writes in proportion, and does not answer garbled bytes.
 #![no_main]
 
 mod application;

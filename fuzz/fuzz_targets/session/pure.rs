@@ -13,7 +13,7 @@ use transfix_session::{
 
 use crate::Input;
 
-/// What the messages made here may be; the last two are the application's.
+/// The types of the messages made here; the last two are the application's.
 const TYPES: [&[u8]; 10] = [b"0", b"1", b"2", b"3", b"4", b"5", b"A", b"A", b"D", b"ZZ"];
 const HELD_MESSAGES_MAX: usize = 8;
 const HELD_BYTES_MAX: usize = 2_000;
@@ -267,7 +267,7 @@ impl Driver {
     }
 }
 
-/// Whether a message was kept above a gap.
+/// A message above a gap: kept or not.
 #[derive(Clone, Copy)]
 enum Held {
     No,

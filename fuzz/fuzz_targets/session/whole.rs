@@ -14,7 +14,7 @@ use crate::Input;
 use crate::application::{Whimsical, Wishes};
 use crate::settings;
 
-/// What the messages made here may be.
+/// The types of the messages made here.
 const TYPES: [&[u8]; 14] =
     [b"0", b"1", b"2", b"3", b"4", b"5", b"A", b"A", b"D", b"8", b"B", b"j", b"BE", b"ZZ"];
 const NOON_NS: i64 = 1_795_262_400_000_000_000;

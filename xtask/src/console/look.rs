@@ -1,4 +1,5 @@
-//! What an operator looks at: messages, orders, events, the audit; and how all pages look.
+//! The pages that an operator reads: messages, orders, events, the audit; and the look of all
+//! pages.
 
 use super::Stage;
 use super::operate::{enter, of_session};

@@ -1,4 +1,4 @@
-//! What an operator does: logs in, looks for a session, acts, and is refused.
+//! The actions of an operator: the operator logs in, looks for a session, acts, and is refused.
 
 use serde_json::json;
 

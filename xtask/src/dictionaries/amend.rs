@@ -1,4 +1,4 @@
-//! What the published files don't say in a form that a program can use, or leave out.
+//! Amendments: rules that the published files leave out, or give in a form that no program can use.
 //!
 //! Invariants: each amendment is one entry of [`AMENDMENTS`] with its reason; one that changes
 //! nothing is an error, so that the list stays true when the sources change.

@@ -174,7 +174,7 @@ fn said(believed: &str, other: &str) -> (String, String) {
 /// The members of a message by their place in the nesting.
 #[derive(Default)]
 struct Paths {
-    /// Whether the member of that path is required.
+    /// True if the member of that path is required.
     required: BTreeMap<String, bool>,
     /// The order of the entries' fields in the group of that path.
     orders: BTreeMap<String, Vec<u32>>,

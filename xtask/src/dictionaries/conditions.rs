@@ -1,5 +1,5 @@
-//! What the standard's descriptions of the fields require under conditions: conditions.txt, which
-//! says of each rule where it comes from.
+//! The conditional requirements in the standard's descriptions of the fields: conditions.txt, which
+//! names the source of each rule.
 //!
 //! Invariant: each rule adds something to each version and message that it names.
 
@@ -61,7 +61,7 @@ pub(super) fn add(draft: &mut Draft, version: &str) -> Result<(), String> {
 }
 
 impl Rule {
-    /// What a rule's first line says.
+    /// Reads the first line of a rule.
     fn of(line: &'static str) -> Option<Self> {
         let [versions, messages, field] = line.split(" | ").collect::<Vec<_>>().try_into().ok()?;
         let (group, field) = match field.split_once('/') {

@@ -1,8 +1,8 @@
-//! What a version seems to have forgotten to require.
+//! Requirements that a version seems to have forgotten.
 //!
 //! Two signs: the version before and the one after require it, or a required component holds
-//! nothing that must be there. What is right in spite of a sign stands in [`RIGHT`] with its
-//! reason.
+//! nothing that must be there. The list [`RIGHT`] names places that are right in spite of a sign,
+//! each with its reason.
 //!
 //! Invariant: a sign that is not in `RIGHT` is an error, and so is an entry without a sign, so that
 //! the list stays true when sources or amendments change.
@@ -86,7 +86,8 @@ pub(super) fn check(versions: &[(&str, &Dictionary)]) -> Result<(), String> {
     ))
 }
 
-/// What the version before and the version after require, and this one not.
+/// Returns the members that the version before and the version after require, and this version does
+/// not.
 fn between(versions: &[(&str, &Dictionary)]) -> Vec<String> {
     let versions: Vec<_> = versions.iter().filter(|(_, known)| is_of_applications(known)).collect();
     let required: Vec<_> = versions.iter().map(|(_, known)| places(known)).collect();

@@ -188,7 +188,7 @@ fn throughput(record: &Value) -> Option<Vec<String>> {
     Some(lines)
 }
 
-/// What was asked for and not run, and why: each reason once.
+/// Returns the reasons why requested runs are missing, each once.
 pub(super) fn not_run(records: &[&Value]) -> Option<String> {
     let mut lines: Vec<String> = Vec::new();
     let of_trips = runs(&records[..2]);

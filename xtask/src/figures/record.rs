@@ -14,11 +14,11 @@ use crate::{Outcome, root};
 /// A benchmark that prints JSON, an object a line.
 struct Scenario {
     name: &'static str,
-    /// What `transfix bench` is told.
+    /// The arguments of `transfix bench`.
     args: &'static [&'static str],
     /// More of it for a short run, in which the machine's moments show.
     short: &'static [&'static str],
-    /// What of its lines is kept.
+    /// Selects the recorded part of the output.
     taken: fn(&[Value]) -> Option<Value>,
 }
 
@@ -65,14 +65,14 @@ const LATENCY: [(&str, bool); 6] = [
     ("balanced", false),
 ];
 
-/// What is to be done after a record.
+/// The steps after a record.
 const KEEP: &str =
     "look at the floors: where they are far from those of other runs, the machine was
 disturbed, and `git checkout bench/results` takes the old records back;
 `cargo xtask docs` writes the pages";
 
-/// Records those benchmarks, or `all`. What fails takes nothing from the others: each is saved as
-/// soon as it is measured.
+/// Records those benchmarks, or `all`. A benchmark that fails takes nothing from the others: each
+/// result is saved as soon as it is measured.
 pub(super) fn run(names: &[&str], short: bool) -> Outcome {
     let known: Vec<&str> =
         ["latency", "codec"].into_iter().chain(SCENARIOS.iter().map(|s| s.name)).collect();
@@ -82,7 +82,7 @@ pub(super) fn run(names: &[&str], short: bool) -> Outcome {
         _ => return Err(USAGE.to_owned()),
     };
     fs::create_dir_all(root().join("target/bench-out")).map_err(|error| error.to_string())?;
-    // Of what others do: later on it would be that of the benchmarks themselves.
+    // The load of other programs: later on the benchmarks themselves would add to the load.
     let load = load();
     let (mut recorded, mut failed) = (Vec::new(), Vec::new());
     for name in names {
@@ -216,8 +216,8 @@ fn latency(short: bool, load: &str) -> Outcome {
     save("latency", &record)
 }
 
-/// Runs the operations of the codec, those on the messages of S2b too. What other commands measure
-/// stays as it is.
+/// Runs the operations of the codec, those on the messages of S2b too. The results of other
+/// commands stay as they are.
 fn codec(load: &str) -> Outcome {
     let text = cargo(&["bench", "--quiet", "-p", "transfix-bench", "--bench", "codec"])?;
     let mut saved = Vec::new();

@@ -173,7 +173,7 @@ pub(super) fn hftest(record: &Value) -> Option<String> {
     Some(text)
 }
 
-/// What the rounds of a run of S2b say: ratios with their certainty.
+/// Formats the ratios of a run's rounds of S2b, with their certainty.
 fn hftest_rounds(run: &Value) -> Option<String> {
     let (all, rounds) = (&run["all"], &run["rounds"]);
     let ratio = |ratio: &Value| {

@@ -1,8 +1,8 @@
-//! What strangers do to the administration, over HTTP and over FIX, and from an address that
+//! The attacks of strangers on the administration, over HTTP and over FIX, and from an address that
 //! honest counterparties share.
 //!
-//! What must hold behind each: a health probe and an operator are answered, over HTTP and over
-//! FIX; the sessions of the shared address log on without a wait; guesses keep no memory.
+//! Checks after each attack: a health probe and an operator are answered, over HTTP and over FIX.
+//! The sessions of the shared address log on without a wait. Guesses keep no memory.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

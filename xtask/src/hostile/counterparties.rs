@@ -1,4 +1,4 @@
-//! What a counterparty does that has logged on and lies.
+//! The attacks of a counterparty that has logged on and lies.
 
 use std::thread;
 use std::time::Duration;
@@ -148,7 +148,7 @@ fn one(field: &Field, (msg_type, fields): (&str, &str), expected: &str) -> Outco
     }
 }
 
-/// What costs more the more there is of it.
+/// Attacks whose cost grows with their number of messages.
 fn floods() -> Vec<Attack> {
     let lives = "all of it dealt with, and the session goes on";
     let flood = |name: &str, count: usize, msg_type: &'static str, fields: &'static str| {
@@ -183,7 +183,7 @@ fn floods() -> Vec<Attack> {
     ]
 }
 
-/// What is long, and what is asked for again and again.
+/// Attacks with long messages, and with repeated requests.
 fn bulks() -> Vec<Attack> {
     let lives = "all of it dealt with, and the session goes on";
     vec![

@@ -80,7 +80,7 @@ fn trade(
     Ok(times)
 }
 
-/// Whether the numbers of what was said follow each other.
+/// Checks that the numbers of the messages in `said` follow each other.
 fn check(said: &str, next_in: &mut u64) -> Outcome<()> {
     for number in said.split("|34=").skip(1) {
         let number: u64 = number.split('|').next().and_then(|n| n.parse().ok()).unwrap_or(0);

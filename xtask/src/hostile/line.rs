@@ -23,7 +23,7 @@ pub(super) struct Line {
     pieces: Receiver<Vec<u8>>,
     /// True if nothing more is read.
     is_deaf: Arc<AtomicBool>,
-    /// What it has said and nobody has looked at.
+    /// Received bytes that no step has taken yet.
     heard: Vec<u8>,
     is_closed: bool,
     /// SenderCompID(49) of what it says.
@@ -97,7 +97,7 @@ impl Line {
         }
     }
 
-    /// Sends any bytes. What finds the connection closed, or nobody who reads, is lost.
+    /// Sends any bytes. Bytes are lost if the connection is closed or nobody reads.
     pub(super) fn raw(&mut self, bytes: &[u8]) -> bool {
         let Some(writer) = &mut self.writer else { return false };
         writer.write_all(bytes).and_then(|()| writer.flush()).is_ok()

@@ -39,7 +39,7 @@ pub(super) struct Place {
     pub(super) log: PathBuf,
 }
 
-/// What the system knows of the process.
+/// The system's figures for the process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
     /// Without files that are mapped: stores grow with what they keep.
@@ -89,7 +89,7 @@ impl Server {
         let (sender, lines) = channel();
         thread::spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-            // What it says later is read too, so that it never waits for us.
+            // The thread reads later output too, so that the server never waits for its reader.
             lines.for_each(|line| drop(sender.send(line)));
         });
         let place = Place { token, log, process: child.id(), ..Place::default() };
@@ -113,7 +113,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Whether it runs.
+    /// Checks that the server runs.
     pub(super) fn lives(&mut self) -> Outcome<()> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -128,7 +128,7 @@ impl Server {
         usage_of(self.place.process)
     }
 
-    /// What it has written to its log so far.
+    /// Returns the server's log so far.
     pub(super) fn log(&self) -> String {
         text_of(&self.place.log)
     }
@@ -146,7 +146,7 @@ pub(super) fn text_of(file: &Path) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// What the system knows of a process.
+/// Returns the system's figures for a process.
 pub(super) fn usage_of(process: u32) -> Outcome<Usage> {
     let proc = PathBuf::from(format!("/proc/{process}"));
     let failed = |error: std::io::Error| format!("{}: {error}", proc.display());
@@ -188,7 +188,7 @@ fn hash(program: &Path) -> Outcome<String> {
     Ok(format!("logon.expected_password_hash = \"{hash}\"\n"))
 }
 
-/// What a program says that is given the password.
+/// Runs a program that reads the password, and returns its output.
 fn said(command: &mut Command) -> Outcome<String> {
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! What somebody does who can reach the port and knows no password.
+//! The attacks of a stranger who can reach the port and knows no password.
 
 use std::net::TcpStream;
 use std::thread;
@@ -147,7 +147,7 @@ pub(super) fn all() -> Vec<Attack> {
             line.next_num_out += 1;
             match *expected {
                 "" => line.is_shut_silently(),
-                // What it is called for is its own affair: no more than one answer, and an end.
+                // The result is the venue's choice: one answer at most, and an end.
                 "-" => line.is_shut().map(drop).or_else(|_| line.lives()),
                 "A" => line.hears("|35=A|").map(drop),
                 _ => line.is_shut().and_then(|said| match said.contains("|35=5|") {
@@ -266,7 +266,7 @@ fn many() -> Vec<Attack> {
         attack("stranger/opened-and-reset", "nothing is left of them", |field| {
             for _ in 0..300 {
                 let mut line = Line::plain(field.address(), "LIAR")?;
-                // What nobody reads makes a reset of the end.
+                // Unread bytes turn the end into a reset.
                 line.raw(b"8=FIX.4.4\x019=5000\x0135=A\x01");
             }
             Ok(())
@@ -282,7 +282,7 @@ fn many() -> Vec<Attack> {
     ]
 }
 
-/// What begins TLS and does not end it, and what speaks the other language.
+/// Attacks that begin TLS and do not end it, and attacks that speak the other protocol.
 fn tls() -> Vec<Attack> {
     // A ClientHello of TLS 1.2 that says it is 512 bytes long.
     let hello: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];

@@ -12,8 +12,8 @@ use crate::Outcome;
 
 /// How much longer the larger input of a shape is.
 const LARGER: u64 = 4;
-/// What a byte of the larger input may cost, in percent of one of the smaller input. Work that
-/// grows with the square of the bytes has 400.
+/// The limit for the cost of a byte of the larger input, in percent of its cost in the smaller
+/// input. Work that grows with the square of the bytes has 400.
 const GROWTH_PERCENT: u64 = 150;
 
 /// Input for `count hostile NAME BYTES`.
@@ -78,7 +78,7 @@ fn count(program: &Path, name: &str, bytes: u64) -> Result<u64, String> {
     Ok(all.div_ceil(bytes))
 }
 
-/// What is wrong with the costs of a byte in both sizes, if anything.
+/// Returns the fault in the costs of a byte in both sizes, if there is one.
 fn complaint(name: &str, (small, large): (u64, u64), limit: u64) -> Option<String> {
     if small.max(large) > limit {
         return Some(format!("{name}: a byte costs more than {limit} instructions"));

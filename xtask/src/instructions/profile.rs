@@ -1,5 +1,5 @@
-//! `cargo xtask instructions profile`: where the instructions of a turn are spent, and which of
-//! them miss a cache: by function as it was compiled, and by the file that the code is written in.
+//! `cargo xtask instructions profile`: the places where a turn spends its instructions, and those
+//! that miss a cache. The tables are by compiled function, and by source file.
 //!
 //! Callgrind simulates the first caches as it finds them in the machine. A turn that comes right
 //! behind another one finds them warm, and misses little.
@@ -17,13 +17,14 @@ use crate::{Outcome, root};
 const RECORD: &str = "bench/results/turn.json";
 /// Bytes of a line of the caches.
 const LINE: u64 = 64;
-/// What has fewer instructions a turn is summed up.
+/// Functions and files with fewer instructions a turn are summed up.
 const SHOWN_MIN: f64 = 100.0;
 
-/// Of one function or file: instructions, reads and writes of data, misses of the first caches.
+/// The costs of one function or file: instructions, reads and writes of data, misses of the first
+/// caches.
 type Costs = [i64; 4];
 
-/// What a run of callgrind has counted.
+/// The counts of a run of callgrind.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counted {
     by_function: BTreeMap<String, Costs>,
@@ -64,7 +65,7 @@ fn counted(program: &Path, turns: u64) -> Result<Counted, String> {
         .output()
         .map_err(|error| format!("valgrind: {error}"))?;
     let text = fs::read_to_string(&path);
-    // Of this run alone, whatever has become of it.
+    // The file belongs to this run alone, and goes even if the run fails.
     let _ = fs::remove_file(&path);
     let text = text.map_err(|error| {
         format!("{}: {error}\n{}", path.display(), String::from_utf8_lossy(&output.stderr))
@@ -93,7 +94,7 @@ fn parse(text: &str, root: &str) -> Result<Counted, String> {
         } else if line.starts_with("calls=") {
             is_of_call = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit()) {
-            // What a called function has cost stands there too.
+            // This line has the cost of the called function, which its own entry counts.
             if std::mem::take(&mut is_of_call) {
                 continue;
             }

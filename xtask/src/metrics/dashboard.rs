@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::read;
 
 const DASHBOARD: &str = "packaging/grafana/transfix.json";
-/// What Grafana puts in place of a variable.
+/// The values that replace Grafana's variables.
 const VARIABLES: [(&str, &str); 5] = [
     ("$__rate_interval", "30s"),
     ("$job", ".*"),
@@ -16,7 +16,7 @@ const VARIABLES: [(&str, &str); 5] = [
     ("$stage", "read_to_written"),
 ];
 
-/// What a panel asks for.
+/// A panel's title and expression.
 pub(super) struct Panel {
     pub(super) title: String,
     pub(super) expression: String,

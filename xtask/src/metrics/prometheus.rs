@@ -65,7 +65,7 @@ impl Prometheus {
         self.log().lines().filter(is_one).map(|line| format!("{line}\n")).collect()
     }
 
-    /// What it answers, of `data`.
+    /// Returns the `data` of Prometheus's answer.
     fn ask(&self, path: &str) -> Outcome<Value> {
         let (status, body) = get(&self.address, path, "")?;
         let answer: Value = serde_json::from_str(&body).map_err(|error| error.to_string())?;

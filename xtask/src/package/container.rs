@@ -15,7 +15,7 @@ use super::{done, install};
 use crate::root;
 use crate::served::until;
 
-/// What the image with Rust has from Debian.
+/// The Debian packages of the image with Rust.
 const PACKAGES: &str = "ca-certificates,cmake,g++,gcc,libc6-dev,make,perl";
 const BASE: &str = "localhost/transfix-build";
 const IMAGE: &str = "localhost/transfix";
@@ -81,7 +81,7 @@ impl Buildah {
         done(build.current_dir(root()))
     }
 
-    /// What the image says of itself.
+    /// Returns the image's description of itself.
     fn config(&self) -> Result<Value, String> {
         let output = self.command(&["inspect", "--type", "image", IMAGE]).output();
         let output = output.map_err(|error| format!("buildah: {error}"))?;
@@ -210,7 +210,8 @@ fn run(buildah: &Buildah, program: &Path, settings: &Path) -> Result<String, Str
         .to_owned())
 }
 
-/// What is mounted into the container: settings with an administration, and its users.
+/// Writes the files that are mounted into the container: settings with an administration, and its
+/// users.
 fn write_settings(program: &Path, dir: &Path) -> Result<(), String> {
     let _ = fs::remove_dir_all(dir);
     fs::create_dir_all(dir).map_err(|error| error.to_string())?;

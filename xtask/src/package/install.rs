@@ -34,7 +34,7 @@ pub(super) fn check_means() -> Result<(), String> {
 /// Installs, runs and removes the package, which must have this program. Returns what was seen.
 pub(super) fn test(package: &Path, program: &Path, system: &Path) -> Result<String, String> {
     make(system)?;
-    // What an earlier test has left there, if it failed.
+    // An earlier test may have left the package there, if it failed.
     inside(system, &["apt-get", "purge", "-y", "-q", "transfix"]).ok();
     let _ = fs::remove_dir_all(system.join("var/lib/transfix"));
     let name = package.file_name().ok_or("the package has no name")?;

@@ -16,7 +16,7 @@ pub(super) use build::quickfixj_peer;
 
 use super::{Outcome, target};
 
-/// What is said of an engine, whether it could be built or not.
+/// An engine's entry, for engines that could be built and for others.
 struct Engine {
     name: &'static str,
     version: String,
@@ -25,7 +25,7 @@ struct Engine {
     resends: &'static [&'static str],
     validation: &'static [bool],
     modes: &'static [&'static str],
-    /// What its file store does with a message.
+    /// The durability of its file store.
     durability: &'static str,
     note: &'static str,
 }

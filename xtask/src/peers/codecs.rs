@@ -75,7 +75,7 @@ impl Source {
         let folder = target().join("sources").join(self.name).join(self.commit);
         if !folder.exists() {
             let part = folder.with_extension("part");
-            // What an attempt before left behind.
+            // An earlier attempt may have left files behind.
             let _ = fs::remove_dir_all(&part);
             let git =
                 |arguments: &[&str]| run(Command::new("git").arg("-C").arg(&part).args(arguments));

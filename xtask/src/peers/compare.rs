@@ -1,11 +1,11 @@
-//! What must hold between the messages that one side sent and those the other side got.
+//! The rules between the messages that one side sent and those that the other side got.
 //!
 //! **Invariant:** a failure names the message, the tag and both values.
 
 use super::Outcome;
 use super::message::Message;
 
-/// What a resend may change: `BodyLength(9)`, `CheckSum(10)`, `PossDupFlag(43)`,
+/// The fields that a resend may change: `BodyLength(9)`, `CheckSum(10)`, `PossDupFlag(43)`,
 /// `SendingTime(52)`, `PossResend(97)`, `OrigSendingTime(122)`.
 const CHANGED_BY_RESEND: [u32; 6] = [9, 10, 43, 52, 97, 122];
 
@@ -22,8 +22,8 @@ pub(super) fn delivered(sent: &[Message], delivered: &[Message]) -> Outcome<usiz
     Ok(sent.len())
 }
 
-/// What came in is what went out, byte by byte and in order. Bytes may be missing only at a cut,
-/// which shows as a `Logon(A)` that follows. Returns the count.
+/// Checks that the read messages are the written ones, byte by byte and in order. Bytes may be
+/// missing only at a cut, which shows as a `Logon(A)` that follows. Returns the count.
 pub(super) fn wire(written: &[Message], read: &[Message]) -> Outcome<usize> {
     let mut written = written.iter();
     for (index, got) in read.iter().enumerate() {

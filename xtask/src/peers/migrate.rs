@@ -1,8 +1,8 @@
 //! `cargo xtask peers migrate`: settings of QuickFIX that were migrated trade with QuickFIX itself.
 //!
-//! Of each pair below `bench/peers/migrate` one file goes through `transfix migrate` and is run by
-//! Transfix; the other one is run, as it is, by the engine whose it is. Then the other way round.
-//! **Invariant:** a migration that is not sound fails.
+//! A pair below `bench/peers/migrate` has two files. Transfix runs one file, migrated by `transfix
+//! migrate`; the other engine runs its own file unchanged. Then the other way round. **Invariant:**
+//! a migration that is not sound fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -295,7 +295,7 @@ impl Pair {
         Ok(compared)
     }
 
-    /// What differs so far and is not yet said in `known`, to go with the failure of a step.
+    /// Returns the differences so far that `known` does not name; a failed step shows them.
     fn difference(&mut self, known: &str) -> String {
         for peer in self.both() {
             peer.catch_up();

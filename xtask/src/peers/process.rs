@@ -39,15 +39,15 @@ pub(super) struct Peer {
     pub(super) logouts: usize,
     /// The next outbound and inbound `MsgSeqNum(34)` of the last `state`.
     pub(super) state: (u64, u64),
-    /// What its application sent, numbered.
+    /// Messages that its application sent, numbered.
     pub(super) sent: Vec<Message>,
     /// How many of them had been sent when the numbers were last reset.
     epoch: usize,
-    /// What its application got.
+    /// Messages that its application got.
     pub(super) delivered: Vec<Message>,
-    /// What it wrote to the socket.
+    /// Messages that it wrote to the socket.
     pub(super) written: Vec<Message>,
-    /// What it read from the socket.
+    /// Messages that it read from the socket.
     pub(super) read: Vec<Message>,
 }
 
@@ -183,8 +183,8 @@ impl Peer {
         Ok(())
     }
 
-    /// What is sent again counts only if it never went out before: what waited when its connection
-    /// was cut has got its number then.
+    /// Adds a resent message only if it never went out before. A message that waited when its
+    /// connection was cut has got its number then.
     fn take_sent(&mut self, message: Message) {
         if !message.is_poss_dup() {
             self.sent.push(message);

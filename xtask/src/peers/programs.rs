@@ -20,7 +20,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("zstd", "zstd"),
 ];
 
-/// What reads the files that `convert --to parquet` writes.
+/// The programs that read the files of `convert --to parquet`.
 const ANALYSTS: [&str; 3] = ["duckdb==2.0.1", "pandas==3.1.1", "pyarrow==26.0.1"];
 
 /// Runs them.

@@ -28,7 +28,7 @@ enum Wrong {
 impl Wrong {
     const ALL: [Self; 3] = [Self::Nobody, Self::Ours, Self::Theirs];
 
-    /// What our log says.
+    /// Returns the reason in our log.
     const fn reason(self) -> &'static str {
         match self {
             Self::Nobody => "",
@@ -77,7 +77,7 @@ fn what(role: &str, wrong: Wrong) -> String {
     }
 }
 
-/// What has passed, as lines that are printed and kept.
+/// The results so far, as lines that are printed and kept.
 struct Told {
     folder: PathBuf,
     lines: Vec<String>,

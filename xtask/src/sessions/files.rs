@@ -13,7 +13,7 @@ const LOCK: &[u8] = &[0; 28];
 /// Makes the files of so many stores below `dir`, and reads them; how long each took.
 ///
 /// # Errors
-/// What the system says.
+/// Returns the system's error.
 pub(super) fn make_and_read(dir: &Path, stores: usize) -> io::Result<[Duration; 2]> {
     let path = |n: usize| dir.join(format!("FIX.4.4-VENUE-C{n}"));
     let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! What many messages of one session take: `transfix bench throughput` plays venue and client.
+//! The cost of many messages of one session: `transfix bench throughput` plays venue and client.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;

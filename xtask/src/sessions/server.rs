@@ -65,7 +65,7 @@ impl Server {
         fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
     }
 
-    /// What `/proc/PID/status` says under this name.
+    /// Returns the value of this name in `/proc/PID/status`.
     pub(super) fn memory_kib(&self, name: &str) -> Result<u64, String> {
         let status = self.read("status")?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -138,7 +138,7 @@ impl Drop for Server {
     }
 }
 
-/// What a directory and all in it take of the disk.
+/// Returns the disk space of a directory and all in it, in KiB.
 pub(super) fn disk_kib(path: &Path) -> u64 {
     // Blocks of 512 bytes, whatever those of the file system are.
     let own = fs::symlink_metadata(path).map_or(0, |found| found.blocks() / 2);

@@ -1,7 +1,7 @@
 //! Deliberate faults: each is put into a copy of the sources, built, and must be caught.
 //!
-//! Invariant: the project's own sources are never touched; a text to be replaced that is not found
-//! exactly once is an error, so that the list stays true when the sources change.
+//! Invariants: the project's own sources are never touched. A text that is not found exactly once
+//! is an error, so that the list stays true when the sources change.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use super::list::{FAULTS, Fault};
 use super::threads;
 use crate::{Outcome, root};
 
-/// What the program needs to be built.
+/// The paths that the program's build needs.
 const COPIED: &[&str] =
     &[".cargo", "Cargo.lock", "Cargo.toml", "bench", "crates", "dictionaries", "xtask"];
 const PROFILE: &str = "faults";

@@ -1,5 +1,5 @@
-//! The rules for pages of the book that make claims: each promise names its files, its tests and
-//! its limit, each question has an answer, and each alert has a row. `claims` looks for the tests.
+//! The rules for pages of the book that make claims. Each promise names its files, its tests and
+//! its limit; each question has an answer; each alert has a row. `claims` looks for the tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ const ALERTS: &str = "book/src/alerts.md";
 /// Where the alerts are.
 pub(crate) const RULES: &str = "packaging/prometheus/transfix.rules.yml";
 
-/// What each promise says.
+/// The parts of each promise.
 const PARTS: [&str; 3] = ["- **How**: ", "- **Shown by**: ", "- **Limit**: "];
 
 /// Lines of an answer: two, and a third for its links.
@@ -85,7 +85,7 @@ fn promise(section: &Section<'_>, files: &BTreeSet<&str>, mut add: impl FnMut(St
     }
 }
 
-/// What stands between backticks.
+/// Returns the texts between backticks.
 fn spans(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }

@@ -60,7 +60,7 @@ const DECIDES: (&str, &[&str]) = (
 
 /// The sources of one crate: module path, such as `file::tail`, to text.
 type Modules = BTreeMap<String, String>;
-/// What each module needs.
+/// The modules that each module needs.
 type Needs = BTreeMap<String, BTreeSet<String>>;
 
 /// Checks the crates among the files, given as paths from the root with their text. Returns the
@@ -118,7 +118,7 @@ fn beside_decisions(name: &str, modules: &Modules) -> Vec<Violation> {
     violations
 }
 
-/// What needs something of a layer above its own, or lies in none.
+/// Returns the modules that need a layer above their own, or lie in none.
 fn arrows_up(name: &str, needs: &Needs, layers: &[&str]) -> Vec<Violation> {
     let layer = |module: &str| {
         let folder = module.split("::").next().unwrap_or_default();

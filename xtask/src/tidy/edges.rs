@@ -46,7 +46,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("xtask", &["transfix-dictionary"]),
 ];
 
-/// What cargo says of the workspace.
+/// Returns cargo's metadata of the workspace.
 pub(crate) fn metadata() -> Result<Value, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)

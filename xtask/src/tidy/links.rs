@@ -1,5 +1,5 @@
-//! The rules for links in pages: each leads to a file and a heading that are there, those of the
-//! book stay in the book, and its summary has all its pages.
+//! The rules for links in pages: each leads to an existing file and heading. Links of the book stay
+//! in the book, and its summary has all its pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 

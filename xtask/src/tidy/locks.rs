@@ -21,7 +21,7 @@ pub(crate) fn check(
                 let line = entry.lines().find_map(|line| line.strip_prefix(key))?;
                 Some(line.trim_start_matches(" = ").trim_matches('"'))
             };
-            // What has a source comes from a registry.
+            // A package with a source comes from a registry.
             let Some(name) = of("name").filter(|_| of("source").is_none()) else { continue };
             for dependency in needed(metadata, name) {
                 let listed = |line: &str| {
@@ -42,8 +42,8 @@ pub(crate) fn check(
     }
 }
 
-/// What a crate of the workspace needs with every choice of features; none of one that is no
-/// member of it.
+/// Returns the dependencies that a crate of the workspace has with every choice of features; empty
+/// for a crate that is no member.
 fn needed(metadata: &Value, name: &str) -> Vec<String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let packages = list(&metadata["packages"]);

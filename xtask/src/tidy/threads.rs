@@ -1,5 +1,5 @@
-//! The rule for threads: each that a program of the project starts stands with its name in the
-//! table of ARCHITECTURE.md, and nothing stands there that is not started any more.
+//! The rule for threads: the table of ARCHITECTURE.md names exactly the threads that programs of
+//! the project start.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +11,9 @@ const PAGE: &str = "ARCHITECTURE.md";
 const ROW: &str = "| `";
 /// The heading that the table stands below.
 const HEADING: &str = "### Names of threads";
-/// What starts a thread with a name.
+/// The code that starts a thread with a name.
 const NAMED: &str = "Builder::new().name(";
-/// What starts one without.
+/// The code that starts a thread without a name.
 const UNNAMED: &str = "thread::spawn(";
 /// Literals that begin so are names of threads, wherever they stand.
 const PREFIXES: &[&str] = &["tfx-", "store-", "events-", "socket-", "file-"];
@@ -55,7 +55,7 @@ fn is_of_a_program(file: &str) -> bool {
     (of_crates || file.starts_with("bench/src/")) && file.contains("/src/")
 }
 
-/// The names of the table, with their lines. What differs from thread to thread is `…`.
+/// The names of the table, with their lines. The part that differs from thread to thread is `…`.
 fn listed(page: &str) -> impl Iterator<Item = (String, usize)> {
     let lines = (1..).zip(page.lines());
     let below = lines.skip_while(|(_, line)| !line.starts_with(HEADING)).skip(1);

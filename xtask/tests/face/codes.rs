@@ -28,7 +28,7 @@ Numbers below 100 are those of the standard: `RejectReason::as_u16` is SessionRe
 `transfix codes 373=5` one of them, or a code of any other field.
 ";
 
-/// What the page says of a number whose variant is gone.
+/// The page's text for a number whose variant is gone.
 const GONE: &str = "No longer used.";
 
 /// A type with numbers.
@@ -70,7 +70,8 @@ impl Found {
         }
     }
 
-    /// What the variant of this arm means; arms without a type's name are of `of`.
+    /// Returns the name and the meaning of this arm's variant; arms without a type's name are of
+    /// `of`.
     fn row(&self, of: &str, arm: &Arm) -> (String, String) {
         let path = match &arm.pat {
             Pat::Path(pattern) => &pattern.path,

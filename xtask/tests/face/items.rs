@@ -23,10 +23,10 @@ const MAKERS: [&str; 3] = ["tags", "types", "switches"];
 /// The list in the making.
 struct Face<'t> {
     tree: &'t Tree,
-    /// What is shown, and the shortest name that it has.
+    /// The public items, each with its shortest name.
     shown: BTreeMap<Def, String>,
     lines: BTreeSet<String>,
-    /// What a signature names, and users cannot.
+    /// Types that a signature names, and users cannot.
     hidden: BTreeSet<String>,
 }
 
@@ -47,7 +47,7 @@ fn visibility(item: &Item) -> Option<&Visibility> {
     })
 }
 
-/// What of an item's attributes its users see.
+/// Returns the attributes of an item that users see.
 fn marks(attributes: &[Attribute]) -> String {
     let seen = ["derive", "non_exhaustive", "must_use", "repr"];
     let is_seen = |a: &&Attribute| seen.iter().any(|name| a.path().is_ident(name));
@@ -103,7 +103,7 @@ impl Face<'_> {
         }
     }
 
-    /// What macros make.
+    /// Adds the items that macros make.
     fn made(&mut self, module: &[String], name: &str) {
         for item in &self.tree.modules[module].items {
             let Item::Macro(made) = item else { continue };
@@ -144,8 +144,8 @@ impl Face<'_> {
         self.lines.insert(text);
     }
 
-    /// Whether all that a signature of the package itself names can be named. Types of the crates
-    /// below name others of their own crate, which is there for those who need these.
+    /// Checks that users can name each type in a signature of the package itself. Types of the
+    /// crates below name others of their own crate, which is there for those who need these.
     fn check(&mut self, module: &[String], text: &str, paths: Vec<Vec<String>>) {
         if module[0] != "engine" || is_rig(module) {
             return;

@@ -21,7 +21,7 @@ pub(crate) struct Def {
 #[derive(Default)]
 pub(crate) struct Module {
     pub(crate) items: Vec<Item>,
-    /// What `use` brings in: the name, what it stands for, whether all may use it.
+    /// The imports of `use`: the name, the path that it stands for, and if all may use it.
     pub(crate) uses: Vec<(String, Vec<String>, bool)>,
 }
 
@@ -87,7 +87,7 @@ impl Tree {
         self.modules.insert(path, module);
     }
 
-    /// What this path means in this module; `None` for what is of no crate of ours.
+    /// Returns the item of this path in this module; `None` for a path of no crate of ours.
     pub(crate) fn resolve(&self, module: &[String], path: &[String]) -> Option<Def> {
         let (first, rest) = path.split_first()?;
         let start = match first.as_str() {
@@ -126,7 +126,7 @@ impl Tree {
         }
     }
 
-    /// What the name means in the module: an item of it, or what `use` brings in.
+    /// Returns the item of this name in the module: an item of it, or an import of `use`.
     fn named(&self, module: &[String], name: &str) -> Option<Def> {
         let found = self.modules.get(module)?;
         if found.items.iter().any(|item| name_of(item).as_deref() == Some(name)) {

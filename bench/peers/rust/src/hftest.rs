@@ -16,7 +16,7 @@ pub(crate) struct Values {
     pub(crate) quantity: u64,
     pub(crate) price: Decimal,
     pub(crate) time_in_force: char,
-    /// What a report has more.
+    /// The further fields of a report.
     pub(crate) report: Option<Report>,
 }
 

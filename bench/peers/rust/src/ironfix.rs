@@ -44,7 +44,7 @@ impl Codec for Ironfix {
     fn decode_read(&mut self, frame: &[u8]) -> usize {
         let mut decoder = Decoder::new(frame);
         let Ok(message) = decoder.decode_into(&mut self.index) else { return 0 };
-        // Of a time it reads the text alone.
+        // A time is read as text alone.
         let mut there = usize::from(black_box(message.get_field_str(60)).is_some());
         for decimal in [38, 44] {
             let field = message.get_field(decimal);

@@ -16,7 +16,7 @@ use order::Order;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// What a library can do with an order.
+/// The operations of a library on an order.
 trait Codec {
     /// Library and version.
     const NAME: &'static str;

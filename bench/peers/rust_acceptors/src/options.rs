@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What an acceptor is told.
+/// The options of an acceptor.
 pub struct Options {
     pub sessions: usize,
     /// None is memory.

@@ -20,8 +20,8 @@ use crate::options::{Options, Outcome};
 /// Reports, whose number is ExecID(17) and OrderID(37).
 static REPORTS: AtomicU64 = AtomicU64::new(0);
 
-/// A folder a session. The engine's own factory names the files `FIX.4.body` and so on, whatever
-/// the session is: what follows the last dot of `FIX.4.2-VENUE-C0` is lost, and all sessions of a
+/// A folder a session. The engine's own factory names the files `FIX.4.body` and so on for each
+/// session. It drops the text after the last dot of `FIX.4.2-VENUE-C0`, so that all sessions of a
 /// version would write to the same files.
 struct Files(PathBuf);
 
@@ -68,7 +68,7 @@ pub async fn start(options: &Options) -> Outcome<u16> {
         orders.insert(name, sender);
     }
     let _ = venue.orders.set(orders);
-    // What it is made of stops with the process.
+    // The engine's parts stop with the process.
     std::mem::forget(engine);
     Ok(port)
 }

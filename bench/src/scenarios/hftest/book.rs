@@ -1,4 +1,4 @@
-//! What the client knows of its orders: what each has been answered, and whether that is right.
+//! The client's book of orders: the answers to each order, and if they are right.
 //!
 //! Invariant: each report is either counted for its order, or counted as wrong with a reason.
 
@@ -14,12 +14,12 @@ struct Sent {
     together: u32,
     price_millis: u32,
     quantity: u16,
-    /// What is still to be filled.
+    /// The quantity still to be filled.
     left: u16,
     stands: Stands,
 }
 
-/// What an order has been answered.
+/// The answers to an order so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stands {
     /// Nothing.
@@ -201,7 +201,7 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// What is wrong; empty if nothing is.
+    /// Returns the faults; empty if there are none.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let Counts { orders, open, wrong, .. } = self.counts;
@@ -311,7 +311,7 @@ mod tests {
         for n in 0..reports.len() {
             let (mut book, mut fewer) = answered(60);
             fewer.remove(n);
-            // Of the last one of all nothing is seen but the order that stays open.
+            // A missing last report shows only by the order that stays open.
             assert!(!check_of(&mut book, &fewer).faults().is_empty(), "without report {n}");
             let (mut book, mut more) = answered(60);
             more.insert(n, more[n].clone());

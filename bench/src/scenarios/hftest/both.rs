@@ -7,11 +7,11 @@ use super::figures::{Side, Timing};
 use super::server::LISTENING;
 use super::{Args, client, say, server};
 
-/// What both sides have measured.
+/// The measurements of both sides.
 pub(super) struct Run {
     pub(super) client: client::Figures,
     pub(super) server: server::Figures,
-    /// What is not as it should be; empty if all is well.
+    /// The faults; empty if all is well.
     pub(super) faults: Vec<String>,
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Connect again when the connection is cut, and go on: nothing is lost or sent twice.
     #[arg(long, short)]
     pub(super) reliable: bool,
-    /// What the random numbers begin with: quantities and prices.
+    /// The seed of the random numbers: quantities and prices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Validate the values of code fields too: needs a server with --valid.
@@ -78,7 +78,7 @@ pub(crate) struct Args {
     figures: bool,
 }
 
-/// What the client hands to the process that has started it.
+/// The figures that the client hands to its parent process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Figures {
     pub(super) check: Check,
@@ -348,7 +348,7 @@ impl Client<'_> {
     }
 }
 
-/// Whether the program goes on.
+/// The program continues or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Goes {
     On,

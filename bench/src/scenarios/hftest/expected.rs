@@ -2,8 +2,8 @@
 //! held against.
 //!
 //! An order is confirmed with one chance in three, and is then filled by trades of 1 + a random
-//! part of what remains. Of a quantity n that takes H(n) = 1 + 1/2 + … + 1/n trades in the mean,
-//! with a variance of H(n) less the sum of the squares 1 + 1/4 + … + 1/n².
+//! part of what remains. A quantity n takes H(n) = 1 + 1/2 + … + 1/n trades in the mean. Its
+//! variance is H(n) less the sum of the squares 1 + 1/4 + … + 1/n².
 
 use super::orders::QUANTITY_MAX;
 
@@ -22,7 +22,7 @@ impl Expected {
     pub(super) fn of_an_order() -> Self {
         let count = f64::from(QUANTITY_MAX);
         let (mut sum, mut squares) = (0.0, 0.0);
-        // Of the number of trades and of its square.
+        // The means of the number of trades and of its square.
         let (mut trades, mut trades_squared) = (0.0, 0.0);
         for n in 1..=QUANTITY_MAX {
             let n = f64::from(n);
@@ -56,7 +56,7 @@ mod tests {
         let all = 500_000_f64;
         assert_eq!(format!("{:.0}", expected.mean * all), "1964764");
         assert_eq!(format!("{:.0}", expected.deviation * all.sqrt()), "3152");
-        // What the published page counted.
+        // The count of the published page.
         let of_the_page = expected.deviations(500_000, 1_967_000);
         assert!((0.6..0.8).contains(&of_the_page), "{of_the_page}");
         assert!(expected.deviations(500_000, 1_940_000) < -DEVIATIONS_MAX);

@@ -1,4 +1,4 @@
-//! What a side has measured: its times of encoding and decoding, and its memory.
+//! The measurements of a side: its times of encoding and decoding, and its memory.
 
 use std::fmt::{self, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use transfix::{Latency, LatencyHistogram, LatencyStage};
 /// Upper ends of the histogram's columns in microseconds; a last column has the rest.
 const COLUMNS_US: [u64; 8] = [1, 3, 5, 10, 20, 50, 100, 1_000];
 
-/// What is in the time of encoding and of decoding, for the reader of the figures.
+/// The parts of the time of encoding and of decoding, for the reader of the figures.
 pub(super) const EXPLAINED: &str = "\
 Decode: of each message that came, those of the session layer too, from the read, or the message
 before it, until the application is called: framing, fields, CheckSum(10), session layer and
@@ -150,7 +150,7 @@ impl Side {
     }
 }
 
-/// What `/proc/self/status` says of the most memory that this process has had.
+/// Returns the highest memory use of this process, from `/proc/self/status`.
 fn memory_max_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

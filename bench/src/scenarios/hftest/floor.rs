@@ -22,7 +22,7 @@ const READ_BYTES: usize = 64 << 10;
 /// Orders that are sent in turn.
 const ORDERS: usize = 16;
 
-/// What is sent.
+/// The bytes that the floor sends.
 pub(super) struct Floor {
     /// Whole messages, in turn.
     orders: Vec<Vec<u8>>,
@@ -33,18 +33,18 @@ pub(super) struct Floor {
     reports: Vec<u8>,
 }
 
-/// What one slice has measured.
+/// The measurements of one slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slice {
     /// From the first order to the last report.
     pub(super) secs: f64,
-    /// Of the times from one group of orders that are done to the next.
+    /// The 99th percentile of the times from one group of finished orders to the next.
     pub(super) p99_ns: f64,
 }
 
 impl Floor {
-    /// As many orders as the client of this seed sends, and as many reports for each as its server
-    /// has; their bytes are those of messages in the middle of the run.
+    /// Makes as many orders as the client of this seed sends, and as many reports for each as its
+    /// server makes. Their bytes are those of messages in the middle of the run.
     pub(super) fn new(orders: u32, seed: u64) -> Result<Self, String> {
         let mut client = Header::new(b"FIX.4.2", b"49=DLD_TEX\x0156=TEX_DLD\x01");
         let mut server = Header::new(b"FIX.4.2", b"49=TEX_DLD\x0156=DLD_TEX\x01");
@@ -130,7 +130,7 @@ impl Floor {
     fn send(&self, mut stream: TcpStream) -> io::Result<Slice> {
         let orders = self.reports.len();
         let (mut sent, mut done) = (0, 0);
-        // Of the order that is not done: how many of its reports have come.
+        // The number of reports that the unfinished order has.
         let mut come = 0;
         let (mut frames, mut input) = (Frames::default(), vec![0; READ_BYTES]);
         let (mut output, mut left) = (Vec::new(), 0);
@@ -175,7 +175,7 @@ impl Floor {
             }
         }
         let secs = (monotonic_ns() - begun_ns) as f64 / 1e9;
-        // Of few orders nothing else is known.
+        // A run of few orders has no gaps to measure.
         let p99_ns = if gaps.is_empty() { secs * 1e9 } else { quantile(&gaps, 0.99) };
         Ok(Slice { secs, p99_ns })
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// What has come.
+/// An input of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Byte(u8),
@@ -69,7 +69,8 @@ impl Inputs {
         self.signalled.load(Ordering::Relaxed)
     }
 
-    /// What comes next, if it comes in so many milliseconds. A signal is returned each time.
+    /// Returns the next input, or `None` if none comes within `wait_ms` milliseconds. A signal is
+    /// returned each time.
     pub(super) fn next(&self, wait_ms: u64) -> Option<Input> {
         if self.is_signalled() {
             return Some(Input::Signal);

@@ -1,11 +1,11 @@
 //! The keys of the program: which command a key stands for, and the number that some ask for.
 //!
-//! A terminal gives single keys, and what is typed is shown by this program; without a terminal
-//! they come as lines, such as `a`, `p 500`, or `p` and `500` in the next line.
+//! A terminal gives single keys, and this program shows them. Without a terminal keys come as
+//! lines, such as `a`, `p 500`, or `p` and `500` in the next line.
 
 use std::fmt::Write;
 
-/// What a key asks for.
+/// The command of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Help,
@@ -62,7 +62,7 @@ const ESCAPE: u8 = 27;
 /// Ctrl-D.
 const END: u8 = 4;
 
-/// What a key led to.
+/// The result of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     Nothing,
@@ -74,7 +74,7 @@ pub(super) enum Heard {
 /// Reads keys.
 pub(super) struct Keys {
     rows: &'static [Row],
-    /// What is typed has to be shown.
+    /// True if the program has to show typed keys.
     is_terminal: bool,
     /// The number that is being typed, and what it is for.
     asked: Option<(Then, String)>,
@@ -165,7 +165,7 @@ impl Keys {
 mod tests {
     use super::*;
 
-    /// What is heard of these keys, and what is shown meanwhile.
+    /// Returns the results of these keys, and the text shown meanwhile.
     fn heard(is_terminal: bool, text: &str) -> (Vec<Heard>, String) {
         let (mut keys, mut screen) = (Keys::new(CLIENT, is_terminal), String::new());
         let all = text.bytes().map(|byte| keys.byte(byte, &mut screen));

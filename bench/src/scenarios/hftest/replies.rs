@@ -1,4 +1,4 @@
-//! What the server answers an order with.
+//! The server's answers to an order.
 //!
 //! One report that confirms, cancels or rejects it, each in a third of all cases; a confirmed one
 //! is filled by trades of random sizes until nothing of it remains.
@@ -15,7 +15,7 @@ const FILLED: u8 = b'2';
 const CANCELED: u8 = b'4';
 const REJECTED: u8 = b'8';
 
-/// What the server has in mind of all orders.
+/// The server's state for all orders.
 #[derive(Debug)]
 pub(super) struct Replies {
     random: Random,
@@ -27,7 +27,7 @@ pub(super) struct Replies {
     capacity: u8,
 }
 
-/// What a report copies from its order.
+/// The fields that a report copies from its order.
 #[derive(Clone, Copy, Debug)]
 struct Read<'a> {
     id: &'a [u8],
@@ -62,7 +62,7 @@ pub(super) struct Report<'a> {
     order_id: Id,
     exec_id: Id,
     status: u8,
-    /// What of the order is still to be filled.
+    /// The quantity of the order that is still to be filled.
     left: u64,
     /// LastCapacity(29): of the first report of an order alone.
     capacity: Option<u8>,

@@ -21,7 +21,8 @@ use crate::ours::Ours;
 /// Microseconds of the published page, the mean of both sides.
 const ENCODE_US: f64 = 2.83;
 const DECODE_US: f64 = 5.57;
-/// What the codecs do in memory, with the messages of this scenario; a slice in each of our rounds.
+/// The operations of the codecs in memory, with the messages of this scenario; a slice in each of
+/// our rounds.
 const PLAN: Plan<'_> = Plan {
     operations: &[
         Operation::Floor,
@@ -41,7 +42,7 @@ struct Round {
     codecs: turns::Round,
 }
 
-/// What `--json` prints.
+/// The object that `--json` prints.
 #[derive(Serialize)]
 struct Report {
     scenario: &'static str,
@@ -62,7 +63,7 @@ struct Report {
     decode_p50_us: f64,
     page_encode_us: f64,
     page_decode_us: f64,
-    /// What all rounds say; none if one has failed.
+    /// The figures of all rounds; none if one has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     all: Option<All>,
     machine: Machine,
@@ -96,11 +97,12 @@ struct Row {
     engine_ratio: Option<Estimate>,
 }
 
-/// What the engine has measured, one value a round.
+/// The engine's measurements, one value a round.
 struct Inside {
     orders_per_s: Vec<f64>,
     floor_orders_per_s: Vec<f64>,
-    /// Of a message, each counting alike: what the codecs do is of as many orders and reports.
+    /// The time of a message; orders and reports count alike, because the codecs handle as many of
+    /// each.
     encode_ns: Vec<f64>,
     decode_ns: Vec<f64>,
 }

@@ -41,7 +41,7 @@ impl Samples {
     /// Makes them, each at its own `moment`.
     ///
     /// # Errors
-    /// What is wrong with a message, in words.
+    /// Returns the fault of a message, in words.
     pub(crate) fn new(moment: impl Fn(u64) -> Timestamp) -> Result<Self, String> {
         let mut samples = Self {
             frames: Vec::new(),

@@ -20,14 +20,15 @@ use super::orders::{ADDRESS, CLIENT, HEARTBEAT, SERVER};
 use super::replies::Replies;
 use super::say;
 
-/// What the first line says in front of the address.
+/// The words of the first line in front of the address.
 pub(super) const LISTENING: &str = "listening at ";
 /// How long keys are waited for before events are looked at, in milliseconds.
 const WAIT_MS: u64 = 20;
 /// How long the client may take to answer our Logout(5).
 const LOGOUT_TIME: Duration = Duration::from_secs(5);
-/// Bytes of reports that the client may leave unread: far more than those of all orders that it has
-/// under way, and no more than the store keeps, so that each can be sent again.
+/// The limit for bytes of reports that the client has not read. The limit is far above those of all
+/// orders under way. It does not exceed the bytes that the store keeps, so that each report can be
+/// sent again.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
 /// Answers orders, until it is told to end.
@@ -44,7 +45,7 @@ pub(crate) struct Args {
     /// Where to listen; with port 0 the system chooses a port.
     #[arg(long, default_value = ADDRESS)]
     address: String,
-    /// What the random numbers begin with: status of orders, sizes of trades.
+    /// The seed of the random numbers: status of orders, sizes of trades.
     #[arg(long, default_value_t = 2)]
     seed: u64,
     /// Reports with LastCapacity(29)=4 in place of the page's 5, which FIX 4.2 does not know.
@@ -64,7 +65,7 @@ pub(crate) struct Args {
     drop: Option<u64>,
 }
 
-/// What the server hands to the process that has started it.
+/// The figures that the server hands to its parent process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Figures {
     /// NewOrderSingle(D)s that have come.
@@ -74,7 +75,7 @@ pub(super) struct Figures {
     pub(super) side: Side,
 }
 
-/// What the main thread is told.
+/// The events for the main thread.
 enum Event {
     LoggedOn,
     Ended { text: String, in_order: bool },
@@ -90,7 +91,7 @@ struct Totals {
 /// The application of the session.
 struct Answers {
     replies: Replies,
-    /// What they begin with: seed, and whether all values are valid.
+    /// The start of the replies: the seed, and if all values are valid.
     begins: (u64, bool),
     totals: Arc<Totals>,
     /// Reports that were made; the one that is not sent.

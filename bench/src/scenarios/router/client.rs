@@ -35,7 +35,7 @@ pub(super) fn receiver(n: usize) -> String {
     format!("R{n}")
 }
 
-/// What to do next.
+/// The next task.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     pub(super) senders: usize,
@@ -47,7 +47,7 @@ pub(super) struct Task {
     pub(super) gives_up: bool,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Load {
     pub(super) sent: u64,
@@ -165,7 +165,7 @@ impl Client {
         while load.received < all {
             let now = monotonic_ns();
             if ticks < each && due(ticks) <= now {
-                // What is late goes out at once: one write a session.
+                // Late messages go out at once: one write a session.
                 let late = (now - due(ticks)) * task.rate / 1_000_000_000;
                 let n = (late as usize + 1).min(each - ticks);
                 for sender in 0..task.senders {

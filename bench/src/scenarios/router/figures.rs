@@ -1,4 +1,4 @@
-//! What was measured of a router: the rows, the checks, the table.
+//! The measurements of a router: the rows, the checks, the table.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,8 +12,7 @@ use super::super::summary::{Estimate, median};
 use super::client::{Load, Task};
 use super::rate::Highest;
 
-/// What the router's own latency points say, in nanoseconds; of the floor, how long its writes
-/// took.
+/// The router's own latency points, in nanoseconds; for the floor, the time of its writes.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Points {
     pub(super) socket_to_callback_ns: Option<u64>,
@@ -34,10 +33,10 @@ pub(super) struct Report {
     pub(super) scenario: String,
     pub(super) modes: Vec<String>,
     pub(super) rows: Vec<Shown>,
-    /// What was to be measured and failed, and why.
+    /// The measurements that failed, with their reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) not_run: Vec<String>,
-    /// Of the last row's sessions.
+    /// The highest rates of the last row's sessions.
     #[serde(flatten)]
     pub(super) highest: Highest,
     pub(super) machine: Machine,
@@ -70,7 +69,7 @@ struct Figures {
     cpu_ns_per_message: u64,
     /// True if messages did not wait in a queue that grows, in most slices.
     kept_up: bool,
-    /// What went wrong; empty if nothing did.
+    /// The faults; empty if there are none.
     faults: Vec<String>,
 }
 
@@ -130,8 +129,8 @@ impl Shown {
     }
 }
 
-/// What must not be: a message lost, doubled or invented, one behind a later one, a receiver with
-/// more or less than its share.
+/// Returns the faults: a message lost, doubled or invented, a message behind a later one, a
+/// receiver with more or less than its share.
 fn faults(slices: &[Run], in_order: bool) -> Vec<String> {
     let sum = |pick: fn(&Load) -> u64| slices.iter().map(|run| pick(&run.load)).sum::<u64>();
     let mut faults = Vec::new();
@@ -156,8 +155,8 @@ fn faults(slices: &[Run], in_order: bool) -> Vec<String> {
     faults
 }
 
-/// What the page has measured: senders, rate, receivers, then RTT/2, socket to callback, put to
-/// socket of mode A, and the same of mode B; 0 where it is silent.
+/// The figures that the page publishes: senders, rate, receivers, then RTT/2, socket to callback,
+/// put to socket of mode A, and the same of mode B. A figure that the page lacks is 0.
 const PUBLISHED: [(usize, u64, usize, [u64; 6]); 12] = [
     (1, 1_000, 10, [4788, 385, 591, 5147, 780, 678]),
     (1, 5_000, 10, [4688, 372, 556, 5210, 0, 0]),

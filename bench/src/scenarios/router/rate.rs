@@ -1,7 +1,7 @@
 //! The highest rate that floor and routers take without a queue that grows.
 //!
-//! It is found in rounds, in each of which all of them take turns: so a rate has an interval, and a
-//! minute in which the machine is slow spoils one round, not one side.
+//! All sides take turns in each round. So a rate has an interval, and a minute in which the machine
+//! is slow spoils one round, not one side.
 
 use std::ops::RangeInclusive;
 
@@ -37,7 +37,7 @@ const NEXT: Search = Search { step: 1.05, attempts: 4 };
 const BACK: f64 = 0.9;
 const DOWN: f64 = 0.5;
 
-/// What was found: the floor, then the modes.
+/// The highest rates: the floor, then the modes.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct Highest {
     /// Messages a second, medians of the rounds; 0 if none held.
@@ -117,7 +117,7 @@ impl Search {
         }
     }
 
-    /// Returns true if it holds in half of the attempts. What is decided is not tried again.
+    /// Returns true if it holds in half of the attempts. A decided rate is not tried again.
     fn holds_often(
         &self,
         rate: u64,
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn each_side_is_found_in_each_round() {
-        // What each of them takes; the second one becomes slower while it is measured.
+        // The limits of the two sides; the second side becomes slower while it is measured.
         let (mut tried, limits) = (0, [10_000.0, 5_000.0]);
         let found = rounds(2, |n, rate| {
             tried += 1;

@@ -38,7 +38,7 @@ impl Choice {
     }
 }
 
-/// What all applications share.
+/// The state that all applications share.
 struct Shared {
     /// Where messages go; known once the engine has started.
     receivers: OnceLock<Vec<SessionHandle>>,

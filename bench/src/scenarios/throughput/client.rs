@@ -25,7 +25,7 @@ const SENT_AT_ONCE: u64 = 64;
 /// Bytes read from a socket at once.
 const READ_BYTES: usize = 256 << 10;
 
-/// What to do next.
+/// The next task.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Task {
     /// So many orders under way in each session, as fast as they are answered.
@@ -34,7 +34,7 @@ pub(super) enum Task {
     Paced { rate: u64, ns: u64 },
 }
 
-/// What was measured in one slice.
+/// The measurements of one slice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Load {
     /// Orders answered, also behind the end of the time.
@@ -198,7 +198,7 @@ impl Client {
             }
             match session.stream.write(rest) {
                 Ok(n) => rest = &rest[n..],
-                // What is under way in a session fits into the buffers between.
+                // The orders under way in a session fit into the buffers between.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }

@@ -1,4 +1,4 @@
-//! What was measured: medians over the slices, the table, the JSON object, the picture.
+//! The measurements: medians over the slices, the table, the JSON object, the picture.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +37,7 @@ pub(super) struct Run {
     slices: BTreeMap<Kind, Slices>,
 }
 
-/// What one side had in one round.
+/// The slices of one side in one round.
 pub(super) struct Measured {
     pub(super) kind: Kind,
     pub(super) full: Slice,
@@ -66,7 +66,7 @@ struct Slices {
     p99: Vec<f64>,
 }
 
-/// What the slices of one side and load had.
+/// The values of the slices of one side and load.
 #[derive(Default)]
 struct Series {
     orders_per_s: Vec<f64>,
@@ -75,7 +75,7 @@ struct Series {
     times_ns: [Vec<f64>; QUANTILES.len()],
 }
 
-/// What is told of the times of a slice; the last one is the maximum.
+/// The reported quantiles of the times of a slice; the last one is the maximum.
 const QUANTILES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
 
 /// One side.
@@ -121,7 +121,7 @@ struct Ratio {
 }
 
 impl Ratio {
-    /// Of the orders a second and of the 99th percentile at full speed.
+    /// Returns the ratios of the orders a second and of the 99th percentile at full speed.
     const fn estimates(&self) -> [Estimate; 2] {
         let [low, high] = self.orders_between;
         let orders = Estimate { median: self.orders, low, high };

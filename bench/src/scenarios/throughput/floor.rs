@@ -1,5 +1,5 @@
-//! The floor: one thread that waits in the kernel for all sockets, finds messages by their
-//! BodyLength(9), and answers each with as many bytes as a report has, or with the message itself;
+//! The floor: one thread that waits in the kernel for all sockets, and finds messages by their
+//! BodyLength(9). It answers each with as many bytes as a report has, or with the message itself;
 //! one write a read.
 
 use std::io::{self, Read, Write};
@@ -15,11 +15,11 @@ use super::orders::Frames;
 struct Link {
     stream: TcpStream,
     orders: Frames,
-    /// What the socket has not taken yet.
+    /// Bytes that the socket has not taken yet.
     left: Vec<u8>,
 }
 
-/// What a message is answered with.
+/// The answer to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// A report.

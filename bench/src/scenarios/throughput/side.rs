@@ -11,7 +11,7 @@ use super::super::remote::{self, Started, Tested};
 use super::super::shared::StoreDir;
 use super::client::{Load, Task};
 
-/// Who answers the orders.
+/// The side that answers the orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Kind {

@@ -1,5 +1,5 @@
-//! The side under test that is ours: an acceptor with so many sessions on one thread of the pool,
-//! which validates each order, stores it and its report, and sends the report.
+//! This engine as the side under test: an acceptor whose sessions share one thread of the pool. It
+//! validates each order, stores it and its report, and sends the report.
 
 use std::path::Path;
 use std::time::Duration;

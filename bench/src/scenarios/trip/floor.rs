@@ -189,7 +189,7 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nonblocking(true)
 }
 
-/// What has come so far, without waiting.
+/// Reads the available bytes, without waiting.
 fn read_some(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     match stream.read(buffer) {
         Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),

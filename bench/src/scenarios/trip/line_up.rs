@@ -1,4 +1,4 @@
-//! Who takes part in a run: the floor, this engine, and others.
+//! The contestants of a run: the floor, this engine, and others.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,14 +15,14 @@ use super::peers;
 use super::process::{Part, Work, floor_address, part};
 use super::quickfix::BothEnds;
 
-/// Who takes part, the floor first.
+/// The contestants, the floor first.
 pub(super) struct LineUp<'a> {
     pub(super) page: &'a Page,
     pub(super) column: &'a Column,
     pub(super) work: Work,
     pub(super) all: Vec<Box<dyn Contestant>>,
     pub(super) kinds: Vec<Kind>,
-    /// What is to be known of other engines.
+    /// Notes about other engines.
     pub(super) notes: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ impl LineUp<'_> {
     }
 
     /// Other engines: at both ends, where the page has it, and as acceptors that the common client
-    /// asks, this engine's beside them. What cannot be run, and why.
+    /// asks, this engine's beside them. Returns the engines that cannot be run, with their reasons.
     pub(super) fn peers(&mut self, dir: &Path, stores: &Path) -> Result<Vec<String>, String> {
         let (spins, work) = (self.column.spins(), self.work);
         let mut not_run = Vec::new();

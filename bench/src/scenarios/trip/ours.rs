@@ -25,7 +25,7 @@ const PATIENCE_NS: u64 = 30_000_000_000;
 /// How long it waits for an answer of the other, which may be on a machine with much to do.
 const ANSWER_NS: u64 = 300_000_000_000;
 
-/// What it measured.
+/// The measurements of the initiator.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Times {
     /// Each round trip, in the order of sending, in nanoseconds.

@@ -76,7 +76,8 @@ impl Contestant for Pair {
     }
 
     fn slice(&mut self, warm_up: bool) -> Result<Slice, String> {
-        // Whoever spins would disturb the others while they are measured.
+        // A process that spins runs only in its slice, because it would disturb the others while
+        // they are measured.
         self.both().for_each(Process::go_on);
         let Task { orders, warm_up: before } = self.task;
         let first = Task { orders: orders.min(FIRST_MAX), warm_up: before };

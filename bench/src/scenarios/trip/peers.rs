@@ -38,7 +38,7 @@ struct Listed {
     missing: Option<String>,
 }
 
-/// What is wanted of a peer: as near to ours as it can be.
+/// The peer that is wanted: as near to ours as it can be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) answer: Answer,
@@ -117,7 +117,7 @@ impl Listed {
     }
 }
 
-/// What is to be known of the engines, once each.
+/// Notes about the engines, once each.
 pub(super) fn notes(ways: &[Way]) -> Vec<String> {
     let mut notes: Vec<String> = ways.iter().map(|way| way.note.clone()).collect();
     notes.dedup();

@@ -8,7 +8,7 @@ use super::super::column::Column;
 use super::super::page::Page;
 use super::super::s1::ReportForm;
 
-/// What a process does for the one that has started it.
+/// The part that a process plays for its parent process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Part {
     Acceptor,
@@ -30,7 +30,7 @@ impl Part {
     }
 }
 
-/// What the side that asks is to do next.
+/// The next task of the asking side.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     /// Orders to measure.
@@ -39,7 +39,7 @@ pub(super) struct Task {
     pub(super) warm_up: usize,
 }
 
-/// What all processes of a run are to do.
+/// The work of all processes of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
     /// Orders of a slice.
@@ -49,7 +49,7 @@ pub(crate) struct Work {
     pub(crate) slices: usize,
     /// Orders a second; without a pace each follows the answer to the one before.
     pub(crate) rate: Option<u64>,
-    /// What orders are answered with.
+    /// The form of the answer to orders.
     pub(crate) report: ReportForm,
     /// True if both sides write the protocol log.
     pub(crate) log: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// What the page asks for.
+    /// Returns the work that the page asks for.
     pub(crate) fn of(page: &Page, messages: usize) -> Self {
         let slices = messages.clamp(1, page.slices);
         let (warm_up, rate, report) = (page.warm_up, page.rate, ReportForm::Valid);

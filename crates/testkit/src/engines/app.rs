@@ -59,7 +59,7 @@ impl App {
 /// Sends the next message of this source.
 pub(super) fn send(board: &Board, at: (usize, usize), handle: &SessionHandle, source: u64) {
     let id = board.with(at, |ledger| ledger.draw(source));
-    // Whoever writes the body may take its time; the engine may stop meanwhile.
+    // The thread may write the body slowly; the engine may stop meanwhile.
     let machine = &board.machine;
     let pause_ms = if machine.below(8) == 0 { machine.below(300) as u64 } else { 0 };
     let sent = handle.send("D", |body| {

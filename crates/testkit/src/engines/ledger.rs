@@ -1,9 +1,9 @@
-//! What was sent, and what has become of it: the laws about messages.
+//! The messages sent and their outcome: the laws about messages.
 //!
 //! Invariants: a message that a session has accepted is delivered once, and in the order of its
-//! source, or given back; one that was refused never arrives. Of those that were in the memory of a
-//! process that was killed, or stopped without its store, and of what callbacks have sent in a turn
-//! that was undone, either may be true.
+//! source, or given back; one that was refused never arrives. Two kinds of messages may arrive or
+//! be lost. One was in the memory of a process that was killed, or stopped without its store. The
+//! other was sent by callbacks in a turn that was undone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,10 +17,10 @@ pub(super) const SOURCES: u64 = 32;
 /// Those that are sent inside a callback of their own session.
 pub(super) const CALLBACK: u64 = 0;
 
-/// What a session goes on without.
+/// The state that a session has lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// What callbacks have done in a turn.
+    /// The actions of callbacks in a turn.
     Turn,
     /// All that the process had in its memory.
     Process,

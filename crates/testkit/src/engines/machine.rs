@@ -37,7 +37,7 @@ thread_local! {
     static ME: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What a thread waits for.
+/// The state of a thread: the event for which the thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     Runs,
@@ -78,7 +78,7 @@ impl Baton {
     }
 }
 
-/// What a thread polls: what is ready there and was not taken yet.
+/// The poller of a thread: events that are ready and not taken yet.
 #[derive(Default)]
 struct Poller {
     pending: Vec<Ready>,
@@ -168,7 +168,7 @@ impl Machine {
         self.state().now_ns
     }
 
-    /// What begins now is over by this moment, or the world stands; `u64::MAX` for never.
+    /// Sets the moment by which a new action must end, or the world stands; `u64::MAX` for never.
     pub(super) fn must_be_over_by(&self, at_ns: u64) {
         self.state().over_by_ns = at_ns;
     }
@@ -210,7 +210,7 @@ impl Machine {
         self.pass();
         let mut state = self.state();
         if self.is_free() {
-            // What somebody waits for comes soon.
+            // The clock jumps, so that a waiting thread continues soon.
             state.now_ns += SECOND;
         }
         state.now_ns
@@ -242,7 +242,7 @@ impl Machine {
         let mut state = self.state();
         state.passes += 1;
         state.move_on(1_000);
-        // Who has what this one waits for may be taken to spin.
+        // A thread that others wait for may count as spinning.
         state.tasks.iter_mut().for_each(|task| task.looks = 0);
         self.switch(state);
         true
@@ -285,7 +285,7 @@ impl Machine {
         let me = ME.get();
         let next = state.pick();
         if me == 0 && state.broken.is_some() {
-            // What this thread waits for may never come.
+            // The event that this thread waits for may never come.
             drop(state);
             return self.set_free();
         }
@@ -399,7 +399,7 @@ impl State {
         !self.killed.contains(&task.process)
     }
 
-    /// Who goes on.
+    /// Returns the thread that continues.
     fn pick(&mut self) -> usize {
         loop {
             self.move_on(0);
@@ -454,7 +454,7 @@ impl State {
         }
     }
 
-    /// What each thread does.
+    /// Describes the status of each thread.
     pub(super) fn stand(&self) -> String {
         let alive = self.tasks.iter().filter(|task| self.is_alive(task));
         let alive = alive.filter(|task| task.status != Status::Ended);

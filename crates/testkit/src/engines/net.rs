@@ -15,7 +15,7 @@ use transfix_transport::{Interest, Token};
 use super::machine::MS;
 use crate::random::Random;
 
-/// What a reader gets.
+/// The data that a reader gets.
 #[derive(Debug)]
 enum Packet {
     Bytes(Vec<u8>),
@@ -84,11 +84,11 @@ pub(super) struct Net {
     next_event: u64,
     /// Connections over which nothing comes any more.
     dead: Vec<usize>,
-    /// What is ready, to be told at the next look.
+    /// The events that are reported at the next look.
     told: Told,
 }
 
-/// Who is to be told of what.
+/// The ends of connections that get a report, each with its event.
 type Told = Vec<(usize, Ready)>;
 
 impl Net {
@@ -122,7 +122,7 @@ impl Net {
         self.events.peek().map(|Reverse((at_ns, _))| *at_ns)
     }
 
-    /// What has happened by then; returns what is ready, and where.
+    /// Carries out all events up to `now_ns`; returns the events that are ready, and where.
     pub(super) fn advance(&mut self, now_ns: u64) -> Vec<(usize, Ready)> {
         let mut told = std::mem::take(&mut self.told);
         while self.next_ns().is_some_and(|at_ns| at_ns <= now_ns) {
@@ -282,7 +282,7 @@ impl Net {
             return;
         }
         if !self.ends[to].is_open {
-            // What nobody reads is answered by a reset.
+            // TCP answers bytes that nobody reads with a reset.
             if matches!(packet, Packet::Bytes(_)) {
                 self.reset(now_ns, from);
             }

@@ -1,5 +1,6 @@
-//! A stream of records over a connection of the world, as TLS is one over a socket: what arrives
-//! may be part of a record, a record without a byte for the reader, or the end in words.
+//! A stream of records over a connection of the world, as TLS is a stream over a socket. A read may
+//! give part of a record, a record without a byte for the reader, or a record that ends the
+//! connection.
 //!
 //! Invariant: it keeps the laws of every stream; nothing is encrypted, so that a seed repeats its
 //! world.
@@ -25,11 +26,11 @@ const SHORT_READS: usize = 2;
 /// Records over another stream.
 pub(super) struct Records<S> {
     inner: S,
-    /// What has come and is no whole record yet.
+    /// Received bytes that are not yet a whole record.
     raw: VecDeque<u8>,
-    /// What the reader has not had yet.
+    /// Bytes that the reader has not had yet.
     plain: VecDeque<u8>,
-    /// What the connection has not taken yet.
+    /// Bytes that the connection has not taken yet.
     out: Vec<u8>,
     /// Bytes that are in a record and that the caller was not told of.
     owed: usize,

@@ -238,7 +238,7 @@ fn a_batch_may_reset_and_go_on(store: &mut dyn Store) {
     assert_eq!(store.numbers(), Numbers { next_in: 1, next_out: 2, created_ns: 101 });
 }
 
-/// What a store should say, kept the simplest way.
+/// The expected state of a store, kept the simplest way.
 #[derive(Clone)]
 struct Model {
     numbers: Numbers,
@@ -356,14 +356,14 @@ fn what_is_not_committed_is_gone(open: &mut dyn FnMut() -> Box<dyn Store>) {
     assert_eq!(found(&mut *store, 2), Some(b"again".to_vec()));
 }
 
-/// Whether a store keeps messages that wait to be sent.
+/// The store's support for messages that wait to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Queue {
     None,
     Kept,
 }
 
-/// What waits in a store, in order.
+/// Returns the messages that wait in a store, in order.
 fn waiting(store: &mut dyn Store) -> Vec<(u64, Vec<u8>)> {
     let (mut all, mut next) = (Vec::new(), 0);
     while let Some(stored) = store.queued(next).expect("queued") {

@@ -25,26 +25,26 @@ pub fn stream_laws(mut connect: impl FnMut() -> Pair) {
 pub struct LastWords {
     /// The stream under test.
     pub stream: Box<dyn Stream>,
-    /// What is written here arrives below the stream.
+    /// The bytes written here arrive below the stream.
     pub wire: MemoryStream,
     /// The bytes that are to arrive.
     pub raw: Vec<u8>,
-    /// What a reader of the stream gets of them.
+    /// The bytes that a reader of the stream gets from `raw`.
     pub text: Vec<u8>,
     /// The bytes end the connection by themselves, as an alert of TLS does.
     pub are_end: bool,
 }
 
-/// Whether a report of readiness says that nothing follows.
+/// The kind of a report of readiness: bytes may follow, or nothing follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Report {
     Bytes,
     Closed,
 }
 
-/// Checks that a reader who acts once on each report of readiness misses no end of a connection:
-/// the last words arrive cut at every byte, with the end in the same report as their first part, in
-/// the same report as their second part, or with no other end than the one in them.
+/// Checks that a reader who acts once on each report of readiness misses no end of a connection.
+/// The last words arrive cut at every byte. The end comes in the same report as their first part or
+/// their second part, or the last words are the only end.
 ///
 /// # Panics
 /// If an end is missed, or a byte before it.
@@ -82,7 +82,7 @@ pub fn stream_end_laws(mut connect: impl FnMut() -> LastWords) {
     }
 }
 
-/// What a worker does for one report of readiness. Returns the bytes read, and whether the
+/// Does a worker's work for one report of readiness. Returns the bytes read, and whether the
 /// connection has ended.
 fn act_on(stream: &mut dyn Stream, report: Report) -> (Vec<u8>, bool) {
     let (mut got, mut buf) = (Vec::new(), [0; 64]);

@@ -16,7 +16,7 @@ const SOH: u8 = 1;
 const SECONDS_LEN: usize = 17;
 const MILLIS_LEN: usize = 21;
 
-/// What stands in braces is written by the player.
+/// The values that the player writes in place of words in braces.
 pub(super) struct Words<'a> {
     pub(super) version: Version,
     pub(super) now: Timestamp,
@@ -187,8 +187,9 @@ pub(super) fn raw(line: &str) -> Vec<u8> {
     }
 }
 
-/// What is wrong with `message`, if it is not as the expanded `line` wants it: `35=0` is equal,
-/// `!58` is absent, `112` is there, `58~low` contains, `49!=x` is not equal, `52#17` is so long.
+/// Returns the first difference between `message` and the expanded `line`. In a line `35=0` is
+/// equal, `!58` is absent, and `112` is present. `58~low` contains the text, `49!=x` is not equal,
+/// and `52#17` has this length.
 pub(super) fn mismatch(line: &str, message: &Message<'_>) -> Option<String> {
     let value = |tag: &str| {
         let found = message.fields().find(|field| field.tag.0.to_string() == tag);

@@ -40,7 +40,7 @@ pub(super) fn scenario(name: &str, text: &str) -> Result<Scenario, String> {
     if scenario.versions.is_empty() {
         return Err("the line `versions:` is missing".to_owned());
     }
-    // What expects nothing shows nothing.
+    // A scenario without an expected event shows nothing.
     let shows = |line: &Line| !matches!(line.step, Step::In(_) | Step::Connect | Step::Wait(_));
     if !scenario.steps.iter().any(shows) {
         return Err("it expects nothing".to_owned());

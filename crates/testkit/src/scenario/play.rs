@@ -1,7 +1,7 @@
 //! Plays a scenario in a world, as the counterparty of the session under test.
 //!
-//! Laws that hold in every scenario without being said: what we send is sound; CompIDs are ours;
-//! new messages have ascending numbers without a hole; nothing comes that is not expected.
+//! Laws that hold in every scenario without being said: our frames are sound, and CompIDs are ours.
+//! New messages have ascending numbers without a hole. Every event that comes is expected.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const SHOWN: usize = 12;
 /// SequenceReset(4) to numbers beyond is hostile: nobody goes on from there.
 const NUMBER_MAX: u64 = 1_000_000_000_000;
 
-/// What the counterparty sees next.
+/// The event that the counterparty sees next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A whole message.
@@ -27,7 +27,7 @@ pub enum Answer {
     Nothing,
 }
 
-/// What an operator does to our side.
+/// An operator's action on our side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Logs out with this Text(58).
@@ -72,13 +72,14 @@ pub trait World {
     /// If the connection is closed.
     fn send(&mut self, bytes: &[u8]) -> Result<(), String>;
 
-    /// What another connection sees next that sends these bytes, while the first one stays.
+    /// Returns the next event that another connection sees after it sends these bytes, while the
+    /// first connection stays.
     ///
     /// # Errors
     /// If this world has one connection only.
     fn intrude(&mut self, bytes: &[u8]) -> Result<Answer, String>;
 
-    /// What the counterparty sees next; `hopes` says whether something is expected.
+    /// Returns the next event that the counterparty sees; `hopes` is true if an event is expected.
     fn next(&mut self, hopes: bool) -> Answer;
 
     /// Lets time pass.

@@ -80,7 +80,7 @@ impl World for Script {
     }
 }
 
-/// What goes wrong when these steps meet a session that says this; empty if nothing does.
+/// Returns the fault of these steps with a session that answers so; empty without a fault.
 fn fault(steps: &str, world: &mut Script) -> String {
     let scenario = Scenario::parse("test", &format!("{HEAD}{steps}")).unwrap();
     let played = play(&scenario, scenario.versions[0], world);

@@ -23,7 +23,7 @@ pub(super) struct Sent {
     pub(super) epoch: u64,
 }
 
-/// What the application does, and what it knows.
+/// The actions and the knowledge of the application.
 #[derive(Debug)]
 pub(super) struct Log {
     pub(super) sent: Vec<Sent>,

@@ -24,10 +24,10 @@ pub(super) struct Fuse {
     pub(super) end: End,
 }
 
-/// What a process finds that ends when this commit is the last that is safe.
+/// The state that a process finds if this commit is the last safe one when the process ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Commit {
-    /// Of a store whose commits are safe later; else 0.
+    /// The ticket of a store whose commits are safe later; else 0.
     pub(super) ticket: u64,
     /// The next numbers, inbound and outbound.
     pub(super) kept: (u64, u64),
@@ -104,7 +104,7 @@ impl Disk {
         self.resets.load(Ordering::Relaxed)
     }
 
-    /// What the process promises to outlive.
+    /// Returns the worst crash that the store promises to outlive.
     pub(super) fn worst(&self) -> Crash {
         match self.options.durability {
             Durability::Power => Crash::Power,

@@ -1,5 +1,5 @@
-//! What a hostile counterparty writes: mostly sound frames, mostly with the number expected, and
-//! values that no honest one would send.
+//! A hostile counterparty's frames: mostly sound ones, mostly with the expected number, and values
+//! that no honest counterparty would send.
 
 use transfix::simulated::rig::Seen;
 use transfix::{BeginString, Now, SessionSettings};
@@ -74,7 +74,7 @@ impl Mallory {
         body
     }
 
-    /// What costs nothing.
+    /// Returns a Heartbeat(0), which costs nothing.
     pub(super) fn heartbeat(&mut self, now: Now, seen: &Seen) -> Vec<u8> {
         self.sealed(now, &seen.next_num_in.to_string(), "0", "")
     }

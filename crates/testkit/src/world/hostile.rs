@@ -22,7 +22,7 @@ pub(super) fn run(ground: &Ground, seed: u64, trace: &Trace) -> Summary {
     let mut random = Random::new(seed);
     let mut plan = Plan::draw(&mut random, WorldKind::Hostile);
     plan.odds.operator_resets = true;
-    // What is given is read at once, so that each answer has its cause.
+    // The victim reads bytes at once, so that each answer has its cause.
     plan.weather.stall_ms_max = 0;
     let actions = plan.actions * 2;
     let victim = random.below(2);
@@ -149,7 +149,7 @@ impl Attack {
         }
     }
 
-    /// What is no message draws no answer, and changes no number.
+    /// Garbage draws no answer, and changes no number.
     fn garbage(&mut self) {
         self.turn();
         let before = self.rig().look();
@@ -158,7 +158,7 @@ impl Attack {
         }
         let frames = self.world.frames();
         let message = self.craft();
-        // What is left of it must not hold a whole one.
+        // The rest of the garbled message must not hold a whole message.
         let message = match message.windows(3).any(|part| part == b"\x018=") {
             true => Vec::new(),
             false => message,
@@ -180,7 +180,7 @@ impl Attack {
     fn give(&mut self, bytes: &[u8], answers: u64) {
         let again = self.rig().look().next_num_out.min(1_000_000);
         let asks = bytes.windows(6).any(|part| part == b"\x0135=2\x01");
-        // What it frees above a gap may ask too: only so many messages are kept.
+        // Messages freed above a gap may ask too: only `held` messages are kept.
         let kept = self.rig().look().held.0 as u64;
         self.owed += answers + if asks || kept > 0 { (1 + kept) * (again + 2) } else { 0 };
         self.owed += kept * answers;

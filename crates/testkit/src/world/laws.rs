@@ -83,7 +83,7 @@ impl World {
         }
         let stall = self.plan.weather.stall_ms_max as u64 * MS;
         let once = REQUEST_WAIT + 2 * self.heart_bt_int() + 2 * stall + 5 * SECOND;
-        // What is asked for again may be damaged again, and small windows make it slow.
+        // A message that is sent again may be damaged again, and small windows make a resend slow.
         let often = if self.plan.weather.damage_one_in > 0 { 6 } else { 2 };
         let from = self.sides[side].moved.0.max(since);
         let stands = self.now.saturating_sub(from);
@@ -107,7 +107,7 @@ impl World {
         assert!(open.is_none(), "side {side} does not answer the TestRequest(1) {open:?}");
     }
 
-    /// What waits is bounded.
+    /// Checks that queues and kept messages are bounded.
     fn check_memory(&self, side: usize) {
         let ours = &self.sides[side];
         let waiting = ours.rig.look().waiting_bytes;
@@ -221,7 +221,8 @@ impl World {
         rejected.chain(&ours.returned).copied().collect()
     }
 
-    /// What was delivered was sent, in that order, each once, and nothing was left out.
+    /// Checks that every delivered message was sent, in that order, each once, and that none was
+    /// left out.
     pub(super) fn check_order(&self) {
         for side in [0, 1] {
             let (ours, theirs) = (self.sides[side].app.lock(), self.sides[1 - side].app.lock());
@@ -230,7 +231,7 @@ impl World {
                 assert!(!delivered, "message {id} of side {side} is given back and delivered");
             }
             if self.plan.queues() {
-                // What is said in a callback goes out before what waits in the queue.
+                // A message sent in a callback goes out before the messages in the queue.
                 for source in [Source::Outside, Source::Callback] {
                     self.check_order_of(side, &ours, &theirs, |id| id % 2 == source as u64);
                 }

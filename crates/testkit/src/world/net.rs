@@ -18,7 +18,7 @@ pub(super) const MS: u64 = 1_000_000;
 /// two of them lie more bytes than a message has.
 const SOUND_BYTES_MIN: usize = 1_500;
 
-/// What the connection does to bytes.
+/// The effects of the connection on bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weather {
     /// The usual delay of a piece is up to this, and at least 1.
@@ -66,7 +66,7 @@ impl Way {
     }
 }
 
-/// What one side's end of the connection is.
+/// The state of one side's end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// None.

@@ -1,9 +1,9 @@
-//! Who reads along on the wire, and finds what no honest session may write.
+//! The observer reads along on the wire, and finds frames that no honest session may write.
 //!
-//! Laws: each frame is sound; each number is new once, in ascending order, and starts again only
-//! with a reset; what is sent again is what was sent, marked as such; a gap fill covers no
-//! application message; the same ResendRequest(2) is not repeated at once; nobody rejects what an
-//! honest counterparty wrote.
+//! Laws: each frame is sound. Each number is new once, in ascending order, and starts again only
+//! with a reset. A resent message is the original, marked as such. A gap fill covers no application
+//! message. The same ResendRequest(2) is not repeated at once. Nobody rejects an honest
+//! counterparty's frame.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,7 +23,7 @@ const REPEAT_MIN: i64 = 19_000_000_000;
 /// How many early messages a session remembers as dealt with.
 const EARLY_REQUESTS_MAX: u64 = 1_000;
 
-/// What the world does that changes what is lawful.
+/// Faults and settings of the world that make more frames lawful.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tolerance {
     /// Numbers may start again at 1 without ResetSeqNumFlag(141).
@@ -53,7 +53,7 @@ struct Original {
     sending_time: Vec<u8>,
 }
 
-/// What one side has written.
+/// The frames that one side has written.
 #[derive(Default)]
 pub(super) struct Written {
     partial: Vec<u8>,
@@ -129,13 +129,13 @@ impl Observer {
         assert!(fair || !self.tolerance.honest, "side {side} resets its numbers unasked");
         let written = &mut self.sides[side];
         match written.first {
-            // What waits for the connection leaves behind the reset, with the old numbers.
+            // The frames that wait for the connection leave after the reset, with the old numbers.
             Some(_) => written.starts_again = true,
             None => written.start_again(),
         }
     }
 
-    /// What was written is another session's now.
+    /// Forgets all frames: they belong to another session now.
     pub(super) fn forget(&mut self) {
         self.sides = [Written::default(), Written::default()];
     }
@@ -222,14 +222,16 @@ impl Observer {
 }
 
 impl Observer {
-    /// What comes on this connection comes in order: only what lies before it can be missing, and
-    /// what was stored in place of being written.
+    /// Checks that a ResendRequest(2) asks for a missing message. Messages on this connection come
+    /// in order. Only messages before the first one, or those stored without being written, can be
+    /// missing.
     fn check_need(&self, side: usize, message: &Message<'_>) {
         let begin = message.uint(tag::BEGIN_SEQ_NO).expect("it has BeginSeqNo(7)");
         let other = &self.sides[1 - side];
         let first = other.first;
-        // Of early ResendRequest(2)s, which are answered at once, so many are remembered, and the
-        // others asked for again (applications, seed 20261772992: 1,100 of them in one gap).
+        // A session answers early ResendRequest(2)s at once. It remembers only `EARLY_REQUESTS_MAX`
+        // of these requests, and asks for the others again (applications, seed 20261772992: 1,100
+        // of them in one gap).
         let many = other.requests > EARLY_REQUESTS_MAX;
         let stored_late = other.skipped.iter().any(|numbers| numbers.contains(&begin));
         let missing = first.is_none_or(|first| begin < first) || many || stored_late;
@@ -286,7 +288,7 @@ impl Written {
         self.highest = seq;
     }
 
-    /// What a new frame changes.
+    /// Notes the changes that a new frame makes.
     fn note(
         &mut self,
         now: u64,
@@ -337,7 +339,7 @@ impl Written {
         self.request = Some((begin, sent));
     }
 
-    /// What is sent again is what was sent.
+    /// Checks that a resent message equals the original.
     fn check_duplicate(&mut self, side: usize, seq: u64, message: &Message<'_>) {
         if self.stores_late {
             // It was numbered and never written.
@@ -350,7 +352,7 @@ impl Written {
             assert!(next > seq, "side {side} fills a gap backwards, from {seq} to {next}");
             assert!(next <= self.highest + 1, "side {side} fills up to {next}, not used yet");
             let lost = (seq..next).find(|n| self.originals.get(n).is_some_and(|o| o.application));
-            // Whoever has kept it above the gap forgets it then.
+            // A session that has kept this ResendRequest(2) above the gap forgets the request then.
             self.asked.retain(|(n, _)| !(seq..next).contains(n));
             assert!(lost.is_none(), "side {side} fills over the application message {lost:?}");
             return;
@@ -366,7 +368,7 @@ impl Written {
     }
 }
 
-/// What the application has said, without header and trailer.
+/// Returns a hash of the application's fields, without header and trailer.
 fn body(message: &Message<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for field in message.fields() {

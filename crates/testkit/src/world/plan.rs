@@ -1,4 +1,4 @@
-//! What a seed draws: the kind of world, the settings of both sides, and what befalls them.
+//! The draws of a seed: the kind of world, the settings of both sides, and their faults.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::observer::Tolerance;
 use super::side::Held;
 use crate::random::Random;
 
-/// What a world is about.
+/// The subject of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WorldKind {
     /// Connections that cut, stall, fragment, fill up, are refused and go silent.
@@ -169,7 +169,7 @@ impl Plan {
             weather.capacity = 1 << 20;
         }
         if wide_clocks || (weather.stall_ms_max > 0 && weather.capacity < 100_000) {
-            // What waits for minutes is rightly found too old too.
+            // A message that waits for minutes is rightly found too old too.
             settings
                 .iter_mut()
                 .for_each(|settings| settings.protocol.sending_time_tolerance = Duration::ZERO);
@@ -257,7 +257,7 @@ impl Plan {
     }
 }
 
-/// What the settings of both sides say.
+/// Draws the settings that both sides share.
 fn both_sides(
     random: &mut Random,
     (kind, begin_string): (WorldKind, BeginString),
@@ -386,7 +386,7 @@ fn hours(random: &mut Random) -> ScheduleSettings {
     schedule
 }
 
-/// What applications find that are not available, send too much, or too early.
+/// Draws the limits of applications that are unavailable, send too much, or send too early.
 fn burden(random: &mut Random, settings: &mut [SessionSettings; 2]) {
     let unavailable = Unavailable {
         retries: random.below(4) as u32,
@@ -415,7 +415,7 @@ fn burden(random: &mut Random, settings: &mut [SessionSettings; 2]) {
 
 /// Policies by which both sides' numbers start again together, whatever befalls them.
 fn policies(random: &mut Random, begin_string: BeginString, kind: WorldKind) -> [ResetPolicy; 2] {
-    // What happens besides, on each side, where the next Logon(A) resets anyway.
+    // Further resets on each side, where the next Logon(A) resets anyway.
     let mut more = |policy: ResetPolicy| ResetPolicy {
         logout: random.below(3) == 0,
         error: random.below(3) == 0,

@@ -20,7 +20,7 @@ use super::disk::{Commit, Disk, Fuse};
 /// 2026-11-21 12:00:00, where the simulated wall clocks begin.
 pub(super) const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
 
-/// What a call has led to.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// All goes on.
@@ -140,7 +140,7 @@ impl Side {
         assert!(ahead || reset || self.disk.is_lost(), "numbers go back to {after:?}");
         if reset {
             self.check_restart(now);
-            // What was sent behind the reset has begun the new epoch already.
+            // A message sent after the reset has begun the new epoch already.
             let mut log = self.app.lock();
             log.epoch = log.epoch.max(before.epoch + 1);
         }
@@ -221,7 +221,7 @@ impl Side {
     fn note_commits(&mut self) {
         let mut made = self.disk.take_commits();
         let is_lost = self.disk.is_lost();
-        // What was sent from outside is in the log only now.
+        // A message sent from outside is in the log only now.
         if let Some(last) = made.last_mut().filter(|_| !is_lost) {
             assert_eq!(last.kept, self.kept(), "the store has other numbers than the session");
             *last = Commit::now(last.ticket, last.kept, &self.app);
@@ -232,7 +232,7 @@ impl Side {
             }
             self.commits.push_back(commit);
         }
-        // What a process makes safe that has ended in truth does not count.
+        // A commit made safe by a process that has ended in truth does not count.
         let Some(pace) = self.disk.pace.as_ref().filter(|_| !is_lost) else { return };
         while self.commits.get(1).is_some_and(|second| second.ticket <= pace.safe()) {
             self.commits.pop_front();

@@ -1,4 +1,4 @@
-//! What has happened last in a world, for a reader.
+//! The last events in a world, for a reader.
 //!
 //! Invariant: without a trace nothing is written and nothing allocated.
 

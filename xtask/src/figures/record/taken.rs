@@ -1,4 +1,4 @@
-//! What of a benchmark's output is kept in its record: what the tables show, and no more.
+//! The recorded part of a benchmark's output: the figures that the tables show, and no more.
 
 use serde_json::{Map, Value, json};
 

@@ -17,7 +17,7 @@ const DEFAULT_AND_POLLING: &[&str] = &["default", "polling"];
 /// The file that says that a jar is whole.
 const BUILT: &str = "built";
 
-/// What Maven is told of QuickFIX/J 1.6.3, whose parts have other names.
+/// Maven's options for QuickFIX/J 1.6.3, whose parts have other names.
 const QUICKFIXJ_OF_THE_PAGE: &[&str] =
     &["-Dquickfixj.messages=quickfixj-messages-fix42", "-Dslf4j.version=1.7.36"];
 

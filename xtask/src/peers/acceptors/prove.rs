@@ -205,7 +205,8 @@ impl Case {
         Err(format!("with validation, TimeInForce(59) = Z was answered by {answer}"))
     }
 
-    /// What a file store holds lies in its folder, and nothing lies there without one.
+    /// Checks that a file store keeps its messages in its folder, and that the folder has none
+    /// without a file store.
     fn stored(&self) -> Outcome<()> {
         let last = format!("\x0111=B{}\x01", ORDERS - 1);
         let found = holds(&self.folder, last.as_bytes())?;
@@ -267,7 +268,7 @@ fn fresh(folder: &Path) -> Outcome<()> {
     fs::create_dir_all(folder).map_err(failed)
 }
 
-/// Whether a file in the folder, or below it, holds these bytes.
+/// Returns true if a file in the folder, or below it, holds these bytes.
 fn holds(folder: &Path, wanted: &[u8]) -> Outcome<bool> {
     let failed = |error| format!("{}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(failed)? {

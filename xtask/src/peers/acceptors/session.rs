@@ -19,7 +19,7 @@ pub(super) struct Session {
     name: String,
     next_num_out: u64,
     next_num_in: u64,
-    /// What has come, and is not taken.
+    /// Received bytes that are not taken.
     input: Vec<u8>,
 }
 

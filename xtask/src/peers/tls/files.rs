@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::peers::Outcome;
 
-/// Of all stores.
+/// The password of all stores.
 pub(super) const PASSWORD: &str = "changeit";
 
 /// All files of a run.

@@ -23,11 +23,11 @@ const LOGOUT_NS: u64 = 5_000_000_000;
 /// How soon a connection is tried again, in milliseconds.
 const RECONNECT: Duration = Duration::from_millis(100);
 
-/// What the application has seen.
+/// The state of the application.
 #[derive(Default)]
 struct Seen {
     book: Book,
-    /// What is to be told, in its order.
+    /// The events to report, in order.
     events: Vec<Event>,
 }
 
