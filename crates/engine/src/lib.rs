@@ -34,10 +34,11 @@
 //! # Ok::<(), transfix::EngineError>(())
 //! ```
 //!
-//! # What happened? The engine prints nothing. The [`Application`] hears of one session's messages.
-//! All else, such as a connection that was refused and why, are events of the crate [`tracing`].
-//! **Without a subscriber nobody sees them.** Install one first in `main`, for instance that of the
-//! crate `tracing-subscriber`, which writes a line for each event:
+//! # What happened?
+//! The engine prints nothing. The [`Application`] hears of one session's messages. All else, such
+//! as a connection that was refused and why, are events of the crate [`tracing`]. **Without a
+//! subscriber nobody sees them.** Install one first in `main`, for instance that of the crate
+//! `tracing-subscriber`, which writes a line for each event:
 //!
 //! ```
 //! tracing_subscriber::fmt().with_writer(std::io::stderr).init();

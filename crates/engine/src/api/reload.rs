@@ -135,9 +135,9 @@ impl Engine {
     ///
     /// Sessions that [`Engine::add`] has added, and that neither of the settings has, go on too.
     ///
-    /// # Errors [`EngineError`] if anything in `to` is wrong, an address is taken, a file is
-    /// missing, or a session that only `to` has was added to the engine before. Nothing is changed
-    /// then.
+    /// # Errors
+    /// [`EngineError`] if anything in `to` is wrong, an address is taken, a file is missing, or a
+    /// session that only `to` has was added to the engine before. Nothing is changed then.
     pub fn reload(
         &mut self,
         from: &Settings,

@@ -237,8 +237,8 @@ impl ProtocolLogs {
 
     /// Begins new files now. Returns how many there are; waits for the thread so long.
     ///
-    /// # Errors The files that were not rolled: they grow on, and the next line tries again if it
-    /// must.
+    /// # Errors
+    /// The files that were not rolled: they grow on, and the next line tries again if it must.
     pub(crate) fn roll(&self, wait: Duration) -> Result<usize, String> {
         if self.thread.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
             return Ok(0);

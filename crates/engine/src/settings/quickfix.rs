@@ -453,9 +453,10 @@ impl Migration {
     /// The settings. Errors of theirs, here and at the start of an engine, have the lines of
     /// [`toml`](Self::toml), and the name of the file with `, migrated` behind it.
     ///
-    /// # Errors If no session could be carried over, or the operator has to decide something first,
-    /// such as an unknown time zone. If a variable of the environment is not set, or a password or
-    /// a dictionary is no longer where it was.
+    /// # Errors
+    /// If no session could be carried over, or the operator has to decide something first, such as
+    /// an unknown time zone. If a variable of the environment is not set, or a password or a
+    /// dictionary is no longer where it was.
     pub fn settings(&self) -> Result<Settings, SettingsError> {
         if self.is_empty() {
             return Err(self.no_session());

@@ -12,7 +12,8 @@ const BYTES_MAX: u64 = 64 << 20;
 
 /// The text of a file, or of a pipe.
 ///
-/// # Errors The error of the system; the file is too long, or not UTF-8.
+/// # Errors
+/// The error of the system; the file is too long, or not UTF-8.
 pub(crate) fn read(path: impl AsRef<Path>) -> io::Result<String> {
     let bytes = read_bytes(path)?;
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8"))
@@ -20,7 +21,8 @@ pub(crate) fn read(path: impl AsRef<Path>) -> io::Result<String> {
 
 /// The bytes of a file, or of a pipe.
 ///
-/// # Errors The error of the system, or the file is too long.
+/// # Errors
+/// The error of the system, or the file is too long.
 pub(crate) fn read_bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let (file, mut bytes) = (File::open(path)?, Vec::new());
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
