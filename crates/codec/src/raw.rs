@@ -201,7 +201,8 @@ pub fn body_length(message: &[u8]) -> Option<usize> {
 
 /// Checks that BodyLength(9) and CheckSum(10) of one whole message hold.
 ///
-/// # Errors The reason why it is garbled.
+/// # Errors
+/// The reason why it is garbled.
 pub fn verify(message: &[u8]) -> Result<(), Garbled> {
     let limits = Limits { message_bytes_max: message.len() };
     match split(message, limits) {

@@ -110,7 +110,8 @@ pub trait Poll: Send {
     /// Waits until something is ready, for so long at most, and adds what is to `ready`. `None` has
     /// no limit.
     ///
-    /// # Errors The error of the system.
+    /// # Errors
+    /// The error of the system.
     fn wait(&mut self, ready: &mut Vec<Ready>, time: Option<Duration>) -> io::Result<()>;
 
     /// The waker that ends the wait, and is reported under `token`.
@@ -150,7 +151,8 @@ pub trait Connecting: Send {
 pub trait Listener: Send {
     /// The next waiting connection, if there is one.
     ///
-    /// # Errors The error of the system, for instance that no more files can be opened.
+    /// # Errors
+    /// The error of the system, for instance that no more files can be opened.
     fn accept(&self) -> io::Result<Option<Box<dyn Stream>>>;
 
     /// The address, with the port taken.

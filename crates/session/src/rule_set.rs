@@ -120,7 +120,8 @@ impl RuleSet {
 
     /// Judges an application message.
     ///
-    /// # Errors Its first fault.
+    /// # Errors
+    /// Its first fault.
     pub fn check_application(
         &mut self,
         message: &Message<'_>,

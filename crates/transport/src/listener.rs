@@ -42,7 +42,8 @@ impl Listener {
 
     /// The next waiting connection, or none. The listener's options are applied to it.
     ///
-    /// # Errors The error of the operating system, for instance that no more files can be opened. A
+    /// # Errors
+    /// The error of the operating system, for instance that no more files can be opened. A
     /// connection that was given up while it waited is not an error.
     pub fn accept(&self) -> io::Result<Option<TcpStream>> {
         loop {

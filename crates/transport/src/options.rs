@@ -121,7 +121,8 @@ impl SocketOptions {
     /// Asks the system whether it takes all this for a socket of that address's family; `local` is
     /// bound as well.
     ///
-    /// # Errors Options that it refuses, such as [`SocketOptions::busy_poll`] without the
+    /// # Errors
+    /// Options that it refuses, such as [`SocketOptions::busy_poll`] without the
     /// privilege.
     pub fn check(&self, address: SocketAddr) -> io::Result<()> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;

@@ -196,7 +196,8 @@ impl Acceptor {
 
     /// Checks that a Logon(A) is judged now, and its password is known to be right or wrong.
     ///
-    /// # Errors The step to be done before.
+    /// # Errors
+    /// The step to be done before.
     fn has_its_turn(
         &self,
         who: &Newcomer,
