@@ -31,8 +31,8 @@ Examples:
 `--to parquet` needs a program built with `--features parquet`; the packages have it.
 
 BodyLength(9) and CheckSum(10) stand in the JSON only if they are wrong; where they are left out
-they are computed. What a log says around its messages is not converted. A message with a value
-that holds the delimiter asked for is left out, and said on the standard error.
+they are computed. Text of a log around its messages is not converted. A message with a value that
+holds the requested delimiter is left out, and reported on the standard error.
 The messages of a file are written as they are, passwords too, unless there is --mask; those of a
 store, of a .seg file of it and of a directory have stars in place of passwords.
 

@@ -60,7 +60,8 @@ A directory stands for the store that it is, or for all stores and logs in it. R
 this engine, of QuickFIX C++, /J, /n and Go, of Fix8 and FIX Antenna, and whatever else holds FIX
 messages, delimited by SOH, |, ; or ^A. A direction is taken from the line of the log, the name of
 the file, or the CompIDs in it; a time from the line, else from SendingTime(52).
-What is damaged or leaves open what was asked for is counted at the end on the standard error.
+Damaged messages, and messages that lack data for the search, are counted at the end on the standard
+error.
 
 With --latency a request is a message with a ClOrdID(11) that asks for something: an order, a
 cancel, a replace, a status request, or the types of --type. The answer is the first message the
