@@ -97,9 +97,9 @@ fn of_the_machine<'a>(value: &'a Value, way: &mut Vec<&'a str>) -> Result<(), St
     }
 }
 
-/// Sets the settings of a new session that name files. The store and the protocol log stand beside
-/// those of the first session. An acceptor shares the TLS and proxy settings of the acceptors at
-/// its address.
+/// Sets the settings of a new session that name files. The store and the protocol log use the
+/// directories of the first session. An acceptor shares the TLS and proxy settings of the acceptors
+/// at its address.
 pub(crate) fn at_home(session: &mut SessionSettings, admin: &Admin) {
     let all = admin.handles();
     if let Some(like) = all.first().map(SessionHandle::settings) {

@@ -100,7 +100,7 @@ impl EventFilter {
             what(&mut now);
             now.count();
         }
-        // `tracing` caches the earlier decision for each event.
+        // `tracing` caches the decision for each event, so the cache is rebuilt.
         callsite::rebuild_interest_cache();
     }
 }

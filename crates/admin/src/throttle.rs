@@ -49,7 +49,7 @@ struct Failures {
     is_known: bool,
 }
 
-/// The duty of a source before a password is checked.
+/// The required step of a source before a password is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// Nothing.
@@ -83,7 +83,7 @@ impl Throttle {
         Ok(turn)
     }
 
-    /// Returns the duty of this source before a password of this name is checked.
+    /// Returns the required step of this source before a password of this name is checked.
     pub(crate) fn wait(&self, source: IpAddr, name: &str, now_ns: u64) -> Wait {
         let Some(found) = self.pairs().get(&pair(source, name)).copied() else { return Wait::No };
         let since_ns = now_ns.saturating_sub(found.last_ns);

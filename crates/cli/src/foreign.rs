@@ -1,4 +1,4 @@
-//! Text of others: of counterparties, of servers, of files. This module makes it safe for a
+//! Text of others: of counterparties, of servers, of files. This module makes such text safe for a
 //! terminal.
 //!
 //! Invariant: nothing that is written here has a character that a terminal obeys or hides. A value

@@ -426,7 +426,7 @@ impl<W: Write> Latency<W> {
         Ok(writeln!(self.out, "{row}")?)
     }
 
-    /// Counts requests without an answer at the end of a log as unanswered.
+    /// Closes the requests that have no answer at the end of a log, because none follows.
     pub(super) fn end(&mut self) -> Result<(), Failure> {
         let mut left: Vec<_> = self.open.drain().map(|(_, open)| open).collect();
         left.sort_by_key(|open| open.number);
