@@ -1,4 +1,4 @@
-//! What a batch of records comes to, in the order of their meaning and no longer of their arrival.
+//! The changes of a batch of records, sorted by their meaning and no longer by their arrival.
 
 use std::collections::BTreeMap;
 
@@ -26,12 +26,12 @@ pub struct Kept {
 pub struct Batch {
     /// The numbers behind it.
     pub(crate) numbers: Numbers,
-    /// What lies before is no longer found.
+    /// Messages before the batch are no longer found.
     pub(crate) resets: bool,
     /// Outbound messages from this number on are no longer found; 0 for none.
     pub(crate) hides_from: u64,
     pub(crate) messages: BTreeMap<(Direction, u64), Kept>,
-    /// What waits under this ticket and lower ones waits no more; 0 for none.
+    /// Messages under this ticket and lower ones wait no more; 0 for none.
     pub(crate) unqueued: u64,
     pub(crate) queued: BTreeMap<u64, Kept>,
     pub(crate) notes: Vec<(u64, String)>,

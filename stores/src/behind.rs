@@ -50,7 +50,7 @@ impl<T> Asked<T> {
     }
 }
 
-/// What session and thread both know.
+/// The state that the session and the thread share.
 #[derive(Default)]
 struct Line {
     is_writing: bool,
@@ -149,7 +149,7 @@ impl<S: Server + 'static> Behind<S> {
         })
     }
 
-    /// What is committed and not under way is given up.
+    /// Gives up the batches that are committed and not under way.
     pub(crate) fn give_up(&self) {
         lock(&self.line).gathered = None;
     }

@@ -11,7 +11,7 @@ use crate::window::{AHEAD, Window};
 /// Messages with their numbers or tickets, ascending.
 pub(crate) type Messages = Vec<(u64, Kept)>;
 
-/// What a server does for the store of one session.
+/// The operations of a server for the store of one session.
 pub trait Server: Send {
     /// Writes the batch in one transaction. Not if somebody else has taken the session over.
     fn write(&mut self, batch: &Batch) -> Result<Written, StoreError>;
@@ -31,7 +31,7 @@ pub trait Server: Send {
     fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError>;
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// It is there.
@@ -40,7 +40,7 @@ pub enum Written {
     Nothing,
 }
 
-/// Whether the session is taken from the process that has it.
+/// Tells if the session is taken from the process that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taking {
     /// It is.
@@ -61,7 +61,7 @@ pub struct DatabaseStore<S> {
     queue: Option<(u64, Messages)>,
     /// The message received with this number, as it was read last.
     received: Option<(u64, Option<Kept>)>,
-    /// What was asked for last, and is not there yet.
+    /// The last request, until its answer is there.
     asked: Option<(Fetch, Asked<Messages>)>,
     /// The session is being taken over.
     taking: Option<Asked<Taken>>,
@@ -159,14 +159,14 @@ impl<S: Server + 'static> DatabaseStore<S> {
     }
 }
 
-/// What is asked for.
+/// A request for messages.
 #[derive(Clone, Copy, Debug)]
 enum Fetch {
     /// Messages sent, from this number on and below that one, which was the next one then.
     Outbound(u64, u64),
     /// The message received with this number.
     Inbound(u64),
-    /// What waits, from this ticket on.
+    /// Waiting messages, from this ticket on.
     Queue(u64),
 }
 
@@ -180,8 +180,8 @@ impl Fetch {
     }
 }
 
-/// What is there of a session that was taken over: its numbers, the first messages sent, and what
-/// waits.
+/// The data of a session that was taken over: its numbers, the first messages sent, and the waiting
+/// messages.
 type Taken = (Numbers, Messages, Messages);
 
 impl<S: Server + 'static> Store for DatabaseStore<S> {
@@ -251,7 +251,7 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
     fn reopen(&mut self) -> Result<(), StoreError> {
         self.behind.give_up();
         self.poisoned = true;
-        // Who has taken it over keeps it.
+        // A process that has taken over the session keeps it.
         let numbers = self.behind.ask_and_wait(|server| server.take(Taking::Again))?;
         self.go_on(numbers);
         Ok(())
@@ -277,7 +277,7 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
                 Err(error)
             }
             Ok((numbers, sent, queue)) => {
-                // Of what was committed before, something may not have been written.
+                // Some batches committed before may not have been written.
                 self.behind.tickets().inspect_err(|_| self.poisoned = true)?;
                 self.go_on(numbers);
                 self.window.fill(1, numbers.next_out, sent);

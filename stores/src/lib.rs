@@ -3,22 +3,21 @@
 //!
 //! A turn of a session is one commit and one transaction, which a thread of the store carries out;
 //! turns that come meanwhile are one transaction behind it. The bytes of a turn go to the socket
-//! when its transaction is done, so the server's distance is in every answer. What a commit
-//! outlives is what the server promises: PostgreSQL with `synchronous_commit = on` a power cut,
-//! Redis what its `appendfsync` says.
+//! when its transaction is done, so the server's distance is in every answer. The server decides
+//! what a commit survives: PostgreSQL with `synchronous_commit = on` survives a power cut, and
+//! Redis as its `appendfsync` promises.
 //!
-//! **One writer.** Opening a session's store takes it over: the process that had it is refused at
-//! its next commit, ends its session with the counterparty, and has sent nothing that was not
-//! saved. Its session stays there as a standby. With `refresh_on_logon` a standby takes the store
-//! over when a counterparty has logged on to it, with the numbers of the other process; before that
-//! it only reads. Without, each of its commits is refused until it is started anew.
+//! **One writer.** Opening a session's store takes it over. The process that had it is refused at
+//! its next commit, and ends its session with the counterparty. That process has sent nothing that
+//! was not saved. Its session stays there as a standby. With `refresh_on_logon` a standby takes the
+//! store over when a counterparty has logged on to it, with the numbers of the other process;
+//! before that it only reads. Without, each of its commits is refused until it is started anew.
 //!
-//! **A server that does not answer** holds up its own session, not the others of the same thread:
-//! nothing is sent before it is saved, and what a counterparty asks to be sent again, or a logon
-//! with `refresh_on_logon`, waits until the server has answered. After 5 s the session ends, and
-//! goes on by itself when the server is back. `open` sets 5 s for connecting and for each commit,
-//! unless its first argument says otherwise. At the end of the engine a store waits 5 s for what is
-//! not saved yet.
+//! **A server that does not answer** holds up its own session, not the others of the same thread.
+//! Nothing is sent before it is saved. A ResendRequest(2), or a logon with `refresh_on_logon`,
+//! waits until the server has answered. After 5 s the session ends, and goes on by itself when the
+//! server is back. `open` sets 5 s for connecting and for each commit, unless its first argument
+//! says otherwise. At the end of the engine a store waits 5 s for what is not saved yet.
 //!
 //! ```no_run
 //! # use transfix::{Application, Engine, Settings, SessionId};

@@ -8,7 +8,7 @@ use crate::database::{DatabaseStore, Server, Taking, Written};
 use crate::{PATIENCE, failed, unreadable};
 
 const SCHEMA: &str = include_str!("schema.sql");
-/// Who makes the tables does so alone.
+/// The lock under which one process makes the tables.
 const SCHEMA_LOCK: i64 = 0x0054_5241_4E53_4658;
 
 const OPEN: &str = "\
@@ -24,7 +24,7 @@ const TAKE_AGAIN: &str = "\
 const READ_SESSION: &str = "\
     SELECT id, writer, generation, next_in, next_out, created_ns FROM transfix_session
     WHERE id = $1";
-/// Whether everything of the schema is there; who may not make it must not need to.
+/// The query for the whole schema: once the schema exists, the user needs no right to make it.
 const IS_MADE: &str = "\
     SELECT to_regproc('transfix_commit') IS NOT NULL AND to_regclass('transfix_session') IS NOT NULL
     AND to_regclass('transfix_message') IS NOT NULL AND to_regclass('transfix_queue') IS NOT NULL
@@ -41,8 +41,8 @@ const READ_QUEUE: &str = "\
 
 /// Keeps a session in a PostgreSQL database, version 11 or later.
 ///
-/// Tables `transfix_session`, `transfix_message`, `transfix_queue` and `transfix_note` are made in
-/// the connection's schema where they are missing, which needs the right to do so once; after that
+/// `open` creates missing tables `transfix_session`, `transfix_message`, `transfix_queue` and
+/// `transfix_note` in the connection's schema, and needs the right to do so once. Later it needs
 /// SELECT, INSERT, UPDATE and DELETE on them. Messages of before a reset stay under their
 /// generation: nothing reads them, and they may be deleted. MsgSeqNum(34) is at most 2^63 - 1 here.
 pub type PostgresStore = DatabaseStore<Postgres>;
@@ -227,7 +227,7 @@ fn connect(config: &Config) -> Result<Client, StoreError> {
     config.connect(NoTls).map_err(failed)
 }
 
-/// What is prepared for a connection.
+/// The prepared statements of a connection.
 struct Statements {
     commit: Statement,
     read: Statement,

@@ -34,8 +34,9 @@ const NUMBER_MAX: u64 = 1 << 53;
 /// together in a cluster. A reset deletes the messages before it. MsgSeqNum(34) is at most 2^53
 /// here.
 ///
-/// How much a commit outlives is up to the server: with `appendfsync always` a power cut, else its
-/// last second may be lost, and with no append-only file all since the last snapshot.
+/// The server decides what a commit survives. With `appendfsync always` a commit survives a power
+/// cut. Otherwise the last second may be lost, and without an append-only file everything since the
+/// last snapshot.
 pub type RedisStore = DatabaseStore<Redis>;
 
 /// The server's side of a [`RedisStore`].

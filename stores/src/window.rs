@@ -6,7 +6,7 @@ use crate::batch::Kept;
 /// How many are read at once.
 pub(crate) const AHEAD: usize = 256;
 
-/// What is known of the numbers `begin..end`.
+/// The known messages of the numbers `begin..end`.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     begin: u64,
@@ -27,7 +27,7 @@ impl Window {
     /// Takes what a reading of up to [`AHEAD`] messages from `begin` has found below `next_out`.
     pub(crate) fn fill(&mut self, begin: u64, next_out: u64, messages: Vec<(u64, Kept)>) {
         let last = messages.last().filter(|_| messages.len() >= AHEAD);
-        // What is written later has a number of `next_out` or above.
+        // Messages written later have a number of `next_out` or above.
         self.end = last.map_or(next_out, |(seq, _)| seq + 1);
         (self.begin, self.messages) = (begin, messages);
     }

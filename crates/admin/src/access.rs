@@ -1,4 +1,4 @@
-//! Who asks, and whether it may.
+//! The user of a request, and the rights of the user.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::users::{Role, sha256_hex};
 
 /// The name of the cookie.
 pub(crate) const COOKIE: &str = "transfix_login";
-/// What a request that changes something brings beside the cookie.
+/// The header that a changing request brings beside the cookie.
 pub(crate) const CSRF: &str = "x-csrf-token";
 
 /// Somebody who is known, and may look.
@@ -25,13 +25,13 @@ pub(crate) struct Access {
     pub(crate) name: String,
     pub(crate) role: Role,
     from: SocketAddr,
-    /// What a request that changes something must bring; nothing with a token, which no page of
-    /// somebody else can send.
+    /// The value of [`CSRF`] that a changing request must bring; `None` with a token, which no
+    /// foreign page can send.
     pub(crate) csrf: Option<String>,
     /// The cookie, for who logs out.
     pub(crate) cookie: Option<String>,
     brought: Option<String>,
-    /// What is asked for, such as `POST /api/engine/reload`.
+    /// The method and the path of the request, such as `POST /api/engine/reload`.
     asked: String,
     refusals: Arc<Refusals>,
 }
@@ -97,7 +97,7 @@ fn find(parts: &Parts, app: &App) -> Option<Access> {
     }
     let cookie = cookie(&parts.headers)?;
     let login = app.logins.find(cookie, clock::monotonic_ns())?;
-    // Who was removed, or has got another password, is out.
+    // A user who was removed or has another password is logged out.
     let user = users.users.iter().find(|user| user.name == login.name)?;
     if user.password_hash != login.password_hash || !user.may_come_from(from.ip()) {
         return None;

@@ -9,7 +9,7 @@ use transfix::{Admin, Role, SessionHandle, SessionSettings, Settings};
 /// How the text is called in errors.
 const NAME: &str = "settings";
 
-/// Whether a session is new, or has other settings.
+/// Tells if a session is new, or has other settings.
 #[derive(Clone, Copy)]
 pub(crate) enum New<'a> {
     Added,
@@ -32,11 +32,11 @@ const OF_FILES: &[&[&str]] = &[
     &["tls", "crl"],
 ];
 
-/// The session of a text: one `[[session]]`, and nothing else. What names files is as it was, or
-/// as the sessions that are there have it.
+/// The session of a text: one `[[session]]`, and nothing else. Settings that name files stay as
+/// they were, or come from the existing sessions.
 ///
 /// # Errors
-/// What is wrong with the text, with the line if it has one.
+/// The error of the text, with the line if the error has one.
 pub(crate) fn session_of(
     text: &str,
     admin: &Admin,
@@ -97,8 +97,9 @@ fn of_the_machine<'a>(value: &'a Value, way: &mut Vec<&'a str>) -> Result<(), St
     }
 }
 
-/// Gives a new session what names files: the store and the protocol log stand where those of the
-/// first session do, and an acceptor shares the door of those at its address.
+/// Sets the settings of a new session that name files. The store and the protocol log use the
+/// directories of the first session. An acceptor shares the TLS and proxy settings of the acceptors
+/// at its address.
 pub(crate) fn at_home(session: &mut SessionSettings, admin: &Admin) {
     let all = admin.handles();
     if let Some(like) = all.first().map(SessionHandle::settings) {

@@ -1,4 +1,4 @@
-//! What a request is answered when it is not done, in one form: `{"error": "…", "code": 1305}`.
+//! The answer to a request that is not carried out, in one form: `{"error": "…", "code": 1305}`.
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
@@ -103,12 +103,12 @@ impl From<PathRejection> for Refusal {
 #[from_request(via(Json), rejection(Refusal))]
 pub(crate) struct Input<T>(pub(crate) T);
 
-/// What stands behind the `?`.
+/// The query of a request, behind the `?`.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(Refusal))]
 pub(crate) struct Wanted<T>(pub(crate) T);
 
-/// What stands in the path.
+/// The values in the path of a request.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(Refusal))]
 pub(crate) struct Named<T>(pub(crate) T);

@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -39,13 +39,14 @@ pub(crate) const BLOCKING_MAX: usize = CHECKS_AT_ONCE
 /// When who was refused for want of a place should ask again, in seconds.
 const AGAIN_S: u64 = 5;
 
-/// Who waits at once, by what for, so that nobody who waits holds up those who only look.
+/// Limits of requests that wait at once, by kind, so that waiting requests do not block those that
+/// only look.
 ///
 /// Invariant: a place is held until the work is done, also if the client has gone before.
 pub(crate) struct Limits {
     checks: Arc<Semaphore>,
     searches: Arc<Semaphore>,
-    /// Who searches, or waits for it: one search of each user or token at a time.
+    /// Users and tokens that search, or wait for a search: each has one search at a time.
     searching: Turns<String>,
     actions: Arc<Semaphore>,
     requests: Arc<Semaphore>,
@@ -121,7 +122,7 @@ impl From<Busy> for Refusal {
 /// A place among those who may wait, until it is dropped.
 pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct App {
     pub(crate) admin: Admin,
     pub(crate) users: Arc<UsersFile>,

@@ -24,7 +24,7 @@ const LOGOUT_TIME: Duration = Duration::from_secs(2);
 /// The longest answer that is taken.
 const ANSWER_MAX: usize = 32 << 20;
 
-/// Who logs on, and where.
+/// The user who logs on, and the address.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FixLogin {
@@ -40,7 +40,7 @@ pub struct FixLogin {
     pub user: String,
     /// The password.
     pub password: Secret,
-    /// Whether and how the connection is encrypted.
+    /// TLS settings of the connection; `None` for a connection without TLS.
     pub tls: Option<TlsSettings>,
 }
 
@@ -62,7 +62,7 @@ impl FixLogin {
     }
 }
 
-/// What comes from the server.
+/// Messages and events of the connection to the server.
 enum News {
     LoggedOn,
     /// MonitoringRequestId(9207), and the XML.
@@ -109,7 +109,7 @@ pub struct FixClient {
     engine: Option<Engine>,
     session: SessionHandle,
     news: Receiver<News>,
-    /// What came while something else was waited for.
+    /// Messages that arrived while the client waited for another answer.
     unasked: VecDeque<String>,
     asked: u64,
 }
@@ -183,8 +183,8 @@ impl FixClient {
         }
     }
 
-    /// What the server says of its own, for one who has subscribed. `None` if nothing comes for so
-    /// long.
+    /// Returns the next message that the server sends to a subscriber. `None` if nothing comes for
+    /// so long.
     ///
     /// # Errors
     /// In words, why the connection has ended.

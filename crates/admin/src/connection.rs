@@ -86,7 +86,7 @@ struct Written<S> {
 }
 
 impl<S> Written<S> {
-    /// What comes of a write, or of its end: an error once it has waited too long.
+    /// Returns the result of a write or a shutdown, or an error once it has waited too long.
     fn timed<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if done.is_ready() {
             return done;

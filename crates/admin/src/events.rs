@@ -37,11 +37,11 @@ pub struct ShownEvent {
     pub target: &'static str,
     /// The number of the event: the page "What happened?" of the book has all.
     pub code: Option<u16>,
-    /// What has happened.
+    /// The text of the event.
     pub text: String,
     /// The session that it is about.
     pub session: Option<String>,
-    /// What it says more.
+    /// The other fields of the event.
     pub fields: Map<String, Value>,
 }
 
@@ -59,7 +59,7 @@ impl ShownEvent {
         Self { n: 0, at, level, target, code: None, text, session, fields }
     }
 
-    /// What an event of `tracing` says, now.
+    /// An event of `tracing` in this form, with the present time.
     #[must_use]
     pub fn of(event: &Event<'_>) -> Self {
         let mut found = Found::default();
@@ -99,7 +99,7 @@ impl Default for EventRing {
 }
 
 impl EventRing {
-    /// What listens: a layer for the program's subscriber of `tracing`.
+    /// Returns the layer that fills the ring, for the program's subscriber of `tracing`.
     #[must_use]
     pub fn layer(&self) -> EventLayer {
         EventLayer(self.clone())

@@ -50,13 +50,13 @@ impl EventFilter {
         Self { now: Arc::new(RwLock::new(now)) }
     }
 
-    /// What counts now.
+    /// The levels in force.
     #[must_use]
     pub fn levels(&self) -> EventLevels {
         self.read(|now| now.levels().clone())
     }
 
-    /// What the settings say.
+    /// The levels of the settings.
     #[must_use]
     pub fn of_settings(&self) -> EventLevels {
         self.read(|now| now.of_settings.clone())
@@ -100,7 +100,7 @@ impl EventFilter {
             what(&mut now);
             now.count();
         }
-        // What has been found out of each event before.
+        // `tracing` caches the decision for each event, so the cache is rebuilt.
         callsite::rebuild_interest_cache();
     }
 }

@@ -1,8 +1,8 @@
 //! The administration over FIX: administrators log on as counterparties of an engine of its own,
 //! and give commands as XML in XMLnonFIX(n).
 //!
-//! Invariants: its engine shares nothing with the one that trades but the `Admin`, through which
-//! each action goes; a session that has not logged on as a user can do nothing.
+//! Invariants: its engine shares only the `Admin` with the engine that trades, and each action goes
+//! through the `Admin`. A session that has not logged on as a user can do nothing.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ mod xml;
 
 pub(crate) use desk::Desk;
 
-/// What is answered to a command.
+/// Returns the answer to a command.
 #[cfg(feature = "rig")]
 pub(crate) fn answer_to(
     desk: &Desk,
@@ -52,13 +52,13 @@ pub(crate) fn answer_to(
 const MESSAGE_MAX: usize = 2 << 20;
 /// Messages of one administrator that may wait.
 const WAITING_MAX: usize = 64;
-/// What may wait for an administrator who does not read: it is cut off when so much has waited for
-/// so long.
+/// Bytes that may wait for an administrator who does not read. The connection is cut off when so
+/// much has waited for [`UNREAD_TIME`].
 const UNREAD_MAX: usize = 4 << 20;
 const UNREAD_TIME: Duration = Duration::from_secs(5);
-/// What may wait in all cases; an answer is shorter.
+/// Bytes that may wait in all cases; an answer is shorter.
 const QUEUED_MAX: usize = 32 << 20;
-/// What may wait of all administrators together.
+/// Bytes that may wait for all administrators together.
 const ALL_WAITING_MAX: usize = 128 << 20;
 /// Threads in which commands are carried out.
 const THREADS: usize = 4;

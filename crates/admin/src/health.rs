@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it can do what it is there for.
+//! The health of the process: it lives, and it is ready for its work.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ pub(crate) async fn live() -> Json<Value> {
 
 /// Why the engine is not ready: nothing if it is. Ready means: there are sessions or listeners,
 /// connections are accepted where it listens, and the store of each session that is open by its
-/// schedule takes something. Whether counterparties log on is theirs. Everybody may ask, so no
-/// session is named.
+/// schedule takes something. Logons do not count, because counterparties decide about them.
+/// Everybody may ask, so no session is named.
 pub(crate) fn unready(app: &App) -> Vec<String> {
     let now = clock::now().utc;
     let handles = app.admin.handles();

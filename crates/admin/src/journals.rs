@@ -64,7 +64,7 @@ pub(crate) async fn messages(
     found.map(Json).map_err(|error| Refusal::failed(error.to_string()))
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Serialize)]
 pub(crate) struct Answer {
     messages: Vec<Shown>,

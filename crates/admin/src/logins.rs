@@ -20,7 +20,7 @@ pub(crate) struct Login {
     pub(crate) name: String,
     /// The hash of the password with which it did: with another password it has to again.
     pub(crate) password_hash: String,
-    /// What a request that changes something must bring beside the cookie.
+    /// The header value that a changing request must bring beside the cookie.
     pub(crate) csrf: String,
     since_ns: u64,
     last_ns: u64,
@@ -59,7 +59,7 @@ impl Logins {
         Ok((cookie, login))
     }
 
-    /// Who has this cookie.
+    /// Returns the login of this cookie.
     pub(crate) fn find(&self, cookie: &str, now_ns: u64) -> Option<Login> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let login = all.get_mut(&sha256_hex(cookie))?;

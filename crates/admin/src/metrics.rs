@@ -344,7 +344,7 @@ fn certificates(encoder: &mut DescriptorEncoder<'_>, admin: &Admin) -> fmt::Resu
     Ok(())
 }
 
-/// What is left on the disks of the stores.
+/// Writes the free space on the disks of the stores.
 fn disks(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt::Result {
     let in_files =
         |handle: &&SessionHandle| handle.settings().store.durability != Durability::Memory;
@@ -353,7 +353,7 @@ fn disks(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt:
     let found = dirs.iter().filter_map(|dir| {
         let found = rustix::fs::statvfs(dir).ok()?;
         let bytes = |blocks: u64| blocks as f64 * found.f_frsize as f64;
-        // What is kept for root is not there for us.
+        // Blocks reserved for root are not available to the process.
         let size = found.f_blocks.saturating_sub(found.f_bfree).saturating_add(found.f_bavail);
         Some((dir.display().to_string(), bytes(found.f_bavail), bytes(size)))
     });

@@ -1,9 +1,9 @@
 //! Which connections the administration serves at once.
 //!
-//! Invariants: a new connection always finds a place; a connection that has not shown who it is
-//! loses its place to a new one if its source has too many, or if its source has the most and all
-//! places are taken; connections from the machine itself have places that no other takes; a
-//! connection that has shown who it is keeps its place until it ends.
+//! Invariants: a new connection always finds a place. A connection that has not shown its user
+//! loses its place to a new connection if its source has too many. The same holds if its source has
+//! the most and all places are taken. Connections from the machine itself have places that no other
+//! connection takes. A connection that has shown its user keeps its place until it ends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};

@@ -1,6 +1,6 @@
 //! Writes into the audit what users were refused for want of a role, in a bounded number of lines.
 //!
-//! Invariants: a refusal has a line of its own, or a later line of that user counts it; the lines
+//! Invariants: a refusal has a line of its own, or a later line of that user counts it. The lines
 //! of a user grow with time, not with requests, over HTTP and FIX together.
 
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use transfix::{Actor, Admin};
 use crate::app::blocking;
 use crate::seldom::{ONE_MORE, Seldom};
 
-/// What the line says that counts refusals without a line of their own.
+/// The action in lines that count refusals without a line of their own.
 const COUNTED: &str = "refused requests";
 
 /// Refusals of one user or token.
 struct OfUser {
     lines: Seldom,
-    /// Who asked last, and from where.
+    /// The user of the last request, and the address.
     last: Actor,
 }
 

@@ -25,7 +25,7 @@ impl std::fmt::Debug for Commands {
 }
 
 impl Commands {
-    /// Of this engine, whose users are nobody.
+    /// Commands to this engine, which has no users.
     #[must_use]
     pub fn new(admin: &Admin) -> Self {
         let desk = Desk {

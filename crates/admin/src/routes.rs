@@ -1,4 +1,4 @@
-//! What can be asked, and who may ask it.
+//! All requests, and the roles that they need.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -309,7 +309,7 @@ async fn remove_session(
     of_engine(app, access, EngineAction::Remove { id: session, text }).await
 }
 
-/// What is known of the program as a whole.
+/// Answers with data about the program as a whole.
 async fn engine(State(app): Shared, _: Access) -> Json<Value> {
     let listening = app.admin.listening();
     let listening: Vec<_> = listening.iter().map(ToString::to_string).collect();
@@ -332,7 +332,7 @@ async fn rotate_logs(State(app): Shared, access: Access) -> Answer {
     of_engine(app, access, EngineAction::RotateLogs).await
 }
 
-/// What must be written to stop the engine.
+/// The body of a request to stop the engine.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stop {
@@ -371,7 +371,7 @@ async fn events(State(app): Shared, _: Access, Wanted(wanted): Wanted<EventsWant
     Ok(Json(json!({ "events": events })))
 }
 
-/// What each event means, and what to do about it.
+/// Answers with the meaning of each event, and the remedy.
 async fn codes(_: Access) -> Json<Value> {
     let all = EventCode::ALL.iter().map(|code| {
         let levels: Vec<_> = code.levels().iter().map(|level| level.as_str()).collect();

@@ -25,7 +25,7 @@ struct State {
 }
 
 impl State {
-    /// Whether a line may be written now; if so, how many were left out before.
+    /// Returns the number of lines left out before, if a line may be written now.
     fn take(&mut self, now_ns: u64) -> Option<u64> {
         let full_at_ns = self.full_at_ns.max(now_ns) + ONE_MORE_NS;
         if full_at_ns > now_ns + AT_ONCE * ONE_MORE_NS {
@@ -41,7 +41,7 @@ impl Seldom {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a line may be written now; if so, how many were left out before.
+    /// Returns the number of lines left out before, if a line may be written now.
     pub(crate) fn tell(&self) -> Option<u64> {
         self.tell_at(clock::monotonic_ns())
     }

@@ -36,7 +36,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// How long the listener rests after an error of the system.
 const REST: Duration = Duration::from_millis(100);
 
-/// What the program knows beside the settings of the administration.
+/// Data of the program beside the settings of the administration.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Extras {
@@ -161,7 +161,7 @@ impl AdminServer {
                             () = Arc::clone(&refusals).write_counts() => {}
                             _ = stopped => {}
                         }
-                        // Who has asked gets its answer.
+                        // Clients with an open request get their answers.
                         let _ = timeout(LAST_ANSWERS, open.shutdown()).await;
                     }
                     Err(error) => tracing::error!(%error, "the administration cannot listen"),

@@ -21,7 +21,7 @@ pub(crate) fn is_down(handle: &SessionHandle, status: &SessionStatus) -> bool {
     status.store_has_failed || !may_be_down && is_open(handle, clock::now().utc)
 }
 
-/// Whether a session is as it should be; if not, the worst that is wrong, in a word or two.
+/// Returns the worst problem of a session in a word or two, or `None` if it has no problem.
 pub(crate) fn problem(handle: &SessionHandle, status: &SessionStatus) -> Option<&'static str> {
     if status.store_has_failed {
         return Some("store");
@@ -49,7 +49,7 @@ pub(crate) fn is_open(handle: &SessionHandle, now: Timestamp) -> bool {
     schedule.is_none_or(|schedule| schedule.at(now).is_some())
 }
 
-/// What the table of all sessions shows.
+/// Returns the data of a session for the table of all sessions.
 pub(crate) fn session(handle: &SessionHandle) -> Value {
     let status = handle.status();
     let settings = handle.settings();
@@ -135,7 +135,7 @@ fn on_disk(dir: &Path) -> u64 {
     taken.sum()
 }
 
-/// What the page of one session shows beside that.
+/// Returns the further data of a session for its page.
 pub(crate) fn details(handle: &SessionHandle) -> Value {
     let mut shown = session(handle);
     let stages = handle.latency();

@@ -1,10 +1,10 @@
-//! Who guesses the password of a user waits longer and longer.
+//! A client that guesses the password of a user waits longer and longer.
 //!
-//! Counted are the failures of one source at one name. Invariants: failures at one name hold up no
-//! other name; where a user has logged in before, the user waits for a bounded time and is never
-//! refused, whatever others of that source guess; of one source at one name one password is checked
-//! at a time, and the others wait in line; names that no user has are counted alike; the
-//! memory is bounded.
+//! Failures are counted by source and name. Invariants: failures at one name hold up no other name.
+//! From a source with an earlier login, a user waits for a bounded time and is never refused,
+//! whatever others at that source guess. One password is checked at a time for each source and
+//! name, and the others wait in line. Names that no user has are counted alike. The memory is
+//! bounded.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -49,7 +49,7 @@ struct Failures {
     is_known: bool,
 }
 
-/// What a source has to do before a password is checked.
+/// The required step of a source before a password is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// Nothing.
@@ -83,7 +83,7 @@ impl Throttle {
         Ok(turn)
     }
 
-    /// What this source has to do before a password of this name is checked.
+    /// Returns the required step of this source before a password of this name is checked.
     pub(crate) fn wait(&self, source: IpAddr, name: &str, now_ns: u64) -> Wait {
         let Some(found) = self.pairs().get(&pair(source, name)).copied() else { return Wait::No };
         let since_ns = now_ns.saturating_sub(found.last_ns);
@@ -147,7 +147,7 @@ fn pair(source: IpAddr, name: &str) -> Pair {
     (network(source), hasher.finish())
 }
 
-/// Of IPv6 a source has a whole network.
+/// Returns the source to count: a /64 network for IPv6, the address for IPv4.
 pub(crate) fn network(source: IpAddr) -> IpAddr {
     match source.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((u128::from(address) & !u128::from(u64::MAX)).into()),

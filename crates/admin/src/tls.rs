@@ -39,7 +39,7 @@ impl FreshCertificate {
     }
 }
 
-/// What is shown, and the files that it comes from.
+/// The certificate in use, and its files.
 pub(crate) struct Certificate {
     certificate: PathBuf,
     key: PathBuf,
@@ -56,7 +56,7 @@ impl Certificate {
     /// That of the settings; `None` if they want no TLS.
     ///
     /// # Errors
-    /// What is wrong with the files.
+    /// The error of the files.
     pub(crate) fn of(settings: &AdminSettings) -> Result<Option<Self>, String> {
         let (certificate, key) = (settings.certificate.clone(), settings.key.clone());
         match (certificate.as_os_str().is_empty(), key.as_os_str().is_empty()) {
@@ -68,10 +68,10 @@ impl Certificate {
         Ok(Some(Self { certificate, key, now }))
     }
 
-    /// What the files hold now; `None` if it is what is shown.
+    /// Reads the files again. Returns `None` if the certificate in use has not changed.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The error of the files.
     pub(crate) fn read_again(&self) -> Result<Option<FreshCertificate>, String> {
         let fresh = FreshCertificate::read(&self.certificate, &self.key)?;
         let now = self.now.read().unwrap_or_else(PoisonError::into_inner);

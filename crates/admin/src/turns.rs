@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Mutex as Line, OwnedMutexGuard};
 
-/// Who has the turn of each key.
+/// The turns of all keys.
 pub(crate) struct Turns<K>(Mutex<HashMap<K, Arc<Line<()>>>>);
 
 /// The turn of a key, until it is dropped.

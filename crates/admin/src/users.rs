@@ -1,4 +1,4 @@
-//! Who may use the administration: users with passwords, programs with tokens, in one file.
+//! The users of the administration: people with passwords, programs with tokens, in one file.
 //!
 //! The file has hashes alone: Argon2 of passwords, which people choose, and SHA-256 of tokens, each
 //! of which is 256 random bits.
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use transfix::{Actor, Admin, Subnet};
 
-/// What a user or a program may do.
+/// The rights of a user or a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -62,7 +62,7 @@ impl FromStr for Role {
 pub struct User {
     /// The name, which the audit has too.
     pub name: String,
-    /// What it may do.
+    /// The role.
     pub role: Role,
     /// The Argon2 hash of the password, as a PHC string.
     pub password_hash: String,
@@ -89,7 +89,7 @@ pub(crate) const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAA
 pub struct Token {
     /// The name, which the audit has too.
     pub name: String,
-    /// What it may do.
+    /// The role.
     pub role: Role,
     /// SHA-256 of the token, in hexadecimal digits.
     pub sha256: String,
@@ -137,7 +137,7 @@ impl Users {
     /// Writes the file for its owner alone, all of it or nothing.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn save(&self, path: &Path) -> Result<(), String> {
         let wrong = |error: io::Error| format!("{}: {error}", path.display());
         let text = toml::to_string(self).map_err(|error| wrong(io::Error::other(error)))?;
@@ -276,7 +276,7 @@ impl UsersFile {
         let users = Arc::new(Users::load(path)?);
         let read = Mutex::new(Read { stamp, users: Arc::clone(&users) });
         let file = Self { path: path.to_owned(), read, admin: Some(admin.clone()) };
-        // What was changed while nobody looked shows beside the line of the start before.
+        // A comparison with the line of the previous start shows changes made meanwhile.
         let all: Vec<_> =
             users.described().map(|(name, _, what)| format!("{name}: {what}")).collect();
         file.note("users at the start", &all.join(", "))?;
@@ -297,8 +297,8 @@ impl UsersFile {
         Self { path: PathBuf::new(), read: Mutex::new(read), admin: None }
     }
 
-    /// Who is in it now. A file that cannot be read, or whose change the audit does not take, lets
-    /// nobody in.
+    /// Returns the users in the file now. A file that cannot be read, or whose change the audit
+    /// does not take, lets nobody in.
     pub(crate) fn now(&self) -> Arc<Users> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let now = stamp(&self.path).unwrap_or(Stamp(0, 0, 0, 0));
@@ -318,7 +318,7 @@ impl UsersFile {
     }
 }
 
-/// What leads from some users to others.
+/// Returns the changes from some users to others.
 fn changes(from: &Users, to: &Users) -> Vec<String> {
     let before: Vec<_> = from.described().collect();
     let after: Vec<_> = to.described().collect();

@@ -1,4 +1,4 @@
-//! Who gets in, and who does not.
+//! Access to the administration: who is let in and who is refused.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! What operators do, and what is written of it.
+//! Actions of operators, and their lines in the audit.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -179,7 +179,7 @@ fn who_waits_for_the_program_holds_up_nobody_else() {
         assert_eq!(refused.header("retry-after"), Some("5"));
         assert!(refused.refused(503).contains("another request to the program is under way"));
     }
-    // Who goes away leaves its place when the program has answered, not before.
+    // A client that goes away leaves its place when the program has answered, not before.
     drop(waiting.pop());
     administrator.get("/api/sessions").good();
     administrator.post("/api/engine/reload", "").refused(503);

@@ -67,7 +67,7 @@ impl Described {
     }
 }
 
-/// What is wrong with the value, by the schema at this pointer.
+/// Returns the error of the value, by the schema at this pointer.
 fn invalid(document: &Value, at: &str, value: &Value) -> Option<String> {
     let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
     compiler.set_default_draft(Draft::V2020_12);

@@ -539,7 +539,7 @@ fn the_client_among_the_examples_lists_the_sessions() {
     assert!(said.contains("list-1: <Response ResultCode=\"0\" RequestID=\"1\">"), "{said}");
 }
 
-/// What HTTP counts for a user counts here too, and the end of the server writes what is counted.
+/// HTTP and FIX share the count of a user's refusals, and the end of the server writes the count.
 #[test]
 fn a_flood_of_refused_commands_makes_few_lines_and_all_are_counted() {
     const FLOOD: u64 = 200;

@@ -1,4 +1,4 @@
-//! What strangers and bad administrators do to the administration over FIX.
+//! Attacks of strangers and of bad administrators on the administration over FIX.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

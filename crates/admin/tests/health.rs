@@ -1,4 +1,4 @@
-//! Whether the engine can do what it is there for, as its sessions come and go.
+//! The readiness of the engine, as its sessions come and go.
 
 use std::time::Duration;
 

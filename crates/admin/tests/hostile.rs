@@ -1,4 +1,4 @@
-//! What strangers do to the administration over HTTP, while others use it.
+//! Attacks of strangers on the administration over HTTP, while others use it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -18,14 +18,14 @@ fn connect_from(from: [u8; 4], to: SocketAddr) -> TcpStream {
     socket
 }
 
-/// What somebody at this address is answered.
+/// Asks from this address, and returns the answer.
 fn asks(client: &Client, from: [u8; 4], path: &str) -> Answer {
     let mut socket = connect_from(from, client.to);
     socket.write_all(client.request("GET", path, "").as_bytes()).unwrap();
     answer(&mut socket)
 }
 
-/// What a stranger says before it is silent, and how it is called.
+/// Names of beginnings, and the bytes that a stranger sends before it is silent.
 const BEGUN: &[(&str, &str)] = &[
     ("nothing", ""),
     ("half of a head", "GET /health/live HTTP/1.1\r\nHost:"),

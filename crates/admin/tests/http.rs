@@ -22,14 +22,14 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// What was asked was done.
+    /// Checks that the request was carried out.
     #[track_caller]
     pub(crate) fn good(self) -> Value {
         assert_eq!(self.status, 200, "{self:?}");
         self.json()
     }
 
-    /// What was asked was refused with this status. Returns why.
+    /// Checks that the request was refused with this status. Returns why.
     #[track_caller]
     pub(crate) fn refused(self, status: u16) -> String {
         assert_eq!(self.status, status, "{self:?}");
@@ -43,7 +43,7 @@ impl Answer {
     }
 }
 
-/// Whoever asks: with a token, a cookie, or nothing.
+/// A client with a token, a cookie, or nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) to: SocketAddr,

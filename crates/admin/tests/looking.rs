@@ -1,4 +1,4 @@
-//! What is shown.
+//! The data that the administration shows.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

@@ -28,7 +28,7 @@ const SETTINGS: &str = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4
 /// ClOrdID(11) of an order that holds the venue up.
 pub(crate) const HELD: &str = "held";
 
-/// What a callback says when it has come to the order, and what it waits for then.
+/// The channel on which a callback reports the order, and the channel that it then waits for.
 type Held = (Sender<()>, Receiver<()>);
 
 #[derive(Clone, Default)]

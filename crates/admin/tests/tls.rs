@@ -69,7 +69,7 @@ fn is_served_by_tls(get: Get) {
     assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
 }
 
-/// What a client trusts decides whether it speaks to the server.
+/// Returns true if a client that trusts this authority speaks to the server.
 fn is_trusted(market: &Market, ca: &Path) -> bool {
     by_rustls(market, ca, "/health/live").is_some()
 }

@@ -18,7 +18,7 @@ use transfix_testkit::temp::TempDir;
 const MESSAGES: u32 = 2_000_000;
 const ROUNDS: usize = 7;
 
-/// What is searched for, and what of it another program can be asked for.
+/// Searches: a name, the arguments, and the text that another program can search for.
 const SEARCHES: &[(&str, &[&str], Option<&str>)] = &[
     ("text, in 1 of 40", &["--text", "insufficient margin"], Some("insufficient margin")),
     ("text, nowhere", &["--text", "no such text"], Some("no such text")),

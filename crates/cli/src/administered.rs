@@ -10,7 +10,7 @@ use transfix_admin::{AdminServer, Extras};
 use crate::events;
 use crate::show::say;
 
-/// What would keep the administration from its start, as far as that shows without starting it.
+/// Returns the errors that prevent a start of the administration, if they show without a start.
 pub(crate) fn errors(settings: &Settings) -> Vec<String> {
     let mut errors = settings.admin_errors();
     let Some(admin) = &settings.admin else { return errors };

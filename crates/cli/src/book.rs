@@ -75,7 +75,7 @@ fn words(call: &str) -> Vec<String> {
     words
 }
 
-/// What is wrong with a call, if it names something that is not there.
+/// Returns the error of a call that names a missing option, command or value.
 fn wrong(words: &[String]) -> Option<String> {
     // A word in capitals stands for one that the reader puts there.
     let is_placeholder = |word: &str| word.chars().all(|c| c.is_ascii_uppercase() || c == '.');

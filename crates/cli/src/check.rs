@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Files, directories of stores, their `.seg` files, or `-` for the standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// What stands between fields; found out for each message if left out.
+    /// Delimiter between fields; detected for each message if left out.
     #[arg(long, value_enum)]
     delimiter: Option<Delimiter>,
     #[command(flatten)]
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// What is kept for a version.
+/// The rules and layouts of a version.
 struct Version {
     rules: Rules,
     /// By MsgType(35); the first so many types that errors were found in.
@@ -114,7 +114,7 @@ struct Version {
 
 struct Checker<W> {
     out: W,
-    /// What stands before each place, if there are several files.
+    /// The prefix of each place, if there are several files.
     file: String,
     dictionaries: Dictionaries,
     /// By the number of the pair.
@@ -136,7 +136,7 @@ struct Checker<W> {
 
 impl<W: Write> Checker<W> {
     fn new(args: &Args, out: W) -> Result<Self, String> {
-        // Who asks wants to know more than what a session must refuse.
+        // The user of `check` wants more findings than those that a session must refuse.
         let mut switches = Switches { conditions: true, ..Switches::default() };
         for (names, value) in [(&args.on, true), (&args.off, false)] {
             for name in names {
@@ -162,7 +162,7 @@ impl<W: Write> Checker<W> {
         })
     }
 
-    /// What was found so far, sound or not.
+    /// Returns the count of all messages so far, sound or not.
     const fn found(&self) -> u64 {
         self.messages + self.garbled
     }
@@ -197,7 +197,7 @@ impl Version {
     }
 }
 
-/// What a message is called: name, type and MsgSeqNum(34).
+/// The title of a message: name, type and MsgSeqNum(34).
 fn title(message: &Message<'_>, pair: &Pair) -> String {
     let msg_type = message.msg_type();
     let name = pair.message(msg_type).map_or("?", |known| known.name.as_str());
@@ -279,7 +279,7 @@ mod tests {
         format!("8=FIX.4.4|9={}|{fields}10=000|\n", fields.len())
     }
 
-    /// What is said of the message, after its first line and that of its CheckSum(10).
+    /// The lines about the message, without its first line and the line of its CheckSum(10).
     fn explained(msg_type: &str, body: &str) -> Vec<String> {
         let (text, _) = checked(&line(msg_type, body), true, &[]);
         let lines = text.lines().skip(2).map(|line| line.trim().to_owned());

@@ -40,7 +40,7 @@ pub(crate) struct Args {
 /// The numbers that are no events. `cargo xtask docs` writes this list.
 const REASONS: &str = include_str!("codes/reasons.txt");
 
-/// What has a number.
+/// An event or a reason, which has a number.
 #[derive(Clone, Copy)]
 enum Known {
     Event(EventCode),

@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// What has become of the session so far.
+/// The history of the session so far.
 #[derive(Default)]
 struct Seen {
     was_logged_on: bool,

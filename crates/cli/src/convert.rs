@@ -31,8 +31,8 @@ Examples:
 `--to parquet` needs a program built with `--features parquet`; the packages have it.
 
 BodyLength(9) and CheckSum(10) stand in the JSON only if they are wrong; where they are left out
-they are computed. What a log says around its messages is not converted. A message with a value
-that holds the delimiter asked for is left out, and said on the standard error.
+they are computed. Text of a log around its messages is not converted. A message with a value that
+holds the requested delimiter is left out, and reported on the standard error.
 The messages of a file are written as they are, passwords too, unless there is --mask; those of a
 store, of a .seg file of it and of a directory have stars in place of passwords.
 
@@ -43,13 +43,13 @@ read.";
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to write.
+    /// The output format.
     #[arg(long, value_enum)]
     to: Format,
     /// A file, or `-` for the standard input; for JSON and Parquet also the directory of a store;
     /// for Parquet also a directory of logs and stores.
     file: PathBuf,
-    /// What stands between fields; SOH for `--to fix`, found out for `--to json` if left out.
+    /// Delimiter between fields. If left out: SOH for `--to fix`, detected for `--to json`.
     #[arg(long, value_enum)]
     delimiter: Option<Delimiter>,
     /// Writes tags instead of names, and groups field by field.
@@ -63,8 +63,8 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What is hidden. A conversion of a file must give back what went in, unless the user wants
-    /// something hidden; a store never shows its passwords here.
+    /// The fields whose values are hidden. A conversion of a file must give back what went in,
+    /// unless the user wants something hidden; a store never shows its passwords here.
     fn mask(&self) -> Option<Mask> {
         let is_store = self.file.is_dir() || input::is_segment(&self.file);
         (is_store || !self.mask.is_empty()).then(|| Mask::of(self.mask.iter().copied()))
@@ -300,7 +300,7 @@ fn objects(
     }
 }
 
-/// What is wrong with a text that begins in that line, and where.
+/// Describes the error of a text that begins in that line, and its place.
 fn refused(text: &[u8], line: usize, error: &Refusal) -> String {
     let (before, rest) = text.split_at(error.at.min(text.len()));
     let column = before.rsplit(|&b| b == b'\n').next().map_or(0, <[u8]>::len) + 1;
@@ -403,7 +403,7 @@ mod tests {
                 assert!(out.is_empty());
             }
         }
-        // What was no message is left out, and counted.
+        // Text that is no message is left out, and counted.
         let garbled = r#"{"time":null,"garbled":"8=FIX"}"#;
         let both = format!("{garbled}\n{message}");
         assert_eq!(to_fix(&both, Some(Delimiter::Pipe)).unwrap(), expected);

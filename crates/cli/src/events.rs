@@ -1,8 +1,8 @@
 //! Events of the engine: on standard error, in a file, in syslog and journald, each behind a queue,
 //! so that whoever does not read them holds up nobody.
 //!
-//! Invariant: a thread of the engine never waits for a destination; what finds no room in a queue
-//! is counted, and the count is a line as soon as there is room again.
+//! Invariant: a thread of the engine never waits for a destination. A full queue counts the lines
+//! that it drops, and writes the count as a line once it has room again.
 
 mod encoded;
 mod file;
@@ -35,7 +35,7 @@ use layers::{Allowed, BoxedLayer, Encoded, FileLines};
 use queue::{Destination, Queue, Running};
 use socket::{Datagrams, Receiver};
 
-/// Whether what the counterparty rejects is an event like others, on standard error.
+/// Selects if standard error shows the event of a message that the counterparty rejects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Rejects {
     /// It is written.
@@ -54,7 +54,7 @@ pub(crate) enum Form {
     Json,
 }
 
-/// What the command line says of standard error.
+/// Options of the command line for standard error.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OnStderr {
     /// Everything, not only warnings.
@@ -91,12 +91,12 @@ pub(crate) fn filter() -> Option<EventFilter> {
     FILTER.get().cloned()
 }
 
-/// What ends with the program.
+/// Destinations and guards that end with the program.
 struct Open {
     all: Vec<Running>,
-    /// Of standard error.
+    /// The guard of standard error.
     _stderr: WorkerGuard,
-    /// Of SIGUSR1, until somebody listens.
+    /// The receiver of SIGUSR1, until a thread takes it.
     signals: Option<Signals>,
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn open(settings: Option<&EventSettings>) -> Result<(), String> {
     let finest = if said.is_verbose { EventLevel::Trace } else { settings.stderr_level };
     let (finest, rejects) = (finest.into(), said.rejects);
     let stderr = stderr.with_filter(Allowed { filter: filter.clone(), finest, rejects });
-    // What an operator sees in the console has a level of its own.
+    // The console of the operator has a level of its own.
     let ring = RING.get().map(|ring| ring.layer().with_filter(LevelFilter::INFO));
     tracing_subscriber::registry().with(Watcher).with(others).with(stderr).with(ring).init();
     let _ = FILTER.set(filter);
@@ -131,7 +131,7 @@ pub(crate) fn open(settings: Option<&EventSettings>) -> Result<(), String> {
     Ok(())
 }
 
-/// What layers stand on.
+/// The subscriber below the layers.
 type Base = Layered<Watcher, Registry>;
 
 /// Destinations beside standard error, as they are opened.
@@ -255,8 +255,8 @@ pub(crate) fn finish() {
     all.into_iter().for_each(Running::end);
 }
 
-/// Of each destination, by its name: why the last attempt to connect failed that the engine has
-/// told of.
+/// Reasons of the last failed connection attempts that the engine reported, by the name of the
+/// destination.
 static FAILURES: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
 /// Why no connection to this destination could be made, as far as the engine has told since the
@@ -278,10 +278,10 @@ fn is_of(name: &str, destination: &str) -> bool {
     name.split(' ').next() == Some(destination)
 }
 
-/// What broke the last connection that broke.
+/// The reason why the last broken connection broke.
 static BREAK: Mutex<Option<String>> = Mutex::new(None);
 
-/// What broke a connection since the last call, as far as the engine has told.
+/// Takes the reason of a broken connection that the engine reported since the last call.
 pub(crate) fn take_connection_break() -> Option<String> {
     BREAK.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
@@ -306,7 +306,7 @@ impl<S: Subscriber> Layer<S> for Watcher {
     }
 }
 
-/// What an event says.
+/// The fields of an event that the command line uses.
 #[derive(Default)]
 struct Found {
     code: Option<EventCode>,

@@ -1,4 +1,5 @@
-//! Text of others: of counterparties, of servers, of files. What a terminal may be shown of it.
+//! Text of others: of counterparties, of servers, of files. This module makes such text safe for a
+//! terminal.
 //!
 //! Invariant: nothing that is written here has a character that a terminal obeys or hides. A value
 //! has no line break either; a text has those of its own lines.

@@ -88,14 +88,14 @@ pub(crate) struct Found<'i> {
     pub(crate) bytes: &'i [u8],
     /// Where it stands.
     pub(crate) place: Place,
-    /// What the log says before it: time, direction, number.
+    /// The log's text before the message: time, direction, number.
     pub(crate) head: &'i str,
-    /// What was seen to be wrong with it so far.
+    /// The error that was found so far.
     pub(crate) wrong: Option<Wrong>,
 }
 
 impl Found<'_> {
-    /// What is wrong with it as a frame.
+    /// Returns the error of the message as a frame.
     pub(crate) fn fault(&self, index: &mut FieldIndex) -> Option<Wrong> {
         let sound = parse(self.bytes, index, CheckSumPolicy::Verify).map(|_| ());
         self.wrong.or(sound.err().map(Wrong::Garbled))
@@ -106,13 +106,13 @@ impl Found<'_> {
 pub(crate) struct Glance<'i> {
     /// As it stands there; its BodyLength(9) is right.
     pub(crate) bytes: &'i [u8],
-    /// What stands there in place of SOH. Values may hold it too, unless it is SOH.
+    /// The byte in place of SOH. Values may hold it too, unless it is SOH.
     pub(crate) by: u8,
     /// The line so far.
     pub(crate) head: &'i [u8],
 }
 
-/// Whether a sink is to get a message.
+/// Tells if a sink gets a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// A glance tells that it is of no interest.
@@ -139,7 +139,7 @@ pub(crate) trait Sink {
         Ok(())
     }
 
-    /// What follows may take its time.
+    /// The next message may take a while.
     fn pause(&mut self) -> Result<(), Failure> {
         Ok(())
     }
@@ -257,7 +257,7 @@ pub(crate) fn parse<'a>(
     index: &'a mut FieldIndex,
     check_sum: CheckSumPolicy,
 ) -> Result<Message<'a>, Garbled> {
-    // What Message::parse takes for granted of a frame.
+    // Message::parse requires these properties of a frame.
     if bytes.last() != Some(&SOH) {
         return Err(Garbled::BodyLength);
     }

@@ -60,7 +60,8 @@ A directory stands for the store that it is, or for all stores and logs in it. R
 this engine, of QuickFIX C++, /J, /n and Go, of Fix8 and FIX Antenna, and whatever else holds FIX
 messages, delimited by SOH, |, ; or ^A. A direction is taken from the line of the log, the name of
 the file, or the CompIDs in it; a time from the line, else from SendingTime(52).
-What is damaged or leaves open what was asked for is counted at the end on the standard error.
+Damaged messages, and messages that lack data for the search, are counted at the end on the standard
+error.
 
 With --latency a request is a message with a ClOrdID(11) that asks for something: an order, a
 cancel, a replace, a status request, or the types of --type. The answer is the first message the
@@ -82,7 +83,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     forms: Forms,
     /// All messages of the order with this ClOrdID(11), OrigClOrdID(41) or OrderID(37), and of
-    /// those that replace it, in the order of time: a table, or the form that is asked for.
+    /// orders that replace it. Sorted by time, as a table or in the requested form.
     #[arg(long, value_name = "ID", conflicts_with = "gaps")]
     order: Option<String>,
     /// Times from requests to their answers, by ClOrdID(11): how many, percentiles, the slowest.
@@ -100,19 +101,19 @@ pub(crate) struct Args {
     #[arg(conflicts_with_all = ["count", "order", "gaps", "latency", "csv", "json"])]
     #[arg(value_parser = clap::value_parser!(u16).range(0..=1000))]
     context: u16,
-    /// What stands between fields; found out for each message if left out.
+    /// Delimiter between fields; detected for each message if left out.
     #[arg(long, value_enum)]
     delimiter: Option<Delimiter>,
     #[command(flatten)]
     dictionary: Choice,
     #[command(flatten)]
     masking: Masking,
-    /// Whether to use colours; `auto` does on a terminal, unless NO_COLOR is set.
+    /// Use of colours; `auto` uses colours on a terminal, unless NO_COLOR is set.
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
     color: Color,
 }
 
-/// What is shown; one line a message, with names, if none is asked for.
+/// The form of the output; the default is one line a message, with names.
 #[derive(clap::Args, Debug)]
 #[group(multiple = false)]
 struct Forms {

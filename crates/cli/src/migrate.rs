@@ -125,7 +125,7 @@ fn write(args: &Args, migration: &Migration) -> Result<(), String> {
         return Err(format!("{}: is there already; --force writes over it", path.display()));
     }
     for (path, text) in &files {
-        // What is not there yet is made, and nothing that has come in between is written over.
+        // A missing file is created; a file that appeared meanwhile is not overwritten.
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(!args.force).create(true).truncate(args.force);
         // A password is for the engine's user alone; so `transfix settings check` wants it.

@@ -1,4 +1,4 @@
-//! What the program says of itself: completions for shells, manual pages, how it was built.
+//! Pages about the program: completions for shells, manual pages, the build.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};

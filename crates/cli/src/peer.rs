@@ -70,7 +70,7 @@ fn emit_message(event: &str, frame: &[u8]) {
     emit(serde_json::json!({ "event": event, "msg": shown }));
 }
 
-/// What the commands tell the application, and it tells them.
+/// The messages between the commands and the application.
 struct Peer {
     answers: bool,
     answer_changes: Receiver<bool>,
@@ -314,7 +314,7 @@ impl Commander {
         Ok(())
     }
 
-    /// What was stored without a connection does not pass `on_wire`.
+    /// A message stored without a connection does not pass `on_wire`.
     fn show_stored(&self, seq: u64) {
         if let Ok(Some(frame)) = self.handle.sent_message(seq) {
             emit_message("sent", &frame);

@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// Files, directories of stores, their `.seg` files, or `-` for the standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// What stands between fields; found out for each message if left out.
+    /// Delimiter between fields; detected for each message if left out.
     #[arg(long, value_enum)]
     delimiter: Option<Delimiter>,
     /// One line a message, without header and trailer.
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// Counts the messages by type at the end.
     #[arg(long)]
     summary: bool,
-    /// Whether to use colours; `auto` does on a terminal, unless NO_COLOR is set.
+    /// Use of colours; `auto` uses colours on a terminal, unless NO_COLOR is set.
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
     color: Color,
 }
@@ -85,7 +85,8 @@ impl Color {
         self.palette_for(io::stdout().is_terminal(), wants_none)
     }
 
-    /// What a terminal, or none, is given whose user wants no colours, or says nothing.
+    /// Returns the palette for an output that is a terminal or not, and for a user who refuses
+    /// colours or not.
     const fn palette_for(self, is_terminal: bool, wants_none: bool) -> &'static Palette {
         match self {
             Self::Always => &Palette::ANSI,
@@ -144,7 +145,7 @@ struct Printer<W> {
     palette: &'static Palette,
     selection: Selection,
     mask: Option<Mask>,
-    /// What places begin with, if there are several files.
+    /// The prefix of places, if there are several files.
     file: String,
     index: FieldIndex,
     text: String,
@@ -278,7 +279,7 @@ impl<W: Write> Printer<W> {
     }
 }
 
-/// What the log says before a message.
+/// Returns the log's text before a message.
 fn head(found: &Found<'_>, one_line: bool) -> String {
     let gap = if one_line { "  " } else { "\n" };
     if found.head.is_empty() { String::new() } else { format!("{}{gap}", found.head) }

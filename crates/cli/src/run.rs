@@ -83,7 +83,7 @@ const APPLICATION_THREADS: usize = 2;
 /// The rules in force.
 type InForce = Arc<RwLock<Arc<Routes>>>;
 
-/// What all sessions of a gateway share. A clone is the same.
+/// The state that all sessions of a gateway share. A clone is the same.
 #[derive(Clone)]
 struct Gateway {
     routes: InForce,
@@ -144,7 +144,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// What both files say.
+/// Reads the settings and the routes.
 ///
 /// # Errors
 /// All that is wrong with the settings, or else all that is wrong with the routes.

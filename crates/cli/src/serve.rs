@@ -179,7 +179,7 @@ pub(crate) fn steer(
     }
     say("stopping");
     supervisor(&[NotifyState::Stopping]);
-    // Who asks for the stop gets its answer.
+    // The operator who asked for the stop gets an answer.
     drop(console);
     let mut orderly = true;
     for outcome in engine.stop(LOGOUT_TIME) {
@@ -201,7 +201,7 @@ fn reloaded(
     let since = NotifyState::monotonic_usec_now().ok();
     let reloading: Vec<_> = [NotifyState::Reloading].into_iter().chain(since).collect();
     supervisor(&reloading);
-    // What can fail is tried before anything is changed.
+    // All steps that can fail come before the first change.
     let certificate = console.map_or(Ok(None), AdminServer::read_certificate);
     let done = certificate.map_err(|error| vec![error.to_string()]).and_then(|certificate| {
         let (new, mut done) = go_over(engine, settings)?;
@@ -233,12 +233,12 @@ fn supervisor(state: &[NotifyState<'_>]) {
     }
 }
 
-/// What somebody outside wants.
+/// A request from outside.
 #[derive(Debug)]
 enum Wish {
     /// SIGHUP.
     Reload,
-    /// What an operator asks of the program.
+    /// The request of an operator.
     Asked(Request),
     /// The end.
     Stop,
@@ -249,7 +249,7 @@ enum Wish {
 pub(crate) struct Asked {
     wishes: Receiver<Wish>,
     to: Sender<Wish>,
-    /// What was wanted meanwhile.
+    /// Requests that arrived meanwhile.
     later: VecDeque<Wish>,
     is_busy: Arc<AtomicBool>,
 }
@@ -289,7 +289,7 @@ impl Asked {
         admin.take_requests(move |request| drop(to.send(Wish::Asked(request))));
     }
 
-    /// What is wanted next: the end, if that is wanted at all.
+    /// Returns the next request: the end, if it is among the requests.
     fn next(&mut self) -> Wish {
         self.later.extend(self.wishes.try_iter());
         if self.later.is_empty() {
@@ -306,7 +306,7 @@ impl Asked {
     }
 }
 
-/// Errors of a reload, each in a line. Who does not read them holds up nobody.
+/// Errors of a reload, each in a line. A reader that does not read them blocks nothing.
 fn complain<'a>(why: impl Iterator<Item = &'a str>) {
     why.for_each(|why| tracing::error!("reload: {why}"));
 }
@@ -333,12 +333,12 @@ fn reload(
     let to = to.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     Runner::Serve.refuses(&args.settings, &to).map_or(Ok(()), |why| Err(one(why)))?;
     let start = transfix::clock::now().utc;
-    // What can fail is tried before anything is changed.
+    // All steps that can fail come before the first change.
     let shows: Result<Vec<_>, _> = to.sessions.iter().map(|one| show(one, args.quiet)).collect();
     let mut shows: Vec<_> = shows.map_err(one)?.into_iter().map(Some).collect();
     let done = engine.reload(from, &to, LOGOUT_TIME, |id| {
         let n = to.sessions.iter().position(|session| session.id() == *id);
-        // Of a session that could not begin with its new settings the old ones are asked for.
+        // A session that could not begin with its new settings begins with the old settings.
         let first = n.and_then(|n| Some((&to.sessions[n], shows.get_mut(n)?.take()?)));
         let old = || from.sessions.iter().find(|session| session.id() == *id);
         let (session, show) = match first {

@@ -125,7 +125,7 @@ fn check(check: &Check) -> ExitCode {
             }
         }
         Err(found) => {
-            // Of a file that cannot be read no line is known.
+            // A file that cannot be read gives an error without a line.
             if let [error] = &found[..]
                 && error.line().is_none()
             {

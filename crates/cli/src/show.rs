@@ -30,8 +30,8 @@ impl Bounded {
     /// Time after which one more may be.
     const ONE_MORE_NS: u64 = 10_000_000_000;
 
-    /// What is to be printed of this line: nothing if there were too many. Says how many were left
-    /// out before.
+    /// Returns the text to print for this line, or `None` if there were too many lines. Says how
+    /// many were left out before.
     pub(crate) fn line(&mut self, now_ns: u64, text: String) -> Option<String> {
         let full_at_ns = self.full_at_ns.max(now_ns) + Self::ONE_MORE_NS;
         if full_at_ns > now_ns + Self::AT_ONCE * Self::ONE_MORE_NS {

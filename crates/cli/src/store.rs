@@ -109,7 +109,7 @@ fn existing(path: &Path) -> Result<&Path, String> {
     Ok(path)
 }
 
-/// What to do about a store of which only the lock file is left.
+/// Returns the remedy for a store of which only the lock file is left.
 fn gone(dir: &Path) -> Option<String> {
     // Before the first segment is in its place, the file is empty.
     let is_noted = std::fs::metadata(dir.join("lock")).is_ok_and(|found| found.len() > 0);
@@ -152,7 +152,7 @@ fn say(text: impl Display) -> Result<(), Failure> {
     Ok(writeln!(io::stdout(), "{}", foreign::lines(&text.to_string()))?)
 }
 
-/// What was asked for is not to be done: says why, and ends with 1.
+/// Reports why the request is refused, and returns exit code 1.
 fn refused(why: impl Display) -> ExitCode {
     let _ = writeln!(io::stderr(), "transfix: {}", foreign::lines(&why.to_string()));
     ExitCode::FAILURE

@@ -39,7 +39,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    // What is wrong is told before the screen is taken.
+    // Errors are reported before the screen is taken.
     let first = match args.to.sessions() {
         Ok(sessions) => sessions,
         Err(error) => return error.exit(),
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// What is seen at each look, all sessions and more of the one that is chosen, or why it is not.
+/// The result of a look: all sessions and details of the chosen session, or an error.
 type Look = Result<(Vec<Value>, Value), String>;
 
 /// The identity of the session that is chosen.
@@ -103,7 +103,7 @@ const COLUMNS: [&str; 10] = [
     "silent",
 ];
 
-/// What the screen shows.
+/// The content of the screen.
 #[derive(Default)]
 struct Screen {
     sessions: Vec<Seen>,

@@ -46,7 +46,7 @@ pub(crate) trait Watch: Send {
 /// The application of one session of the venue.
 pub(crate) struct Venue<W> {
     book: Book,
-    /// What the book is made of, in order: MsgSeqNum(34) and the message.
+    /// Messages that the book is made of, in order: MsgSeqNum(34) and the message.
     taken: Vec<(u64, Vec<u8>)>,
     watch: W,
     /// The journal that the book is still to be rebuilt from, before any order is taken.

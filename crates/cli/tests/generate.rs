@@ -1,4 +1,4 @@
-//! What `transfix generate` writes, and that it compiles.
+//! The output of `transfix generate`, which must compile.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
@@ -12,7 +12,7 @@ fn transfix(dir: &Path, args: &[&str]) -> Output {
     command.current_dir(dir).arg("generate").args(args).output().unwrap()
 }
 
-/// What it printed; it must have ended with `code`.
+/// Runs the program, which must end with `code`, and returns its output.
 fn expect(code: i32, dir: &Path, args: &[&str]) -> String {
     let output = transfix(dir, args);
     let text = String::from_utf8_lossy(if code == 0 { &output.stdout } else { &output.stderr });
@@ -131,7 +131,7 @@ fn write_documented(dir: &Path) {
     fs::write(dir.join("venue.xml"), snippet("xml", "base='FIX44'")).unwrap();
 }
 
-/// What a file of the program says.
+/// The text of a file of the program.
 fn text_of(program: &Path, file: &str) -> String {
     fs::read_to_string(program.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }

@@ -21,8 +21,8 @@ use transfix_testkit::random::Random;
 use transfix_testkit::temp::TempDir;
 
 const KILLS: u64 = 100;
-/// Longest wait for what should happen at once; shorter than the timers of the session layer (10 s
-/// for a Logon(A), 30 s for a heartbeat), none of which may be needed to get on.
+/// Longest wait for an event that should happen at once. The time is shorter than the timers of the
+/// session layer: 10 s for a Logon(A), 30 s for a heartbeat. Progress must need none of them.
 const PATIENCE: Duration = Duration::from_secs(8);
 /// Time between two looks at a journal.
 const GLANCE: Duration = Duration::from_millis(20);

@@ -11,7 +11,7 @@ use transfix_store::journal::{self, Event};
 use transfix_store::{FileStore, Kind, LOGGED_ON, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
-/// What a call printed, and its exit code.
+/// The output of a call, and its exit code.
 #[derive(Debug)]
 struct Run {
     code: i32,
@@ -478,7 +478,7 @@ fn foreign(name: &str) -> String {
     root.join(name).to_str().unwrap().to_owned()
 }
 
-/// Of the description, and of the engines themselves where a version is named.
+/// Files after the description, and files of the engines themselves where a version is named.
 const FOREIGN: [(&str, &str); 8] = [
     ("quickfix-cpp", "quickfix-cpp"),
     ("quickfix-cpp", "quickfix-cpp-1.15.1"),

@@ -136,7 +136,7 @@ fn postgres_bin() -> PathBuf {
     newest.filter(|bin| bin.join("pg_ctl").exists()).unwrap_or_default()
 }
 
-/// Who runs the server, if the test runs as root.
+/// The user and group that run the server, if the test runs as root.
 fn postgres_user() -> Option<(u32, u32)> {
     let id = |arguments: &[&str]| {
         let output = Command::new("id").args(arguments).output().unwrap();

@@ -18,7 +18,8 @@ const ABSENT: usize = 9;
 /// Orders are sent this often, by so many sessions in turn.
 const BEAT: Duration = Duration::from_millis(50);
 const AT_ONCE: usize = 8;
-/// What LEFT says when it logs out: text of a counterparty that must not become a part of a page.
+/// The Text(58) of LEFT in its Logout(5): text of a counterparty that must not become a part of a
+/// page.
 const FAREWELL: &str = "closing early <img src=x onerror=\"document.title='owned'\">";
 
 /// Takes everything.
@@ -155,7 +156,7 @@ pub(crate) fn order(id: &str, text: &str) -> String {
 }
 
 fn send(handle: &SessionHandle, msg_type: &str, body: &str) {
-    // Who is not there any more gets none.
+    // A session that is gone gets no order.
     let _ =
         handle.send(msg_type, |message| _ = message.fields(body.replace('|', "\x01").as_bytes()));
 }

@@ -29,12 +29,12 @@ use transfix_testkit::temp::TempDir;
 use crate::counterparties::Counterparties;
 use crate::venue::Venue;
 
-/// Of all three users.
+/// The password of all three users.
 const PASSWORD: &str = "correct horse battery";
 /// How long counterparties may take to log out.
 const LOGOUT_TIME: Duration = Duration::from_secs(1);
 
-/// What the main thread waits for.
+/// Events that the main thread waits for.
 enum News {
     Asked(Request),
     InputEnded,

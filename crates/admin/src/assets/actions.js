@@ -1,4 +1,4 @@
-// What can be done to a session, and by whom.
+// The actions on a session, and the roles that they need.
 
 import { ask as request, may, sessionPath } from "/api.js";
 import { ask } from "/dialog.js";

@@ -21,10 +21,10 @@ export class Problem extends Error {
 const WAIT_MS = 70_000;
 const RANKS = ["viewer", "operator", "administrator"];
 
-// Who is logged in: name, role, csrf.
+// The user who is logged in: name, role, csrf.
 export let me = null;
 
-// Whether whoever is logged in may do what needs this role.
+// Returns true if the user may do actions that need this role.
 export const may = (role) => me !== null && RANKS.indexOf(me.role) >= RANKS.indexOf(role);
 
 // Called when the server no longer knows who we are.

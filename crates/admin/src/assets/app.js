@@ -63,7 +63,7 @@ function go() {
   }
 }
 
-// What the line at the top says of the connection to the server.
+// Shows the state of the connection to the server in the line at the top.
 function showStatus(node, alert) {
   const { problem, since, last } = live.health;
   problems = [...live.sessions.values()].filter((one) => one.problem).length;

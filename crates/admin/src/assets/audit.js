@@ -1,4 +1,4 @@
-// Who has done what: an action a row, with the session before and after it.
+// The actions of users: an action a row, with the session before and after it.
 
 import { ask } from "/api.js";
 import { el, labelled, mark, row, setText, table } from "/dom.js";

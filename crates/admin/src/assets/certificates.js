@@ -4,7 +4,7 @@ import { ask } from "/api.js";
 import { el, mark, row, setText, table } from "/dom.js";
 import { number } from "/format.js";
 
-// What the days that are left say.
+// The mark for the days that are left.
 export function standing(days) {
   if (days < 0) return mark("bad", `✕ ended ${number(-days)} d ago`);
   if (days <= 7) return mark("bad", `⚠ ${number(days)} d left`);

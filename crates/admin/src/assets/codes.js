@@ -1,4 +1,4 @@
-// What each event means, and what to do about it: the text that `transfix codes` prints.
+// The meaning of each event, and the remedy: the text that `transfix codes` prints.
 
 import { ask } from "/api.js";
 import { el } from "/dom.js";

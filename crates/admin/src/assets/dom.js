@@ -74,6 +74,6 @@ export function say(text, kind = "good") {
   place.replaceChildren(el("div", { class: `said ${kind}` }, el("span", null, text),
     el("button", { type: "button", class: "plain", "aria-label": "Dismiss",
       onclick: () => place.replaceChildren() }, "×")));
-  // What went wrong stays until it has been read.
+  // An error stays until it has been read.
   if (kind === "good") saying = setTimeout(() => place.replaceChildren(), 8000);
 }

@@ -1,4 +1,4 @@
-// What the engine tells, as it happens.
+// The events of the engine, as they happen.
 
 import { ask, may, me, whoAmI } from "/api.js";
 import { explanation, readCodes } from "/codes.js";

@@ -86,7 +86,7 @@ export function fields(text) {
   });
 }
 
-// What a message says of an order, in one line.
+// Describes the order of a message in one line.
 export function story(message) {
   const values = new Map(fields(message.text).reverse());
   const said = [];

@@ -1,4 +1,4 @@
-// What all sessions are now: asked about once a second, and handed to whoever looks.
+// The state of all sessions, asked for once a second and handed to each view.
 
 import { ask } from "/api.js";
 

@@ -97,10 +97,10 @@ export function open(main, id, query) {
   };
 }
 
-// Whether nothing is left out in between, so that a number that is missing is missing.
+// Returns true if the list leaves out no message, so that a missing number is a gap.
 const isComplete = (wanted) => !["msg_type", "field", "text", "order"].some((name) => wanted[name]);
 
-// What stands out of each message: gaps, messages that were sent again, rejects.
+// Returns the marks of each message: gaps, messages that were sent again, rejects.
 export function marks(messages, areAll) {
   const last = {};
   return messages.map((message) => {
@@ -115,7 +115,7 @@ export function marks(messages, areAll) {
     if (areAll && last[direction] !== undefined && seq > last[direction] + 1) {
       const [from, to] = [last[direction] + 1, seq - 1];
       const which = from === to ? from : `${from}–${to}`;
-      // Of what comes in, administrative and rejected messages are not kept: no gap by itself.
+      // Administrative and rejected inbound messages are not kept: a missing one is no gap.
       found.push(direction === "in" ? ["plain", `${which} not kept`] : ["warn", `gap: ${which}`]);
     }
     if (message.msg_type === "2") {

@@ -13,7 +13,7 @@ const rank = (session) => (session.problem ? RANK[session.problem] ?? 6 : sessio
 
 const PROBLEMS = { store: "store failed", latency: "slower than usual" };
 
-// What is wrong with a session, in words.
+// The problem of a session, in words.
 export const problemOf = (session) => (session.problem === "callback"
   ? `${session.held_up_by} does not return` : PROBLEMS[session.problem] ?? session.problem);
 
@@ -83,7 +83,7 @@ const searched = (s) =>
   `${s.id} ${s.role} ${STATES[s.state]} ${s.problem ?? ""} ${s.last_end?.reason ?? ""} ` +
   `${s.last_end?.text ?? ""} ${s.peer ?? ""} ${s.enabled ? "" : "logged out"}`.toLowerCase();
 
-// What was chosen last, for who comes back.
+// The last choices, for a user who comes back.
 const kept = { filter: "", only: false, sort: { key: "problem", direction: 1 }, active: null,
   scroll: 0 };
 

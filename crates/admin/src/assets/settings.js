@@ -1,4 +1,4 @@
-// What counts: each setting with its value and where it comes from.
+// The settings in force: each with its value and its origin.
 
 import { ask } from "/api.js";
 import { el, labelled, mark, row, setText, table } from "/dom.js";

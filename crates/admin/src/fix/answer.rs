@@ -1,4 +1,4 @@
-//! What an administrator is answered: a result code, words, and data.
+//! The answer to an administrator: a result code, words, and data.
 
 use std::fmt;
 
@@ -55,7 +55,7 @@ impl Refused {
         Self { code, why: why.into() }
     }
 
-    /// What was asked makes no sense.
+    /// The request makes no sense.
     #[must_use]
     pub fn invalid(why: impl Into<String>) -> Self {
         Self::new(ResultCode::InvalidParameter, why)
@@ -95,7 +95,7 @@ impl From<AdminError> for Refused {
     }
 }
 
-/// What a command has to say when it is done.
+/// The result of a command that was carried out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
     /// Elements, as XML.

@@ -34,7 +34,7 @@ impl Administrator {
         Self { desk, known: None, peer: None }
     }
 
-    /// What is answered to a message, and RequestID of the command.
+    /// Returns RequestID of the command, and the answer to a message.
     fn answer(
         &self,
         received: &Message<'_>,
@@ -55,7 +55,7 @@ impl Administrator {
         carry_out(&self.desk, session.id(), (xml, monitoring_id), asks)
     }
 
-    /// Who asks, and what it may do.
+    /// Returns the user of the session, and the role of the user.
     fn actor(&self) -> Result<(Actor, Role), Refused> {
         let out = || Refused::rejected("you are no user any more");
         let known = self.known.as_ref().ok_or_else(out)?;
@@ -65,7 +65,7 @@ impl Administrator {
     }
 }
 
-/// What is answered to a command, and its RequestID.
+/// Carries out a command, and returns its RequestID and the answer.
 pub(super) fn carry_out(
     desk: &Desk,
     session: &SessionId,

@@ -26,7 +26,7 @@ const ANSWERS_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Subscription {
     pub(super) request_id: Option<i64>,
     pub(super) monitoring_id: Option<String>,
-    /// What the administrator knows.
+    /// The sessions and states that the administrator knows.
     pub(super) listed: Listed,
 }
 
@@ -114,7 +114,7 @@ impl Attendance {
     /// answer.
     pub(super) fn wait_for_answers(&self) {
         let is_asking = |state: &mut State| state.asking > 0;
-        // What is not answered by then never is.
+        // A command without an answer by then never gets one.
         let _ = self.changed.wait_timeout_while(self.lock(), ANSWERS_MAX, is_asking);
     }
 
@@ -180,7 +180,7 @@ impl Attendance {
         drop(state);
         for (key, handle, xml, id) in news {
             let fill = |body: &mut transfix::Body<'_>| message::write(body, &xml, id.as_deref());
-            // What does not go now is told at the next look.
+            // Changes that cannot be sent now are sent at the next look.
             if handle.send(message::TYPE, fill).is_ok() {
                 let mut state = self.lock();
                 let present = state.present.get_mut(&key);

@@ -217,7 +217,7 @@ const COMMANDS: &[Command] = &[
     ),
 ];
 
-/// What administrators of other engines may ask for, and this one does not have.
+/// Commands of other engines that this engine does not have.
 const ABSENT: &[&str] = &[
     "AdaptersList",
     "AverageReceivedStat",

@@ -142,7 +142,7 @@ fn parameter(
         "DisableTCPBuffer" => session.socket.tcp_nodelay = flag()?,
         "SSL" if is_initiator && flag()? => session.tls = Some(TlsSettings::default()),
         "EncryptMethod" if text == "NONE" => {}
-        // What is off is as it is here.
+        // Switched off, these parameters match this engine.
         "EnableMessageRejecting" | "SSL" | "IgnoreSeqNumTooLowAtLogon" if !flag()? => {}
         // They are set once the session is there.
         "InSeqNum" | "OutSeqNum" => {}

@@ -1,4 +1,4 @@
-//! What all administrators share, and who they are.
+//! The state that all administrators share, and their logons.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::refusals::Refusals;
 use crate::throttle::{Throttle, Wait};
 use crate::users::{NOBODY, Role, User, UsersFile};
 
-/// What all administrators share.
+/// The state that all administrators share.
 pub(crate) struct Desk {
     pub(crate) admin: Admin,
     pub(crate) refusals: Arc<Refusals>,
@@ -36,10 +36,10 @@ fn source(peer: Option<SocketAddr>) -> IpAddr {
 }
 
 impl Desk {
-    /// Who this is, by name and password.
+    /// Returns the user of this name and password.
     ///
     /// # Errors
-    /// What to tell somebody who is not let in.
+    /// The text for a user who is refused.
     pub(super) fn log_on(
         &self,
         (name, password): (&str, &str),
@@ -69,8 +69,8 @@ impl Desk {
         Ok(Known { name: user.name.clone(), password_hash: user.password_hash.clone() })
     }
 
-    /// What a user may do now; nothing if it was removed, has another password, or is at another
-    /// address than it may be.
+    /// Returns the present role of a user. `None` if the user was removed, has another password, or
+    /// connects from a forbidden address.
     pub(super) fn role(&self, known: &Known, peer: Option<SocketAddr>) -> Option<Role> {
         let is_same = |user: &&User| {
             user.name == known.name

@@ -26,7 +26,7 @@ impl Listed {
         self.0.values().map(|(id, standing)| (id, *standing))
     }
 
-    /// What is new, other or gone here, beside how it was before.
+    /// Returns the sessions that are new, changed or gone since `before`.
     pub(super) fn changes<'l>(
         &'l self,
         before: &'l Self,

@@ -10,15 +10,15 @@ use transfix::{Actor, Admin};
 use crate::fix::answer::{Refused, ResultCode, Said};
 use crate::users::Role;
 
-/// What a command of the program is called with.
+/// The arguments of a command of the program.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct OwnRequest<'a> {
     /// The whole XML of the administrator: well formed, with neither DTD nor entities.
     pub xml: &'a str,
-    /// Who asks, for [`Admin::act`].
+    /// The administrator, for [`Admin::act`].
     pub actor: &'a Actor,
-    /// What the administrator may do.
+    /// The role of the administrator.
     pub role: Role,
     /// The administration of the engine: what is done by it is in the audit.
     pub admin: &'a Admin,

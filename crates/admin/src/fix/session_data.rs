@@ -1,4 +1,4 @@
-//! What is told of a session: its status, its parameters, its figures.
+//! Data of a session: its status, its parameters, its figures.
 
 use transfix::{
     BeginString, Disconnect, Durability, Role, SessionHandle, SessionId, SessionStatus, State,
@@ -121,7 +121,7 @@ fn extra(handle: &SessionHandle, status: &SessionStatus, xml: &mut Writer) {
     xml.leaf("SSL", settings.tls.as_ref().is_some_and(|tls| tls.enabled));
 }
 
-/// What a session has counted.
+/// Writes the counters of a session.
 pub(super) fn figures(handle: &SessionHandle, xml: &mut Writer) {
     let status = handle.status();
     let counters = &status.counters;

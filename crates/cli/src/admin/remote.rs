@@ -1,4 +1,4 @@
-//! What is asked of an engine that runs.
+//! Commands to a running engine.
 
 use std::io::{BufRead as _, BufReader, Write as _, stdout};
 use std::process::ExitCode;
@@ -102,7 +102,7 @@ Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Do {
     /// The session's identity.
     id: String,
-    /// What to do.
+    /// The action.
     action: String,
     /// Values of the action.
     #[arg(value_name = "NAME=VALUE")]
@@ -366,7 +366,7 @@ fn asked(to: &To, path: &str, body: &Value) -> Answer {
     Ok(said(&to.json("POST", path, Some(body))?))
 }
 
-/// What the program says of it.
+/// The answer of the program as a line of text.
 fn said(done: &Value) -> String {
     format!("{}\n", done["said"].as_str().unwrap_or("done"))
 }

@@ -59,7 +59,7 @@ Exit code: 0 done, 1 the file cannot be written, 2 wrong usage, name or password
 struct AddUser {
     /// The name.
     name: String,
-    /// What the user may do: viewer, operator or administrator.
+    /// The role of the user: viewer, operator or administrator.
     #[arg(long, default_value = "viewer")]
     role: Role,
     #[command(flatten)]
@@ -101,7 +101,7 @@ Exit code: 0 done, 1 the file cannot be written, 2 wrong usage or name.")]
 struct AddToken {
     /// The name.
     name: String,
-    /// What the program may do: viewer, operator or administrator.
+    /// The role of the program: viewer, operator or administrator.
     #[arg(long, default_value = "viewer")]
     role: Role,
     #[command(flatten)]

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 /// Application messages of one direction: MsgSeqNum(34) and the fields of the body.
 type Messages = Vec<(u64, Vec<u8>)>;
 
-/// What both journals hold.
+/// The messages of both journals.
 pub(crate) struct Audit {
     orders: Direction,
     reports: Direction,
@@ -78,7 +78,7 @@ impl Audit {
     }
 
     /// Holds if the messages of the client were each received once and in order, and those of the
-    /// venue likewise. What the mask hides is not shown.
+    /// venue likewise. Errors show stars in place of masked values.
     pub(crate) fn check(&self, mask: &Mask) -> Result<(), String> {
         for (name, direction) in
             [("client to venue", &self.orders), ("venue to client", &self.reports)]

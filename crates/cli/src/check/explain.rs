@@ -10,7 +10,7 @@ use transfix_dictionary::{Conditional, DataType, Field, Flat, Member};
 
 use crate::input::{Pair, Wrong};
 
-/// What a finding is explained by.
+/// The data that an explanation of findings needs.
 pub(crate) struct Explain<'e, 'm> {
     pub(crate) message: &'e Message<'m>,
     pub(crate) pair: &'e Pair,
@@ -142,7 +142,7 @@ impl Explain<'_, '_> {
         text
     }
 
-    /// What the standard says of the missing field, if it is required under a condition.
+    /// Returns the standard's text for a missing field that is required under a condition.
     fn standard(&self, finding: &Finding) -> Option<&str> {
         let known = self.pair.message(self.message.msg_type())?;
         let value = |tag| self.message.raw(Tag(tag));
@@ -166,7 +166,7 @@ impl Explain<'_, '_> {
         }
     }
 
-    /// What a field is that begins with no valid tag.
+    /// Explains a field that begins without a valid tag.
     fn malformed(&self, at: usize) -> String {
         let text = self.message.tag_text(at);
         let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<u32>().ok());
@@ -230,7 +230,7 @@ impl Explain<'_, '_> {
     }
 }
 
-/// What BodyLength(9) or CheckSum(10) would have to say, where only that is wrong.
+/// Returns the right BodyLength(9) or CheckSum(10), where only that value is wrong.
 pub(crate) fn right(bytes: &[u8], wrong: Wrong) -> String {
     let trailer = bytes.len().checked_sub(TRAILER_LEN).map(|at| bytes.split_at(at));
     let Some((covered, trailer)) = trailer.filter(|(_, trailer)| trailer.starts_with(b"10="))
@@ -249,7 +249,7 @@ pub(crate) fn right(bytes: &[u8], wrong: Wrong) -> String {
         }
         Wrong::Garbled(_) | Wrong::Cut | Wrong::Delimiter { .. } => return String::new(),
     };
-    // What is right already is not what is wrong.
+    // A value that is right already is not the fault.
     if is { String::new() } else { format!("; {right} would be right") }
 }
 
@@ -304,7 +304,7 @@ const fn article(data_type: DataType) -> &'static str {
     }
 }
 
-/// What a value of the field's type looks like.
+/// Describes the form of values of the field's type.
 fn form(field: &Field) -> String {
     use DataType as T;
     let form = match field.data_type {

@@ -72,7 +72,7 @@ pub(super) const COMMANDS: &[Command] = &commands([
     ("help [COMMAND]", "this, or how one of them is used", "help expect"),
 ]);
 
-/// What stands below the list of `help`.
+/// The text below the list of `help`.
 pub(super) const VALUES: &str = "\
 In values {id} is a new number that no other run has, {now} and {date} the time, {n} the message's
 place in a burst, {sent.FIELD} a field of what was sent last, {last.FIELD} one of what expect has
@@ -118,7 +118,7 @@ impl Command {
         format!("{usage}\n  {does}\n  example: {example}")
     }
 
-    /// What is wrong with the number of its words.
+    /// The fault for a wrong number of words.
     pub(super) fn miscounted(&self, words: &[&str]) -> Fault {
         let wanted: Vec<_> = self.usage.split(' ').skip(1).filter(|word| *word != "…").collect();
         let needed: Vec<_> =

@@ -1,4 +1,4 @@
-//! What the Tab key offers: commands, messages, fields, values, names of saved messages.
+//! Completions of the Tab key: commands, messages, fields, values, names of saved messages.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,8 @@ use rustyline::{Context, Helper};
 use super::commands::COMMANDS;
 use super::vocabulary::Vocabulary;
 
-/// What changes from line to line: the type of the message that is made, and names of saved ones.
+/// Input that changes from line to line: the type of the message in work, and names of saved
+/// messages.
 #[derive(Clone, Default)]
 pub(super) struct Situation {
     pub(super) msg_type: Option<String>,

@@ -45,9 +45,9 @@ pub(super) struct Console {
     pub(super) typed: Option<Typed>,
     /// Names that no other run gives.
     pub(super) ids: Ids,
-    /// What was sent last.
+    /// The fields of the message sent last.
     pub(super) sent: Fields,
-    /// What `expect` has found last.
+    /// The fields of the message that `expect` found last.
     pub(super) last: Fields,
     /// The present command has sent something.
     pub(super) has_begun: bool,

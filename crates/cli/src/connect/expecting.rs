@@ -68,7 +68,7 @@ impl Console {
         Fault::Failed(text)
     }
 
-    /// What came in its place: with the fields that were wanted, and the counterparty's words.
+    /// Describes the message that came instead: the wanted fields, and the counterparty's Text(58).
     fn other(&self, wanted: &Typed, heard: &Fields) -> String {
         let Some(msg_type) = value(heard, tag::MSG_TYPE.0) else { return "garble".to_owned() };
         let mut tags: Vec<u32> = wanted.fields.iter().map(|(tag, _)| *tag).collect();

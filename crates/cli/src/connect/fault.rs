@@ -33,7 +33,7 @@ impl Fault {
     }
 }
 
-/// What is only a text is about what was typed.
+/// A plain text reports an error in the typed command.
 impl From<String> for Fault {
     fn from(text: String) -> Self {
         Self::Wrong(text)

@@ -1,5 +1,4 @@
-//! What was heard of the counterparty, for the commands `expect` and `wait`: its messages, and
-//! whether it has let us log on.
+//! Messages of the counterparty and the state of the logon, for the commands `expect` and `wait`.
 //!
 //! Invariants: bounded; the oldest messages are dropped first. A data field is read
 //! by its Length field, so what stands in its value is no field.
@@ -43,7 +42,7 @@ struct Inner {
     end: Option<End>,
 }
 
-/// What was heard. A clone is the same.
+/// The received messages and the state of the logon. A clone is the same.
 #[derive(Clone, Default)]
 pub(super) struct Heard {
     inner: Arc<(Mutex<Inner>, Condvar)>,

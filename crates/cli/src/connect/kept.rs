@@ -1,8 +1,8 @@
 //! Messages that the user keeps under names, in a file of one line each: `NAME TYPE TAG=VALUE|…`.
 //!
-//! Invariants: the file is replaced as a whole, so that a crash leaves the old one or the new one;
-//! lines that were not saved anew stay as they are, comments too, also if somebody else has changed
-//! the file meanwhile.
+//! Invariants: the file is replaced as a whole, so a crash leaves the old file or the new one. All
+//! lines but the saved ones stay as they are, with comments and with edits that others made
+//! meanwhile.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -25,7 +25,7 @@ pub(super) struct Kept {
 #[derive(Clone)]
 struct Line {
     text: String,
-    /// What it keeps; a comment keeps nothing.
+    /// The saved message and its name; `None` for a comment.
     message: Option<(String, Typed)>,
 }
 

@@ -9,7 +9,7 @@ use super::message::{Typed, pair, quoted};
 use super::values::{Source, has_id, made};
 use crate::show::{count, say};
 
-/// What is said where a message is needed and none was begun.
+/// The error of a command that needs a message when none was begun.
 pub(super) const NOTHING: &str = "there is no message; `new NewOrderSingle` begins one";
 
 /// How long a message may take to get its number and to leave, if it is asked for that.
@@ -122,7 +122,7 @@ impl Console {
         Ok(Made { fields, has_id: typed.fields.iter().any(|(_, text)| has_id(text)) })
     }
 
-    /// What was sent last; with what the session has added to it, if this field is none of ours.
+    /// Returns the message sent last, with the session's own fields if this field is one of them.
     fn whole(&self, field: &str) -> Result<Fields, Fault> {
         let tag = self.words.tag(field)?;
         let is_there = self.sent.is_empty() || value(&self.sent, tag).is_some();

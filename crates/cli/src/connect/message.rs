@@ -8,7 +8,7 @@ use crate::foreign::Foreign;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Typed {
     pub(super) msg_type: String,
-    /// Of groups: the count, then the fields of each entry in turn.
+    /// Tags and values; a group is its count, then the fields of each entry in turn.
     pub(super) fields: Vec<(u32, String)>,
 }
 
@@ -50,7 +50,7 @@ impl Typed {
         Self { msg_type: self.msg_type.clone(), fields }.line()
     }
 
-    /// What [`Typed::parse`] reads again.
+    /// Returns the fields in the form that [`Typed::parse`] reads.
     pub(super) fn line(&self) -> String {
         let fields = self.fields.iter().map(|(tag, value)| format!("{tag}={value}"));
         fields.collect::<Vec<_>>().join("|")

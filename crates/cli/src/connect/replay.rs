@@ -14,13 +14,13 @@ pub(super) const SESSION_TYPES: [&[u8]; 7] = [b"0", b"1", b"2", b"3", b"4", b"5"
 /// Sends one message: type and fields.
 pub(super) type Send<'s> = dyn FnMut(&str, &[(Tag, Vec<u8>)]) -> Result<(), String> + 's;
 
-/// What was found in the log.
+/// Counts of the messages found in the log.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Replayed {
     pub(super) sent: u64,
     /// Messages of the session layer, and of the other side.
     pub(super) left_out: u64,
-    /// What was no message.
+    /// Text that is no message.
     pub(super) garbled: u64,
 }
 
@@ -31,7 +31,8 @@ pub(super) fn replay(
     (words, sender_comp_id): (&Vocabulary, &str),
     send: &mut Send<'_>,
 ) -> Result<Replayed, String> {
-    // What is written while it is read, by this very session for one, is not sent.
+    // The file may grow during the replay, for instance by this session: later messages are not
+    // sent.
     let mut whole = Player::new(words, sender_comp_id);
     let first = input::read(path, None, None, &mut whole);
     let sends_max = whole.done.sent;

@@ -93,7 +93,8 @@ impl Console {
         done.map(|()| true)
     }
 
-    /// The saved message of this name. What is the name of a type needs fields.
+    /// The saved message of this name. The name of a message type alone is refused, because it has
+    /// no fields.
     fn kept_or_why_not(&self, name: &str) -> Result<Typed, Fault> {
         self.kept.get(name).cloned().map_err(|error| match self.words.message(name) {
             Ok(message) => Fault::Usage(format!(

@@ -27,7 +27,7 @@ impl Ids {
         Self { start: digits.into_iter().rev().collect(), next: 1 }
     }
 
-    /// What the next message gets.
+    /// The name for the next message.
     pub(super) fn next(&self) -> String {
         // All starts have the same length, so that no two names are the same.
         format!("{}{}", self.start, self.next)
@@ -42,7 +42,7 @@ impl Ids {
 /// The value of a field, by its name or tag.
 pub(super) type Look<'s> = dyn Fn(&str) -> Result<String, Fault> + 's;
 
-/// What values are made of.
+/// The parts that values are made of.
 pub(super) struct Source<'s> {
     /// A name that nobody else has, for ClOrdID(11) and others.
     pub(super) id: String,

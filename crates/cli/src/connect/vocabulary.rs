@@ -1,4 +1,4 @@
-//! What the dictionaries of a session call messages, fields and values, for those who type them.
+//! Names of messages, fields and values in the dictionaries of a session, for typed input.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::check::explain::Explain;
 use crate::foreign::Foreign;
 use crate::input::Pair;
 
-/// What is longer is a name, and no MsgType(35).
+/// A longer word is a name, and no MsgType(35).
 const MSG_TYPE_MAX: usize = 3;
 /// Codes that are listed where a value is missing.
 const CODES_MAX: usize = 12;
@@ -129,7 +129,7 @@ impl Vocabulary {
         }
     }
 
-    /// What the value of a field may be: its codes, or its type.
+    /// Describes the possible values of a field: its codes, or its type.
     pub(super) fn choice(&self, tag: u32) -> String {
         let Some(field) = self.pair.field(tag) else { return String::new() };
         if field.codes.is_empty() {
@@ -141,7 +141,7 @@ impl Vocabulary {
         codes.join(", ") + more
     }
 
-    /// What a value is called, if it is a code.
+    /// Returns the name of a value that is a code.
     pub(super) fn code(&self, tag: u32, value: &str) -> Option<&str> {
         Some(&*self.pair.field(tag)?.code(value)?.name)
     }
@@ -192,7 +192,7 @@ impl Vocabulary {
         })
     }
 
-    /// What is wrong with a message of these fields, line by line.
+    /// Returns the errors of a message of these fields, each as a line.
     pub(super) fn wrong(&self, msg_type: &str, fields: &[(u32, String)]) -> Vec<String> {
         let mut frame = Vec::new();
         let version = self.begin_string.as_str().as_bytes();

@@ -18,7 +18,7 @@ impl From<JsonError> for Refusal {
     }
 }
 
-/// What a line may begin with, also after a program has sorted its members. No message does.
+/// Members that a line may begin with, also after a program has sorted them. No message does.
 const MEMBERS: [&str; 5] = ["time", "direction", "session", "message", "garbled"];
 
 const EXPECTED: JsonProblem =
@@ -63,7 +63,7 @@ impl Cursor<'_> {
                     .map_err(|JsonError { at, problem, .. }| self.refusal(at, problem))?;
                 self.at += length;
             } else {
-                // What a log says of a message has no place in the message.
+                // The log's own members are no fields of the message.
                 self.value::<IgnoredAny>()?;
             }
             if self.takes(b'}') {

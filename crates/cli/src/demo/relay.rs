@@ -66,7 +66,7 @@ fn pass_on(client: &TcpStream, venue: &TcpStream, line: &Line) -> std::io::Resul
     while let Ok(n @ 1..) = from.read(&mut buffer) {
         let left = line.left.load(Ordering::Acquire);
         if n >= left {
-            // What came before the cut arrives, the rest of the message never does.
+            // The bytes before the cut arrive; the rest of the message never does.
             let _ = to.write_all(&buffer[..left]);
             line.left.store(usize::MAX, Ordering::Release);
             line.cuts.fetch_add(1, Ordering::AcqRel);

@@ -43,7 +43,7 @@ pub(super) fn json_line(event: &ShownEvent) -> Vec<u8> {
     line
 }
 
-/// Who speaks, for syslog.
+/// The sender in lines of syslog.
 pub(super) struct Sender {
     pub(super) facility: SyslogFacility,
     pub(super) host: String,

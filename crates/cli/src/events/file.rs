@@ -1,8 +1,9 @@
 //! The file of events: lines appended, a new file begun by size, by time or by hand, closed ones
 //! compressed and removed.
 //!
-//! Invariants: a line is in one file as a whole, but for the last one before a crash; one process
-//! writes a file; what a disk refuses is given back; a folder or a file that is gone is made anew.
+//! Invariants: a line is in one file as a whole, but for the last line before a crash. One process
+//! writes a file. A line that the disk refuses is given back. A missing folder or file is created
+//! again.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
@@ -166,7 +167,7 @@ impl Destination for RollingFile {
         match open.file.write_all(line) {
             Ok(()) => open.bytes += line.len() as u64,
             Err(error) => {
-                // What is there of the line goes; else a new one is begun.
+                // The written part of the line is removed; if that fails, a new line is begun.
                 open.is_torn = open.file.set_len(open.bytes).is_err();
                 return Err(error);
             }
@@ -198,7 +199,7 @@ impl Destination for RollingFile {
 
 impl Drop for RollingFile {
     fn drop(&mut self) {
-        // What is half compressed would be compressed again at the next start.
+        // A half compressed file would be compressed again at the next start.
         if let Some(cleaner) = self.cleaner.take() {
             let _ = cleaner.join();
         }
@@ -243,7 +244,7 @@ impl Closed {
         (text(self.path.file_stem()), ending.unwrap_or_default())
     }
 
-    /// What follows the name of the file, and the path; the oldest first.
+    /// Returns the closed files, the oldest first: the rest of each name, and the path.
     fn all(&self) -> io::Result<Vec<(String, PathBuf)>> {
         let (stem, ending) = self.parts();
         let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty());
@@ -297,7 +298,7 @@ fn compact(time: Timestamp) -> String {
     time.to_string().chars().take(SECONDS_LEN).filter(|c| *c != ':').collect()
 }
 
-/// What follows the stem in the name of a closed file, from its time on.
+/// Returns the part of a closed file's name after the stem, from its time on.
 fn rest_of_closed<'n>(name: &'n str, stem: &str, ending: &str) -> Option<&'n str> {
     let rest = name.strip_prefix(stem)?.strip_prefix('.')?;
     let plain = rest.strip_suffix(&format!(".{}", compress::ENDING)).unwrap_or(rest);

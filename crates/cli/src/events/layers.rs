@@ -1,4 +1,4 @@
-//! What makes lines of events, and which events.
+//! Layers that select events and write them as lines.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -59,7 +59,7 @@ impl<S> Filter<S> for Allowed {
     }
 }
 
-/// A line as `tracing` writes it. What a value of it says begins no new line.
+/// A line as `tracing` writes it. A value in the line begins no new line.
 pub(super) struct Coded {
     format: Format<Full, SystemTime>,
     colored: bool,

@@ -1,8 +1,8 @@
 //! Lines on their way to a destination, which a thread of its own writes.
 //!
-//! Invariants: who tells an event never waits for its destination; what finds no room is counted,
-//! and the destination is told how much it lacks; a destination that fails is tried again, and the
-//! lines wait for it as long as there is room.
+//! Invariants: the thread of an event never waits for the destination. Lines without room are
+//! counted, and a later line reports their number. A failing destination is tried again, and lines
+//! wait for it as long as there is room.
 
 use std::collections::VecDeque;
 use std::io;
@@ -43,7 +43,7 @@ pub(super) trait Destination: Send {
     }
 }
 
-/// What the thread is asked.
+/// Lines and requests for the thread.
 #[derive(Default)]
 struct State {
     lines: VecDeque<Box<[u8]>>,
@@ -56,7 +56,7 @@ struct State {
 
 /// Lines that wait for a destination.
 pub(super) struct Queue {
-    /// What it is, for those who read of its failures.
+    /// The name of the destination in reports of its failures.
     name: String,
     state: Mutex<State>,
     bell: Condvar,
@@ -146,7 +146,7 @@ impl Running {
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Writer {
     queue: Arc<Queue>,
     to: Box<dyn Destination>,
@@ -171,7 +171,7 @@ impl Writer {
                         Ok(is_new) => Ok(*is_new),
                         Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
                     };
-                    // Who has asked may have gone.
+                    // The caller may have stopped waiting.
                     let _ = to.try_send(rolled);
                 }
             }

@@ -43,7 +43,7 @@ struct Json {
 
 impl<S: Subscriber> Layer<S> for Json {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        // What finds no room is counted.
+        // The writer counts a line that finds no room.
         let _ = self.counted.make_writer().write_all(&json_line(&ShownEvent::of(event)));
     }
 }

@@ -58,7 +58,7 @@ impl Dependency {
         }
     }
 
-    /// What the user is told about it.
+    /// The line about the package for the user.
     pub(super) fn said(&self) -> String {
         match self {
             Self::Path(path) => format!("the package transfix: {path}\n"),

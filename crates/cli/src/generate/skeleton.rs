@@ -12,7 +12,7 @@ use transfix_dictionary::{Category, Message};
 use super::dependency::{Dependency, is_in_workspace};
 use super::{Args, Role};
 
-/// What the program is made of.
+/// The parts of the program.
 pub(super) struct Plan<'a> {
     /// The messages, each with its names in the module.
     pub(super) messages: &'a [(&'a Message, MessageNames)],
@@ -279,11 +279,11 @@ const BODY: &str = r#"        println!("{}", message.message());
     }
 "#;
 
-/// What the program shows the engine's events by.
+/// The dependency that shows the engine's events.
 const SUBSCRIBER: &str = "tracing-subscriber = { version = \"0.3\", default-features = false, \
                           features = [\"ansi\", \"fmt\", \"std\"] }\n";
 
-/// What stands at the end of `Cargo.toml` below the workspace of others.
+/// The end of `Cargo.toml` inside another workspace.
 const OWN_WORKSPACE: &str = "\n# No part of the workspace above.\n[workspace]\n";
 
 /// Columns of a line as rustfmt has it.
@@ -301,7 +301,7 @@ fn signature(method: &str, view: &str) -> String {
     format!("\n    fn {method}(\n        {arguments},\n    ) -> Self::Answer {{\n")
 }
 
-/// What is used of the module, in lines that are filled.
+/// Returns the `use` lines of the module, filled to the width.
 fn imports(module: &str, mut names: Vec<&str>) -> String {
     names.push("Router");
     names.sort_unstable();

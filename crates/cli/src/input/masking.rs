@@ -8,7 +8,7 @@ use transfix_store::journal::{Entry, Event, Message};
 
 use super::parse;
 
-/// Whether values are shown as stars, and which.
+/// Options that select the values shown as stars.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Masking {
     /// Shows stars in place of the values of these tags too, such as 1,448; several with commas.
@@ -22,7 +22,7 @@ pub(crate) struct Masking {
 }
 
 impl Masking {
-    /// What is hidden; none if everything is shown.
+    /// The fields whose values are hidden; `None` if everything is shown.
     pub(crate) fn mask(&self) -> Option<Mask> {
         (!self.unmasked).then(|| Mask::of(self.mask.iter().copied()))
     }

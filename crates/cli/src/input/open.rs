@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// What compressed files begin with, what has made them, and what reads them.
+/// Compressed formats: the first bytes, the name, and the command that reads the file.
 const COMPRESSED: &[(&[u8], &str, &str)] = &[
     (b"\x1f\x8b", "gzip", "zcat"),
     (b"\xfd7zXZ\0", "xz", "xzcat"),
@@ -12,7 +12,7 @@ const COMPRESSED: &[(&[u8], &str, &str)] = &[
     (b"PK\x03\x04", "zip", "unzip -p"),
 ];
 
-/// What a file of zstd begins with.
+/// The first bytes of a file of zstd.
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
 /// The bytes of the file, decompressed if they are compressed with zstd.

@@ -1,8 +1,7 @@
 //! Finds the messages in captures and logs, whatever their delimiter.
 //!
-//! Invariants: each step but [`Step::More`] makes progress; text around messages, such as the time
-//! at the beginning of a log's line, is passed over; no more than [`MESSAGE_BYTES_MAX`] is asked
-//! for at once.
+//! Invariants: each step but [`Step::More`] makes progress. Text around messages is skipped, such
+//! as the time at the beginning of a log's line. A step asks for at most [`MESSAGE_BYTES_MAX`].
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -19,7 +18,7 @@ const START: &[u8] = b"8=FIX";
 /// The value of BeginString(8) is shorter.
 const BEGIN_STRING_MAX: usize = 16;
 
-/// What stands between the fields of a message.
+/// The delimiter between the fields of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Delimiter {
     /// The byte 1, as on the wire.
@@ -46,7 +45,7 @@ impl Delimiter {
     }
 }
 
-/// What stands at the start of the bytes.
+/// The content at the start of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Nothing certain yet: read more and ask again.
@@ -61,7 +60,7 @@ pub(super) enum Step {
     Frame { bytes: usize, by: u8 },
 }
 
-/// What is wrong with a message of the input.
+/// The error of a message of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
     /// It does not hold what it says of itself.
@@ -87,7 +86,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Whether anything follows the bytes at hand.
+/// Tells if more bytes may follow those at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     Unknown,

@@ -14,10 +14,10 @@ use super::masking::covered;
 use super::split::{Delimiter, Rest, Splitter, Step};
 use super::{Failure, Found, Glance, Place, Sink, Wanted, read_some};
 
-/// Whether the input ends where nothing more can be read.
+/// Tells if the input ends where nothing more can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// What is not whole by then is damaged.
+    /// A message that is not whole by then is damaged.
     Final,
     /// More may be written.
     Open,
@@ -27,7 +27,7 @@ pub(crate) enum End {
 pub(crate) struct Stream {
     splitter: Splitter,
     buffer: Vec<u8>,
-    /// What comes before it in the buffer is dealt with.
+    /// Bytes of the buffer before this offset are done.
     begin: usize,
     at: Position,
     index: FieldIndex,
@@ -128,7 +128,7 @@ struct Position {
     head: Vec<u8>,
 }
 
-/// What a log says before a message is shorter.
+/// The log's text before a message is shorter.
 const HEAD_BYTES_MAX: usize = 256;
 
 impl Position {

@@ -54,7 +54,7 @@ mod tests {
         check("d", Ok("d"));
         check("NewOrderSingle", Ok("D"));
         check("newordersingle", Ok("D"));
-        // Of FIXT 1.1 and of an old version alone.
+        // Types that only FIXT 1.1 or an old version has.
         check("Logon", Ok("A"));
         check("ExecutionReport", Ok("8"));
         check("U7", Ok("U7"));

@@ -64,7 +64,7 @@ pub(super) fn written(text: &str) -> Result<Written, String> {
     Ok(Written { name: name.trim().to_owned(), operator, value: value.to_owned() })
 }
 
-/// What values are compared with.
+/// The operand that values are compared with.
 #[derive(Clone, Debug)]
 enum Operand {
     /// One of these, byte by byte; the first one for an order.
@@ -192,7 +192,7 @@ fn codes(
     if is_code { Vec::new() } else { dictionaries.codes_named(tag, value) }
 }
 
-/// What values are compared with; none if the type has no such value.
+/// Returns the operand for comparisons; `None` if the type has no such value.
 fn operand(
     data_type: Option<DataType>,
     operator: Operator,

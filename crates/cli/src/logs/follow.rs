@@ -1,8 +1,8 @@
 //! Goes on with what is written later: into logs, over their rolling, into new ones, and into
 //! stores.
 //!
-//! Invariant: a file is known by its number in the file system, so that one that gets another name
-//! is not read twice, and a new one of an old name is read from its beginning.
+//! Invariant: a file is known by its number in the file system. A renamed file is not read twice,
+//! and a new file under an old name is read from its beginning.
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
@@ -68,7 +68,7 @@ pub(super) fn follow<W: Write>(
 ) -> Result<(), Failure> {
     let (open, stores, known) = (Vec::new(), Vec::new(), HashSet::new());
     let mut follower = Follower { paths, delimiter, open, stores, known };
-    // What lies beside a log that is named is not asked for.
+    // Other files beside a named log are not asked for.
     for source in follower.beside() {
         follower.known.extend(fs::metadata(&source.path).ok().map(|found| identity(&found)));
     }

@@ -1,4 +1,4 @@
-//! What the numbers of the messages tell: gaps, repeats, and what was said about them.
+//! Findings about sequence numbers: gaps, repeats, and the messages about them.
 //!
 //! Invariants: numbers are compared within one log and one direction, from one CompID to another,
 //! so that nothing need be known of whose log it is. A message in two logs gives one line of the
@@ -26,7 +26,7 @@ use crate::show::count;
 const LINES_MAX: usize = 100_000;
 const EVENTS_MAX: usize = 1_000_000;
 
-/// What the numbers of all sessions say.
+/// The verdict on the numbers of all sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Complete,
@@ -117,8 +117,8 @@ impl Gaps {
         self.report.file = format!("{}: ", source.name);
     }
 
-    /// Whether each number has come: as itself, again, or within a SequenceReset(4) that fills a
-    /// gap. Without a message nothing is known.
+    /// Returns whether each number has come: as itself, again, or within a SequenceReset(4) that
+    /// fills a gap. Without a message nothing is known.
     pub(super) fn verdict(&self) -> Verdict {
         let has_all = |line: &Line| line.numbers.missing == 0;
         match self.lines.is_empty() {
@@ -247,7 +247,7 @@ impl Gaps {
         }
     }
 
-    /// What a step of the numbers says.
+    /// Records the event of a step of the numbers.
     fn tell(
         &mut self,
         line: usize,
@@ -419,7 +419,7 @@ impl Sink for Gaps {
         Ok(())
     }
 
-    /// What a store says beside its messages: `reset`, and next numbers that were set.
+    /// Takes a mark of a store beside its messages: `reset`, and next numbers that were set.
     fn mark(&mut self, text: &str) -> Result<(), Failure> {
         let mut words = text.split(' ');
         let (kind, number) = (words.next(), words.next().and_then(|word| word.parse::<u64>().ok()));

@@ -1,7 +1,7 @@
 //! The time from each request to its answer, by ClOrdID(11).
 //!
-//! Invariants: both times are of one log, and so of one clock; a request that cannot be measured is
-//! counted and said; memory is bounded by the requests that wait for an answer, up to
+//! Invariants: both times are of one log, and so of one clock. A request that cannot be measured is
+//! counted and reported. Memory is bounded by the requests that wait for an answer, up to
 //! [`OPEN_BYTES_MAX`].
 
 mod distribution;
@@ -27,7 +27,7 @@ use distribution::Distribution;
 
 /// Bytes of the requests that wait for an answer, with what is kept beside them.
 const OPEN_BYTES_MAX: usize = 256 << 20;
-/// What a request needs beside its texts.
+/// Bytes of a request beside its texts.
 const OPEN_BYTES: usize = 256;
 /// Sessions and types of requests.
 const LINES_MAX: usize = 100_000;
@@ -81,7 +81,7 @@ pub(super) struct Latency<W> {
     numbers: HashMap<Vec<u8>, Vec<Vec<u8>>>,
     /// Answers of the present time that another file of the log has, and no request yet.
     early: HashMap<Vec<u8>, Early>,
-    /// Who has an answer in this log, to any request.
+    /// Senders of requests that have any answer in this log.
     answered: HashSet<Vec<u8>>,
     now: Option<Timestamp>,
     slowest: BinaryHeap<Reverse<Slow>>,
@@ -176,7 +176,7 @@ impl Unmeasured {
     }
 }
 
-/// What a key stands for.
+/// The kind of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Id,
@@ -426,7 +426,7 @@ impl<W: Write> Latency<W> {
         Ok(writeln!(self.out, "{row}")?)
     }
 
-    /// What has no answer at the end of a log never gets one.
+    /// Closes the requests that have no answer at the end of a log, because none follows.
     pub(super) fn end(&mut self) -> Result<(), Failure> {
         let mut left: Vec<_> = self.open.drain().map(|(_, open)| open).collect();
         left.sort_by_key(|open| open.number);

@@ -1,8 +1,8 @@
 //! Reads the files of one log together, in the order of time: what was received and what was sent,
 //! if each has files of its own.
 //!
-//! Invariants: a file keeps its own order; of messages of one time those received come first, as
-//! the engine logs them; no more than a few batches of each log are in memory.
+//! Invariants: a file keeps its own order. Received messages come before sent messages of the same
+//! time, as the engine logs them. Memory holds no more than a few batches of each log.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ pub(super) fn read(
     })
 }
 
-/// What has come of the files of one direction.
+/// The messages read from the files of one direction.
 struct Feed {
     receiver: Receiver<Vec<Held>>,
     batch: vec::IntoIter<Held>,

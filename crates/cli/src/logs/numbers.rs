@@ -1,6 +1,6 @@
 //! The numbers of the messages that go one way: which one comes next, and which ones are missing.
 
-/// What a number is beside those before it.
+/// The relation of a number to the numbers before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// The one that was to come.

@@ -193,7 +193,7 @@ impl Order {
             return Ok(());
         }
         for id in LINKS.iter().filter_map(|tag| message.raw(*tag)) {
-            // What a venue writes for an order that it does not know.
+            // Venues write these values for an unknown order.
             let is_none = id.is_empty() || id.eq_ignore_ascii_case(b"NONE") || id == b"0";
             if !is_none && self.ids.insert(id.to_vec()) {
                 self.has_grown = true;

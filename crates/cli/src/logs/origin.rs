@@ -15,7 +15,7 @@ pub(super) struct Origins {
     begin_string: Quick,
 }
 
-/// Who sent a message to whom.
+/// The sender and the target of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ends<'m> {
     pub(super) begin_string: &'m [u8],
@@ -83,8 +83,8 @@ impl Ends<'_> {
         format!("{version}:{ours}->{theirs}")
     }
 
-    /// Returns true if the message is of the session that the user names: by one CompID, or by both
-    /// with `-` or `->` between, in either order, with or without the version before them.
+    /// Returns true if the message is of the session that the user names. A name is one CompID, or
+    /// both with `-` or `->` between, in either order, with or without the version before them.
     pub(super) fn is_of(&self, named: &[u8]) -> bool {
         if named == self.sender || named == self.target {
             return true;

@@ -1,7 +1,7 @@
 //! Messages as rows of an Apache Parquet file, for DuckDB, pandas and other programs of analysts.
 //!
-//! Invariants: rows stand in the order in which the logs are read; `raw` has each message byte by
-//! byte, whatever the other columns can say of it; memory is bounded by one group of rows.
+//! Invariants: rows stand in the order in which the logs are read. `raw` has each message byte by
+//! byte, whatever the other columns contain. Memory is bounded by one group of rows.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -70,7 +70,7 @@ pub(crate) fn write(
     let mut table = Table::new(out, dictionaries, mask)?;
     let sources = Sources::of(&[path.to_owned()]);
     super::say_sources(&sources, &mut table.report);
-    // What has been read is a sound file, even if something else cannot be read.
+    // The rows read so far become a sound file, even if another source cannot be read.
     each(&sources.all, delimiter, &mut table)?;
     table.flush()?;
     let Table { writer, report, .. } = table;

@@ -12,7 +12,7 @@ use super::quick::Quick;
 use super::sources::{Source, Way};
 use crate::input::{Dictionaries, Found, Glance, Wanted, msg_types};
 
-/// What is sought; all that is given must be so.
+/// Conditions of the search; a message must meet all of them.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(super) struct Sought {
     /// Only messages with a field that is so: its name or tag, then = != < <= > >= or ~ (contains),
@@ -85,7 +85,7 @@ impl Sought {
     }
 }
 
-/// What is sought, with all names looked up.
+/// The conditions of the search, with all names looked up.
 pub(super) struct Query {
     conditions: Vec<Condition>,
     text: Option<Text>,
@@ -168,7 +168,7 @@ impl Query {
         self.msg_types.iter().any(|named| named.as_bytes() == msg_type)
     }
 
-    /// What the bytes of a message of a stream say before it is read.
+    /// Decides by the bytes of a message of a stream, before the message is parsed.
     pub(super) fn glance(&mut self, glance: &Glance<'_>, source: &Source) -> Wanted {
         let Glance { bytes, by, head } = *glance;
         // A wrong sum is damage, or a delimiter within a value: both want a closer look.
@@ -196,7 +196,7 @@ impl Query {
         };
         let is_met = |condition: &Condition| match message {
             Some(message) => message.all(condition.tag).any(|value| condition.holds(value)),
-            // Of what is no message the bytes must do.
+            // Text that is no message has only its bytes to search.
             None => condition.may_hold(bytes, WIRE),
         };
         self.takes_type(msg_type)

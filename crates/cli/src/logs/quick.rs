@@ -16,7 +16,7 @@ pub(super) struct Quick {
     start: Option<&'static [u8]>,
 }
 
-/// What may stand in place of SOH.
+/// Bytes that may stand in place of SOH.
 const DELIMITERS: [u8; 3] = [SOH, b'|', b';'];
 
 impl Quick {

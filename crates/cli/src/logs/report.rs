@@ -1,5 +1,5 @@
-//! What is said at the end on the standard error: how much was read, what was damaged, and what was
-//! left out because nothing told enough of it.
+//! The report at the end on the standard error: messages read, damaged messages, and messages left
+//! out because they lack the needed data.
 
 use std::io::{self, Write as _};
 
@@ -12,13 +12,13 @@ const REASONS_MAX: usize = 5;
 /// Counts what is read.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// What places begin with, if there are several sources.
+    /// The prefix of places, if there are several sources.
     pub(super) file: String,
     pub(super) messages: u64,
     pub(super) garbled: u64,
     reasons: Vec<String>,
     notes: Vec<String>,
-    /// What could not be read.
+    /// Errors of sources that could not be read.
     failures: Vec<String>,
 }
 

@@ -23,11 +23,11 @@ enum Column {
     Session,
     File,
     Field(u32),
-    /// Of the answer to a request, which comes later.
+    /// A column of the answer to a request, which comes later.
     Answer(Answer),
 }
 
-/// What columns say of the answer to a request.
+/// Columns about the answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Time,
@@ -47,7 +47,7 @@ impl Answer {
     }
 }
 
-/// What rows of CSV are about.
+/// The subject of rows of CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rows {
     Messages,
@@ -55,7 +55,7 @@ pub(super) enum Rows {
     Requests,
 }
 
-/// What is no field, as columns are named.
+/// Names of columns that are no fields.
 const COLUMNS: &[(&str, Column)] = &[
     ("time", Column::Time),
     ("direction", Column::Direction),
@@ -238,7 +238,7 @@ impl<W: Write> Show<W> {
         Ok(self.out.write_all(self.text.as_bytes())?)
     }
 
-    /// What the log says of the message, and beside it the object that `convert` writes.
+    /// Writes the log's data about the message, and the object that `convert` writes.
     fn json(&mut self, bytes: &[u8], found: &Found<'_>, source: &Source) -> Result<(), Failure> {
         let Form::Json(json) = &mut self.form else { return Ok(()) };
         let head = found.head.as_bytes();

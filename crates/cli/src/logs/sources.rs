@@ -1,4 +1,4 @@
-//! What is searched: files, stores, and what directories hold of both.
+//! Sources of a search: files, stores, and both within directories.
 //!
 //! Invariant: rolled files of a log come before the one that is written.
 
@@ -28,7 +28,7 @@ impl Way {
     }
 }
 
-/// What a source is.
+/// The kind of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A log or a capture, or the standard input.
@@ -57,7 +57,7 @@ pub(super) struct Source {
 /// Directories within directories that are looked into.
 const DEPTH_MAX: usize = 8;
 
-/// What names of logs and captures end with, before `.zst`.
+/// Endings of the names of logs and captures, before `.zst`.
 const ENDINGS: &[&str] = &["log", "in", "out", "fix", "messages", "txt"];
 
 /// Parts of names that say which piece of a log a file is.

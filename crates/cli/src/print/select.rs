@@ -43,7 +43,7 @@ fn condition(text: &str) -> Result<Condition, String> {
     Ok(Condition { name: name.to_owned(), value: value.to_owned(), tag: 0 })
 }
 
-/// What is said of a name that no field has.
+/// Returns the error for a name that no field has.
 fn unknown(name: &str, dictionaries: &mut Dictionaries) -> String {
     let names = dictionaries.field_names();
     let near = nearest(name, names.iter().map(String::as_str));

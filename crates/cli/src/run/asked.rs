@@ -8,7 +8,7 @@ use transfix::{BusinessReject, MessageAnswer};
 
 use super::routes::Target;
 
-/// What has become of the message that a session was called for last.
+/// The state of the message that a session was called for last.
 #[derive(Default)]
 pub(super) struct Passed {
     /// Names of the targets that have had it: they don't get it again.
@@ -32,7 +32,7 @@ struct Open {
     answer: Option<MessageAnswer>,
     left: usize,
     refusal: Option<BusinessReject>,
-    /// What is done in place of saying "not available".
+    /// The function to call instead of an answer "not available".
     hold: Option<Hold>,
 }
 
@@ -42,7 +42,7 @@ pub(super) type Hold = Box<dyn FnOnce(MessageAnswer) + Send>;
 /// BusinessRejectReason(380): not available.
 const NOT_AVAILABLE: u16 = 4;
 
-/// What programs are asked about. A clone is the same.
+/// A message that programs are asked about. A clone is the same.
 #[derive(Clone)]
 pub(super) struct Asked {
     open: Arc<Mutex<Open>>,

@@ -1,9 +1,10 @@
 //! The application of each session of a gateway: passes messages on.
 //!
-//! Invariants: a message counts as taken when all of its targets have it for good: in the store of
-//! a session, on the disk, or by the word of a program. A message is refused only if no session and
-//! no file has it, or may have it; otherwise it is held until its targets are there, and goes to no
-//! other one. Where one may have it already, it comes again with PossResend(97).
+//! Invariants: a message counts as taken when all of its targets have the message for good. A
+//! session has it in its store, a file on the disk, and a program when the program confirms it. A
+//! message is refused only if no session and no file has or may have it. Otherwise the message is
+//! held until its targets are there, and goes to no other target. Where one may have it already, it
+//! comes again with PossResend(97).
 
 use std::sync::Arc;
 
@@ -60,8 +61,8 @@ fn not_there() -> Missed {
 /// Passes the messages of one session on.
 pub(super) struct Bridge {
     gateway: Gateway,
-    /// What comes may have been passed on by a process of before: up to the first message that the
-    /// counterparty sends for the first time.
+    /// An earlier process may have passed on the received messages, up to the first message that
+    /// the counterparty sends for the first time.
     may_repeat: bool,
     /// The last message, and what has become of it.
     last: Option<Known>,
@@ -126,7 +127,7 @@ impl Bridge {
         self.may_repeat &= known.is_again;
         if !self.last.as_ref().is_some_and(|last| known.is(last)) {
             let in_doubt = self.last.as_ref().is_some_and(|last| known.may_be(last));
-            // Who still has the old one speaks of another message.
+            // A holder of the old `passed` refers to another message.
             self.passed = SharedPassed::default();
             let mut passed = lock(&self.passed);
             passed.in_doubt = in_doubt;
@@ -170,7 +171,7 @@ impl Passing<'_, '_, '_> {
         let Some(own) = self.other(self.id) else { return Ok(None) };
         let beside = Beside { sender: &own.id().target_comp_id, repeats: false, ref_seq: None };
         let mut copy = Vec::new();
-        // What is wrong with it is found when it is sent.
+        // Errors of the message are found when it is sent.
         let _ = Body::detached(&mut copy, Precision::Millis, |body| {
             route.change.write(self.message, beside, body);
         });
@@ -229,7 +230,7 @@ impl Passing<'_, '_, '_> {
         let sent = to.send_with(options, self.message.msg_type(), fill);
         match sent {
             Ok(_) => Ok(()),
-            // What is wrong with the message stays wrong.
+            // An error of the message itself stays at each further try.
             Err(
                 error @ (SendError::Misuse(_)
                 | SendError::Invalid(_)
@@ -380,7 +381,7 @@ impl Passing<'_, '_, '_> {
         }
         let mut last = not_there();
         let targets: Vec<_> = targets.filter(|target| !self.is_sender(target)).collect();
-        // Who may have it already is asked again, and nobody else.
+        // A target that may have the message already is asked again, and no other target.
         let doubtful = lock(self.passed).doubtful.clone();
         let only = targets.iter().copied().find(|to| doubtful.contains(&self.name(to)));
         for target in targets.into_iter().filter(|to| only.is_none_or(|one| one == *to)) {
@@ -467,7 +468,7 @@ impl Passing<'_, '_, '_> {
         }
         let routes = self.gateway.routes();
         let Some(route) = routes.find(self.id, self.message) else {
-            // Who has it has it, whatever the routes say now.
+            // A target that has the message keeps it, whatever the routes say now.
             let reject = Missed::Final(BusinessReject::unsupported());
             return if lock(self.passed).had.is_empty() { Err(reject) } else { Ok(()) };
         };
@@ -481,8 +482,8 @@ impl Passing<'_, '_, '_> {
     }
 }
 
-/// What a program is told of a message of its own that the counterparty of a session has rejected:
-/// its number, the reason and the words.
+/// The line to a program about its message that the counterparty of a session rejected: number,
+/// reason and text.
 fn rejected(
     by: &SessionId,
     reference: &Value,
@@ -543,7 +544,7 @@ impl Application for Bridge {
                 gateway.told.say(format!("{id} ended: {end}"));
                 gateway.ports.tell_all(id, false);
             }
-            // What was passed on, and does not count any more, comes again.
+            // A message that was passed on and then rolled back comes again.
             SessionNotice::Undone(_) => self.may_repeat = true,
             // Not for what is passed on, which has its number at once.
             SessionNotice::Unsent(message) => {

@@ -2,11 +2,11 @@
 //! gateway that was killed knows where a message may be.
 //!
 //! Each session that messages come from has a file beside its store, `NAME.choices`, with a line
-//! for each choice and one for each copy that got its number. What has become of a choice, the
-//! store of its target tells at the next start.
+//! for each choice and one for each copy that got its number. At the next start, the store of a
+//! target shows the fate of each choice.
 //!
-//! Invariants: no target has a message whose choice is not in the file; the file and the one before
-//! it, `NAME.choices.old`, have more choices than a session can have messages under way.
+//! Invariants: no target has a message whose choice is not in the file. The file and its
+//! predecessor `NAME.choices.old` have more choices than a session can have messages under way.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -26,14 +26,14 @@ const CHOICES_MIN: usize = 10_000;
 /// A choice is nobody else's business.
 const MODE: u32 = 0o600;
 
-/// What tells a message of a session apart from all others.
+/// The identity of a message among all messages of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Incoming {
     /// MsgSeqNum(34).
     pub(super) seq: u64,
     /// SendingTime(52) of the first time.
     pub(super) sent: Vec<u8>,
-    /// Of the fields that stay the same when it is sent again.
+    /// The hash of the fields that stay the same when the message is sent again.
     pub(super) mark: u64,
 }
 
@@ -50,7 +50,7 @@ enum Line {
         /// One of several: choices before did not reach their targets.
         alone: bool,
         to: Vec<ChosenTarget>,
-        /// Of the copy that a session sends.
+        /// The hash of the copy that a session sends.
         copy: u64,
         /// UTC nanoseconds since 1970.
         at_ns: u64,
@@ -59,7 +59,7 @@ enum Line {
     Numbered { seq: u64, to: String, number: u64 },
 }
 
-/// What has become of a choice.
+/// The fate of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// The target has the message for good.
@@ -81,7 +81,7 @@ pub(super) struct Choices(Arc<All>);
 struct All {
     /// By the path of the store of the session that messages come from.
     files: Mutex<HashMap<PathBuf, Arc<Mutex<ChoiceFile>>>>,
-    /// What processes of before have chosen, by the name of that store.
+    /// Choices of earlier processes, by the name of that store.
     before: HashMap<String, HashMap<u64, (Incoming, Fates)>>,
 }
 
@@ -101,7 +101,7 @@ impl Choices {
         Ok(Self(Arc::new(All { before, ..All::default() })))
     }
 
-    /// What has become of a message of this session that a process of before had.
+    /// Returns the fates of a message of this session that an earlier process had.
     pub(super) fn before(&self, from: &SessionSettings, message: &Incoming) -> Option<&Fates> {
         let of_session = self.0.before.get(&file_name(&from.store_path())?)?;
         of_session.get(&message.seq).filter(|(known, _)| known == message).map(|(_, fates)| fates)
@@ -134,14 +134,14 @@ impl Choices {
 #[derive(Clone)]
 pub(super) struct OpenChoices(Arc<Mutex<ChoiceFile>>);
 
-/// What is written before a message is given to its targets.
+/// The choice that is written before a message is given to its targets.
 pub(super) struct Choice<'c> {
     pub(super) message: &'c Incoming,
     /// One target of several.
     pub(super) alone: bool,
     /// Names of the targets, and the sessions among them.
     pub(super) to: Vec<(String, Option<SessionHandle>)>,
-    /// Of the copy that a session sends.
+    /// The hash of the copy that a session sends.
     pub(super) copy: u64,
 }
 
@@ -188,7 +188,7 @@ impl ChoiceFile {
             fs::create_dir_all(dir)?;
         }
         let (file, bytes) = lines::open(&path, MODE)?;
-        // What is there counts as full, so that the files do not grow from start to start.
+        // An existing file counts as full, so that the files do not grow from start to start.
         let choices_max = from.application.messages_max.max(CHOICES_MIN);
         let choices = if bytes == 0 { 0 } else { choices_max };
         Ok(Self { path, file, choices, choices_max })
@@ -289,7 +289,7 @@ fn read_one(text: &[u8], chosen: &mut BTreeMap<u64, Chosen>) {
                 }
                 for (name, next) in to {
                     let new = ChosenBefore { next, copy, at_ns, number: None };
-                    // Of a second try both copies count, so the first place does.
+                    // After a second try both copies count, so the entry of the first try stays.
                     all.entry(name).or_insert(new);
                 }
                 chosen.insert(seq, Chosen { message, to: all });
@@ -340,7 +340,7 @@ fn resolve(
     chosen.into_iter().map(|(name, one)| (name, of_session(one, &mut fate))).collect()
 }
 
-/// What has become of a copy for a session, by its store.
+/// Returns the fate of a copy for a session, by its store.
 fn fate_of(to: ChosenBefore, copies: &StoredCopies, taken: &mut BTreeSet<u64>) -> Fate {
     if copies.was_reset_since(to.at_ns) {
         // It may have gone out under a number that is another message's now.
@@ -354,7 +354,7 @@ fn fate_of(to: ChosenBefore, copies: &StoredCopies, taken: &mut BTreeSet<u64>) -
     if found { Fate::Has } else { Fate::Nowhere }
 }
 
-/// What stands for the fields of a message that stay the same when it is sent again.
+/// Returns the hash of the fields of a message that stay the same when it is sent again.
 pub(super) fn mark_of_incoming(bytes: &[u8]) -> u64 {
     mark(&stored::lasting_fields(bytes, &BTreeSet::new()))
 }

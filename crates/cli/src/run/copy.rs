@@ -17,7 +17,7 @@ const DELIVER_TO: [Tag; 3] = [tag::DELIVER_TO_COMP_ID, Tag(129), Tag(145)];
 /// For whom the sender speaks.
 const ON_BEHALF_OF: [Tag; 3] = [tag::ON_BEHALF_OF_COMP_ID, Tag(116), Tag(144)];
 
-/// What becomes of OnBehalfOfCompID(115), and the ids below it.
+/// The treatment of OnBehalfOfCompID(115), and of the ids below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum OnBehalf {
@@ -40,7 +40,7 @@ pub(super) struct Change {
     pub(super) remove: Vec<Tag>,
 }
 
-/// What is said beside the message itself.
+/// Data about a message that are not in the message itself.
 #[derive(Clone, Copy)]
 pub(super) struct Beside<'a> {
     /// The counterparty that it came from.
@@ -89,8 +89,8 @@ impl Change {
             if is_left_out {
                 continue;
             }
-            // The index says where a field ends, also one whose data contain the delimiter. What
-            // nobody may send again is a mistake that names it.
+            // The index says where a field ends, also one whose data contain the delimiter. A field
+            // that may not be sent again causes an error that names the field.
             if tag == Tag(0) || field.value.is_empty() {
                 body.fields(message.encoded(n));
             } else {

@@ -1,8 +1,8 @@
 //! Files that routes write messages into, and files whose lines are sent.
 //!
-//! Invariants: a message counts as written when its whole line is on the disk; a line that was read
-//! counts as sent when its message is safe in the store of its session, and a line that may have
-//! been sent before is sent with PossResend(97).
+//! Invariants: a message counts as written when its whole line is on the disk. A line that was read
+//! counts as sent when its message is safe in the store of its session. A line that may have been
+//! sent before is sent with PossResend(97).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -103,7 +103,7 @@ impl Drain {
         let bytes = format!("{line}\n").into_bytes();
         let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_data());
         if written.is_err() {
-            // What is there of it would stand before the next line.
+            // The written part of the line would stand before the next line.
             self.file.set_len(length)?;
         }
         written
@@ -191,14 +191,14 @@ struct Source {
     path: PathBuf,
     /// Where the next line begins.
     position: u64,
-    /// Of the bytes before the position: in another file it is another one.
+    /// The hash of the bytes before the position, which differs in another file.
     mark: u64,
     /// The next line may have been sent already.
     in_doubt: bool,
-    /// What became of the lines.
+    /// The answers to the lines.
     answers: Drain,
     origins: Origins,
-    /// What became of the line before, which is not written down yet.
+    /// The answer to the previous line, which is not written down yet.
     unanswered: Option<Value>,
     /// The position is not written down yet.
     unkept: bool,
@@ -262,7 +262,7 @@ impl Source {
                 }
             }
         }
-        // What could not be written down may come again.
+        // A line whose position could not be written down may come again.
         let ended = !self.in_doubt && !self.unkept;
         if let Err(error) = self.keep(ended) {
             tracing::error!(file = %self.name, %error, "the position in a file is not kept");
@@ -282,7 +282,7 @@ impl Source {
         let mut file = File::open(&self.path)?;
         let sent = before(&mut file, self.position)?;
         let Some(mut sent) = sent.filter(|sent| mark(sent) == self.mark) else {
-            // Whether it is a new file or a changed one only its owner knows.
+            // Only the owner knows if the file is new or changed.
             let position = beside(&self.path, "position");
             let why = "what was sent of it is not there any more";
             return Err(io::Error::other(format!(
@@ -295,7 +295,7 @@ impl Source {
         if bytes.last() != Some(&b'\n') {
             return match bytes.len() as u64 >= LINE_MAX {
                 true => Err(io::Error::other(format!("a line is longer than {LINE_MAX} bytes"))),
-                // Whoever writes it is not done.
+                // The writer of the line is not done.
                 false => Ok(false),
             };
         }
@@ -356,7 +356,7 @@ impl Source {
     }
 }
 
-/// What became of the line at this position; nothing of one that is empty.
+/// Returns the answer to the line at this position; `None` for an empty line.
 fn answered(answer: Value, position: u64) -> Option<Value> {
     let Value::Object(said) = answer else { return None };
     let mut line = json!({ "position": position });

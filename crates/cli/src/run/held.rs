@@ -1,5 +1,5 @@
-//! Messages that can go nowhere now and may not be refused, since some target has them or may have
-//! them: they are tried again until their targets are there, or the routes name other ones.
+//! Messages that can go nowhere now, and may not be refused because some target has or may have
+//! them. They are tried again until their targets are there, or the routes name other targets.
 //!
 //! Invariant: the session of such a message gets no further one meanwhile, so their order stays.
 

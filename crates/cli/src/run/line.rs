@@ -1,4 +1,4 @@
-//! What a program and the gateway say to each other: an object of JSON in each line.
+//! Lines between a program and the gateway: an object of JSON in each line.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ impl FieldValue {
     }
 }
 
-/// What a program says.
+/// A line of a program.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub(super) enum Said {

@@ -51,8 +51,8 @@ struct Port {
     /// Taken by the thread that listens.
     listener: Mutex<Option<UnixListener>>,
     program: Mutex<Option<Program>>,
-    /// Of the next message. It goes on from program to program: an answer of one that is gone never
-    /// counts for a message of another.
+    /// The id of the next message. It goes on from program to program: an answer of one that is
+    /// gone never counts for a message of another.
     next_id: AtomicU64,
     admin: OnceLock<Admin>,
     origins: Origins,
@@ -144,8 +144,8 @@ fn start(name: String, run: impl FnOnce() + Send + 'static) -> Result<(), String
     thread.map(drop).map_err(|error| failed(error, name))
 }
 
-/// A socket at this path, for the owner and the group. What another program has left there goes;
-/// one that is served does not.
+/// A socket at this path, for the owner and the group. An abandoned socket of another program is
+/// removed; a socket in use is not.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => {
@@ -163,7 +163,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     let name = format!(".{}.{}", file.to_string_lossy(), std::process::id());
     let private = parent.join(name);
     let made = private.join("s");
-    // What a start of before, which had this number too, has left when it was killed.
+    // Remains of a killed process that had the same process number.
     let _ = fs::remove_file(&made);
     let _ = fs::remove_dir(&private);
     fs::DirBuilder::new().mode(0o700).create(&private)?;
@@ -255,7 +255,7 @@ impl Port {
             if let Err(error) = &end {
                 reads.tell(Some(number), &json!({ "error": { "text": error } }));
             }
-            // What is said to it is still written, if it reads.
+            // Remaining lines are still written, if the program reads.
             reads.leaves(number, end);
         };
         start(format!("socket-to-{name}"), move || writes.write(writer, number))
@@ -273,7 +273,7 @@ impl Port {
     fn write(&self, mut writer: Writer, number: u64) {
         loop {
             let Some(until_ns) = self.with(number, |program| program.owes_until_ns()) else {
-                // What was said last.
+                // The last lines.
                 while let Wrote::Line(_) = writer.next(None) {}
                 return;
             };
@@ -326,7 +326,7 @@ impl Port {
                 return Err(format!("a line is longer than {LINE_MAX} bytes, or not whole"));
             }
             let said = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
-            // What one that was cut off has said before is not done.
+            // Earlier lines of a program that was cut off are not carried out.
             if self.with(number, |_| ()).is_none() {
                 return Ok(());
             }
@@ -356,7 +356,7 @@ impl Port {
     }
 }
 
-/// What a program hears first.
+/// The first line to a program.
 fn hello(admin: &Admin) -> Value {
     let sessions = admin
         .handles()

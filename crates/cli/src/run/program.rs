@@ -1,8 +1,8 @@
 //! A program that is connected to a socket: lines to it and from it.
 //!
-//! Invariants: whoever has something for it never waits for it; who does not read a line, or does
-//! not answer for a message, in `answer_ms` is cut off; what a counterparty says of a message that
-//! the program sent comes behind the line that says that it was sent.
+//! Invariants: a sender of lines never waits for the program. A program that does not read a line
+//! or answer for a message in `answer_ms` is cut off. The line that a message of the program was
+//! sent comes before the counterparty's answers to the message.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
@@ -40,7 +40,7 @@ pub(super) struct Program {
     /// Tells it apart from those before.
     pub(super) number: u64,
     lines: Sender<Line>,
-    /// What was said while a message of the program is being sent; it is heard after the answer.
+    /// Lines held while a message of the program is being sent; they follow the answer.
     held: Option<Vec<Vec<u8>>>,
     /// Bytes of the lines that wait.
     bytes: usize,
@@ -156,7 +156,7 @@ impl Drop for Writer {
     }
 }
 
-/// What a writer has come to.
+/// The outcome of a writer's step.
 pub(super) enum Wrote {
     Line(usize),
     /// Something may be due.

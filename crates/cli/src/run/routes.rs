@@ -1,7 +1,7 @@
 //! The routes in force: which messages go where, and how they are changed.
 //!
-//! Invariants: a message never goes back to the session that it came on; a route names sessions,
-//! sockets and files that there are, and sessions of one version: no message is translated.
+//! Invariants: a message never goes back to the session that it came on. A route names existing
+//! sessions, sockets and files. The sessions of a route have one version: no message is translated.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -52,19 +52,19 @@ pub(super) struct MessageFile {
     pub(super) name: String,
     /// Where it is.
     pub(super) path: PathBuf,
-    /// What is done with it.
+    /// The use of the file.
     #[serde(default)]
     pub(super) mode: FileMode,
 }
 
-/// What is done with a file.
+/// The use of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum FileMode {
     /// Routes write into it.
     #[default]
     Write,
-    /// What is in it is sent.
+    /// Its lines are sent.
     Read,
 }
 

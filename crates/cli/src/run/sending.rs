@@ -41,7 +41,7 @@ pub(super) fn stored(
     handle.send_with(options, &sending.msg_type, fill)
 }
 
-/// What is said of a message that was to be sent.
+/// Returns the answer about a message that was to be sent.
 pub(super) fn told(sending: &Sending, sent: Result<Sent, SendError>) -> Value {
     let reference = &sending.reference;
     match sent {

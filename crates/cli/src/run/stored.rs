@@ -10,7 +10,7 @@ use transfix_store::{Kind, StoreError};
 use super::mark::mark;
 use super::written::named;
 
-/// What a session has sent since some number.
+/// Messages that a session has sent since some number.
 pub(super) struct StoredCopies {
     /// Numbers by what stands for the fields.
     by_copy: HashMap<u64, Vec<u64>>,
@@ -90,7 +90,8 @@ pub(super) fn added_tags(settings: &Settings) -> BTreeSet<Tag> {
 }
 
 /// The fields of a message, or of a part of one, that stay the same whenever and wherever it is
-/// sent: not those of its session, PossResend(97), the number that a reject names, and these.
+/// sent. Left out are fields of the session, PossResend(97), the number that a reject names, and
+/// `left_out`.
 pub(super) fn lasting_fields(bytes: &[u8], left_out: &BTreeSet<Tag>) -> Vec<u8> {
     let mut lasting = Vec::with_capacity(bytes.len());
     for field in bytes.split_inclusive(|byte| *byte == 1) {

@@ -1,4 +1,4 @@
-//! What the gateway says on the screen while it runs.
+//! Lines that the gateway writes on the screen while it runs.
 //!
 //! Invariant: a callback never waits for whoever reads it.
 

@@ -193,7 +193,8 @@ impl Reader<'_> {
         found
     }
 
-    /// How messages are changed. What the session layer writes, and what counts entries, is not.
+    /// How messages are changed. Fields of the session layer and counts of group entries are not
+    /// changed.
     fn change(&mut self, n: usize, route: &Written, msg_types: &[String]) -> Change {
         let mut change = Change { on_behalf: route.on_behalf, ..Change::default() };
         for (name, value) in &route.set {

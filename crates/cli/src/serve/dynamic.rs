@@ -1,7 +1,7 @@
 //! Sessions that operators add, change and remove while the program runs.
 //!
-//! Invariant: `settings` stay what the last start or reload has made of the file, but for sessions
-//! of it that were changed or removed: so the next reload brings those back, and leaves the added
+//! Invariant: `settings` stay as the last start or reload read the file, without sessions of the
+//! file that were changed or removed. The next reload restores these sessions, and leaves the added
 //! ones alone.
 
 use std::net::SocketAddr;

@@ -17,8 +17,8 @@ Examples:
   transfix settings show venue.toml CLIENT7          sessions whose identity has this text
   transfix settings show venue.toml --json
 
-What it writes can be read as a settings file, but for passwords, for which stars stand. Behind each
-value stands where it comes from: a file and its line, `[defaults]`, or the default of the key.
+The output is a settings file again, but with stars in place of passwords. Behind each value stands
+its origin: a file and its line, `[defaults]`, or the default of the key.
 Exit code: 0 done, 1 the file is wrong or has no such session, 2 wrong usage or a file that cannot
 be read.";
 

@@ -28,7 +28,7 @@ Exit code: 0 done, 1 a message was garbled, 2 wrong usage or a store that cannot
 pub(crate) struct Args {
     /// The directory of the store.
     store: PathBuf,
-    /// What to write.
+    /// The output format.
     #[arg(long, value_enum)]
     to: Format,
     #[command(flatten)]

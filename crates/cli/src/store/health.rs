@@ -1,4 +1,4 @@
-//! Whether a store is sound, in a few words and in many.
+//! The health of a store, in a few words and in many.
 
 use std::fs;
 use std::path::Path;
@@ -56,7 +56,7 @@ pub(super) fn received(survey: &Survey) -> String {
     }
 }
 
-/// What damage has cost in all, in a few words.
+/// Returns the total loss through damage, in a few words.
 pub(super) fn lost(faults: &[Fault]) -> String {
     let sent: u64 =
         faults.iter().filter_map(|fault| fault.lost_outbound).map(|(a, b)| b - a + 1).sum();

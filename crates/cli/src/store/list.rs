@@ -67,7 +67,7 @@ fn find(
     // Under their own names first.
     inner.sort();
     for (_, dir) in inner.iter().filter(|_| levels > 0) {
-        // What others have made unreadable below is theirs.
+        // Directories below that others made unreadable are skipped.
         let _ = find(dir, levels - 1, seen, stores);
     }
     Ok(())

@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// What waits, by the journal alone: an engine may have the store open.
+/// Reads the waiting messages from the journal alone, because an engine may have the store open.
 fn read(dir: &Path) -> Result<VecDeque<Queued>, StoreError> {
     let mut all: VecDeque<Queued> = VecDeque::new();
     for entry in journal::read(dir)? {
@@ -93,7 +93,7 @@ fn list(all: &VecDeque<Queued>, mask: Option<&Mask>) -> Result<ExitCode, Failure
 
 fn clear(dir: &Path, args: &Args) -> Result<String, StoreError> {
     let now_ns = clock::now().utc.0.unsigned_abs();
-    // What an operator was told must not be undone by a power cut.
+    // A power cut must not undo a change that was reported to the operator.
     let options = Options { durability: Durability::Power, ..Options::default() };
     let (mut store, _) = FileStore::open(dir, options, now_ns)?;
     let (mut cleared, mut last) = (0, None);

@@ -73,7 +73,7 @@ impl Selection {
     fn takes(&self, entry: &Entry) -> bool {
         match entry.message() {
             Some((direction, message)) => self.takes_message(direction, message),
-            // What is no message has neither direction nor type.
+            // An entry that is no message has neither direction nor type.
             None => self.direction.is_none() && self.msg_types.is_empty(),
         }
     }
@@ -94,7 +94,7 @@ impl Selection {
 }
 
 fn is_within(from: Option<Bound>, until: Option<Bound>, entry: &Entry) -> bool {
-    // What is no message has no number of its own, so no range of numbers has it.
+    // An entry that is no message has no number of its own, so no range of numbers has it.
     let seq = entry.message().map(|(_, message)| message.seq);
     let time = moment(entry.time_ns);
     let after = match from {

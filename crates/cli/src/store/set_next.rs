@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
 /// Sets them, or says why not.
 fn set(dir: &Path, args: &Args) -> Result<Result<String, String>, StoreError> {
     let now_ns = clock::now().utc.0.unsigned_abs();
-    // What an operator was told must not be undone by a power cut.
+    // A power cut must not undo a change that was reported to the operator.
     let options = Options { durability: Durability::Power, ..Options::default() };
     let (mut store, _) = FileStore::open(dir, options, now_ns)?;
     // An operator's lower numbers are no older copy of the store.
@@ -109,7 +109,7 @@ fn set(dir: &Path, args: &Args) -> Result<Result<String, String>, StoreError> {
     Ok(Ok(format!("{}: {changes}", dir.display())))
 }
 
-/// Who runs this program: `alice (uid 1000) at host`. The name is what the environment says; the
+/// The user of this program: `alice (uid 1000) at host`. The name is what the environment says; the
 /// number is what the system knows.
 pub(super) fn author() -> String {
     let (uid, system) = (getuid().as_raw(), uname());

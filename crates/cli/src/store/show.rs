@@ -94,7 +94,7 @@ fn code_of(survey: &Survey) -> ExitCode {
     if survey.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// All that [`show`] says. What a store does not have is null.
+/// All that [`show`] says. Data that a store does not have are null.
 fn show_json(dir: &Path, survey: &Survey) -> Result<ExitCode, Failure> {
     let time = |time_ns: u64| moment(time_ns).to_string();
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();

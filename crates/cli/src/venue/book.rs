@@ -1,8 +1,8 @@
 //! The matching of the venue: one order book a session, price before time, pure and repeatable.
 //!
-//! Invariants: the same orders in the same sequence give the same reports but for their ids, so
-//! that a venue that is started again rebuilds its book from its journal; no id is given out twice,
-//! also not by two starts or two sessions; no value of an order makes it panic.
+//! Invariants: the same orders in the same sequence give the same reports but for their ids, so a
+//! restarted venue rebuilds its book from its journal. No id is given out twice, also not by two
+//! starts or two sessions. No value of an order causes a panic.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ impl Ids {
     }
 }
 
-/// What is reported of an order.
+/// A report about an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// Accepted; rests in the book or trades next.
@@ -119,7 +119,7 @@ impl Order {
 #[derive(Debug)]
 pub(crate) struct Book {
     resting: Vec<Order>,
-    /// Of all orders, by ClOrdID(11).
+    /// OrderID(37) of all orders, by ClOrdID(11).
     order_ids: HashMap<String, String>,
     orders: u64,
     ids: Ids,
@@ -260,8 +260,8 @@ fn ticks(price: Decimal) -> i128 {
     if scale <= 6 { mantissa * 10_i128.pow(6 - scale) } else { mantissa / 10_i128.pow(scale - 6) }
 }
 
-/// Returns true if the price is a whole number of millionths of 63 bits: then the sum of all trades
-/// of an order, whose quantity has 63 bits too, fits into 127, and so does AvgPx(6).
+/// Returns true if the price is a whole number of millionths of 63 bits. The quantity of an order
+/// has 63 bits too, so the sum of all its trades fits into 127 bits, and so does AvgPx(6).
 fn is_in_ticks(price: Decimal) -> bool {
     let beyond = 10_i128.pow(u32::from(price.scale().saturating_sub(6)));
     price.mantissa() % beyond == 0 && (1..=i128::from(i64::MAX)).contains(&ticks(price))

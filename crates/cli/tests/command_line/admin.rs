@@ -145,7 +145,7 @@ fn an_operator_looks_acts_and_is_written_down() {
     assert!(line.contains("administrator") && line.contains(ID), "{audit}");
     assert_eq!(desk.good("viewer", &["ready"]), "ready\n");
     assert!(desk.good("viewer", &["messages", ID]).contains("-- "));
-    // What was done is proven.
+    // The audit proves the actions.
     desk.good("administrator", &["stop", "--confirm", "stop"]);
     desk.venue.wait_for("stopping");
     assert_eq!(desk.venue.ended().0, Some(0));

@@ -115,7 +115,7 @@ fn what_was_written_into_the_file_of_messages_by_hand_stays() {
     let expected = "# Ours.\n\nnews B Headline=by hand\n  # In between.\nmine D 55=US|54=1\n\
                     more D 55=US|54=1\n";
     assert_eq!(fs::read_to_string(&file).unwrap(), expected);
-    // What an editor has written meanwhile stays too, or nothing is written.
+    // An edit made meanwhile stays too, or nothing is written.
     let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
     client.wait_for("logged on");
     fs::write(&file, "# Edited.\nother D 55=EU\n").unwrap();

@@ -155,7 +155,7 @@ fn syslog_takes_lines_by_udp() {
     assert!(line.starts_with("<28>1 20") && line.contains(NO_MESSAGE), "{line}");
 }
 
-/// What a stranger does again and again is a few lines, and a sum.
+/// The repeated attempts of a stranger give a few lines, and a sum.
 #[test]
 fn repeated_events_are_summed_up_at_each_destination() {
     let dir = TempDir::new();
@@ -306,7 +306,7 @@ fn a_syslog_that_comes_late_has_what_has_waited() {
             break;
         }
     }
-    // Who reads nothing holds up nobody, also at the end.
+    // A reader that reads nothing blocks nobody, also at the end.
     drop(syslog);
     (0..5).for_each(|_| stranger(&address));
     venue.signal();

@@ -1,4 +1,4 @@
-//! What counterparties say is shown by each verb, and no terminal obeys it.
+//! Each verb shows the text of counterparties, and no terminal obeys the text.
 
 use std::fs;
 use std::io::{Read as _, Write as _};

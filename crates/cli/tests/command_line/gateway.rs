@@ -132,7 +132,7 @@ fn messages_go_by_the_routes_and_back() {
         "wait\nbuy 5 UK 30.5\nexpect 8 ExecType=NEW|Symbol=UK\n\
          buy 5 EU 30.5\nexpect j BusinessRejectReason=3|RefMsgType=D\n",
     );
-    // What is wrong changes nothing.
+    // A file with errors changes nothing.
     street.routes("[[route]]\nto = ['FIX.4.4:GATE->VENU']\n");
     gate.send(Signal::HUP);
     gate.wait_for_error("no session is FIX.4.4:GATE->VENU; do you mean FIX.4.4:GATE->VENUE?");
@@ -300,7 +300,8 @@ fn what_a_program_has_had_goes_to_nobody_else() {
     writeln!(client.commands, "buy 5 MUTE 30.5").unwrap();
     let mute = port.hears("message");
     client.wait_for("BusinessMessageReject(j)");
-    // What it says now is about a message that nobody waits for, and never about that of another.
+    // A late answer is about a message that nobody waits for, and never about a message of the next
+    // program.
     let mut next = Port::new(&street);
     assert!(next.hears("hello").is_object());
     writeln!(client.commands, "buy 5 NEXT 30.5").unwrap();
@@ -400,7 +401,7 @@ fn wrong_routes_are_told_all_at_once() {
     assert!(check().err.contains("line 2"), "{:?}", check());
     street.routes("");
     assert!(check().err.contains("there is no [[route]]"), "{:?}", check());
-    // Of the settings all errors too.
+    // All errors of the settings are reported too.
     let wrong = fs::read_to_string(street.dir.path().join("gate.toml")).unwrap();
     let wrong = wrong.replace("keep_inbound = true", "keep_inbound = 3");
     fs::write(street.dir.path().join("gate.toml"), wrong).unwrap();

@@ -1,5 +1,5 @@
 //! `transfix run` when something fails: kills, programs that are silent, targets that reject or are
-//! away. What one of them does touches nobody else, and no message is lost or doubled unmarked.
+//! away. A fault of one target touches no other, and no message is lost or doubled unmarked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -167,7 +167,7 @@ fn a_program_that_says_nothing_holds_up_its_own_sessions_alone() {
         others.push((other, port.hears("message")["id"].clone()));
     }
     street.trades("wait\nbuy 5 EU 30.5\nexpect 8 ExecType=NEW\n");
-    // What it says in the end counts.
+    // The late answer of the program counts.
     port.say(&json!({ "refuse": { "id": others[0].1, "text": "too late" } }));
     others[0].0.wait_for("too late");
     port.say(&json!({ "take": others[1].1 }));
@@ -347,7 +347,7 @@ fn a_file_is_sent_once() {
     // The kill came before, or after, the position behind it was kept.
     let marked = orders(&street, AT_THE_VENUE, "97=Y");
     assert!(marked == ["d"] || marked == ["c"], "{marked:?}");
-    // What was sent is gone: nobody knows whether this is a new file.
+    // The sent lines are gone: nobody knows if this is a new file.
     fs::write(dir.join("orders.jsonl"), format!("{}\n", order("g")).repeat(20)).unwrap();
     gate.wait_for_error("what was sent of it is not there any more");
     assert!(!orders(&street, AT_THE_VENUE, "").contains(&"g".to_owned()));
@@ -355,7 +355,7 @@ fn a_file_is_sent_once() {
     assert!(reports.lines().count() >= 5, "{reports}");
 }
 
-/// Whoever comes is served by the routes of his template.
+/// The routes of the template serve each client.
 #[test]
 fn counterparties_of_a_template_are_bridged() {
     let street = Street::new();
@@ -451,8 +451,8 @@ fn the_same_message_after_a_reset_is_another_one() {
     drop(gate);
 }
 
-/// What was stored for a desk that resets its numbers at its next logon is never sent: the log says
-/// so.
+/// A message stored for a desk that resets its numbers at its next logon is never sent: the log
+/// reports the loss.
 #[test]
 fn what_a_reset_takes_from_the_store_is_told() {
     let street = Street::new();

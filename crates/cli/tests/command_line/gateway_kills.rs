@@ -1,5 +1,5 @@
-//! `transfix run` killed under load, and started again while a venue is away: what a venue has is
-//! not refused and goes to no other venue, and what no venue has is lost by nobody.
+//! `transfix run` killed under load, and started again while a venue is away. A message that a
+//! venue has is not refused, and goes to no other venue. A message that no venue has is not lost.
 //! `TRANSFIX_KILLS=n` for more kills in each test.
 
 use std::collections::BTreeSet;

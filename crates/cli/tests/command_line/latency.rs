@@ -213,7 +213,7 @@ fn percentiles_the_slowest_and_those_without_an_answer() {
     assert!(run.err.contains("1000 requests answered, 1 without an answer"), "{run:?}");
     let all = latencies(&dir, "a.log");
     assert_eq!((all.len(), &*all[1000][0], &*all[1000][2]), (1001, "lost", ""));
-    // What is hidden is hidden here too, and two IDs stay two.
+    // Hidden values are hidden here too, and two IDs stay two.
     let run = logs(&dir, "--latency --limit 1 --mask 11 a.log");
     assert!(!run.out.contains("N1000") && run.out.contains("*****"), "{run:?}");
 }

@@ -236,7 +236,7 @@ fn secrets_are_stars() {
         let run = logs(&dir, &format!("{form}--type A --unmasked a.log"));
         assert!(run.out.contains("hush"), "{run:?}");
     }
-    // What is compared is what the log has.
+    // Conditions compare the log's own values.
     assert_eq!(logs(&dir, "--count --where Username=me a.log").out, "1\n");
     let order = message("8", 3, "37=O1|11=one|17=1|150=0|39=0|55=EU|54=1|151=5|14=0|6=0|");
     fs::write(dir.path().join("b.log"), lines(&[order])).unwrap();
@@ -539,7 +539,7 @@ fn the_life_of_an_order() {
         message("D", 3, "11=other|55=EU|54=1|38=100|40=2|44=30|"),
         message("G", 4, "11=C2|41=C1|37=O1|55=EU|54=1|38=200|40=2|44=31|"),
         message("F", 6, "11=C3|41=C2|55=EU|54=1|"),
-        // Of several orders: it ties none of them together.
+        // A message about several orders ties none of them together.
         message("E", 8, "66=L|73=2|11=C3|67=1|55=EU|54=1|11=other|67=2|55=EU|54=1|"),
     ];
     let theirs = [
@@ -618,7 +618,7 @@ fn the_life_of_an_order_in_each_form() {
     };
     assert_eq!(told, [at("out", 0), at("in", 1), at("out", 2)], "{run:?}");
     assert!(run.err.starts_with("3 of 5 messages\n"), "{run:?}");
-    // What is shown is what the search shows, one by one.
+    // Each message is shown as a search for it alone shows it.
     for form in ["--json", "--full", "--raw", "--csv time,direction,11"] {
         let life = logs(&dir, &format!("--order C1 {form} ."));
         let mut parts = String::new();
@@ -804,7 +804,7 @@ fn the_exit_code_of_gaps_says_whether_a_number_is_missing() {
     assert_eq!(logs(&dir, "--gaps a.log none.log").code, 2);
 }
 
-/// What a venue and its client have written, both with a log and a journal.
+/// The files of a venue and its client, both with a log and a journal.
 fn traded() -> TempDir {
     let dir = TempDir::new();
     let keys = "keep_inbound = true\nlog = { dir = 'log' }\n";

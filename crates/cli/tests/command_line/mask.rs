@@ -1,5 +1,4 @@
-//! What is shown of passwords, and of the fields that the user names, by each verb that prints
-//! messages.
+//! Each verb that prints messages hides passwords, and the fields that the user names.
 
 use std::fs;
 use std::io::Write;

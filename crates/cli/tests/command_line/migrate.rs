@@ -152,5 +152,5 @@ fn stores_are_offered_and_imported() {
     assert!(run.err.contains("exists already"), "{}", run.err);
 }
 
-/// What QuickFIX C++ has left.
+/// The files of QuickFIX C++.
 const SAMPLE: &str = "../../testdata/stores/quickfix-cpp-1.15.1";

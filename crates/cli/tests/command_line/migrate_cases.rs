@@ -287,7 +287,7 @@ fn what_is_dropped_is_a_comment_in_its_place() {
 const ACCEPTOR: &str = "[SESSION]\nConnectionType=acceptor\nBeginString=FIX.4.4\nSenderCompID=A\n\
     TargetCompID=B\nSocketAcceptPort=1\nStartTime=00:00:00\nEndTime=00:00:00\n";
 
-/// Of each text in its dialect: lines of the settings, and what the report says.
+/// Checks each text in its dialect: lines of the settings, and the report.
 fn becomes(rows: &[(&str, String, &[&str], &str)]) {
     for (dialect, text, lines, said) in rows {
         let dir = TempDir::new();
@@ -522,8 +522,7 @@ fn a_session_below_a_mistyped_heading_is_not_lost_in_silence() {
     }
 }
 
-/// What only one half of a pair of keys says cannot be carried over, and the other half is the
-/// reason.
+/// One half alone of a pair of keys cannot be carried over; the missing half is the reason.
 #[test]
 fn a_missing_key_of_the_hours_is_named() {
     let dir = TempDir::new();

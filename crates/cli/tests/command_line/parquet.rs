@@ -203,7 +203,7 @@ mod table {
         let log = [&good[..], b"\n", &wrong_sum, b"\n", headless, b"\n", &good[..20]].concat();
         fs::write(dir.path().join("a.log"), log).unwrap();
         let (code, rows, said) = converted(&dir, &["a.log"]);
-        // What is cut is said, and is no message.
+        // A cut message is reported, and is no message.
         assert_eq!((code, rows.len()), (1, 3), "{said}");
         assert!(said.starts_with("3 messages\n3 garbled:\n  a.log: line 2, byte"), "{said}");
         let garbled: Vec<_> = rows.iter().map(|row| text(row, "garbled").is_some()).collect();

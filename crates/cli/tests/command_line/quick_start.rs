@@ -24,7 +24,7 @@ const PROGRAM: &str = "TRANSFIX_PROGRAM";
 /// The first command installs the program, which takes minutes; the test has its own.
 const INSTALL: &str = "cargo install --path crates/cli\n";
 
-/// What a person does with a block.
+/// The use of a block by a person.
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
     /// Types commands into the shell.
@@ -172,7 +172,7 @@ fn the_quick_start_and_the_backup_run_as_they_are_pasted() {
             continue;
         }
         terminal.enter(&block.text);
-        // What nothing is said about has ended before a person types on.
+        // A command without shown output has ended before a person types on.
         let is_shown = all.get(at + 1).is_some_and(|next| next.kind == Kind::Shown);
         if !is_shown {
             assert_eq!(block.kind, Kind::Shell, "{}: say what it shows", block.place);

@@ -118,7 +118,7 @@ fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
     let (said, lines) = channel();
     let output = BufReader::new(output);
     std::thread::spawn(move || {
-        // Whoever waits for a line may be gone.
+        // The receiver of lines may be gone.
         output.lines().map_while(Result::ok).all(|line| said.send(line).is_ok())
     });
     lines
@@ -347,7 +347,7 @@ fn sighup_goes_over_to_what_the_file_says_then() {
     let mut client = Program::start(&dir, &["connect", "client.toml"]);
     writeln!(client.commands, "wait\nbuy 5 EU 30").unwrap();
     client.wait_for("<- ExecutionReport(8)");
-    // What is wrong is told with its line, and changes nothing.
+    // Errors are reported with their line, and change nothing.
     fs::write(&file, format!("{own}heart_bt_int = 5\n{}mode = 'fast'\n", more("'NEW'", "")))
         .unwrap();
     venue.send(Signal::HUP);

@@ -1,5 +1,5 @@
-//! What `transfix settings check` promises, held against the verbs: a file without errors starts,
-//! and one that does not start has an error.
+//! Compares `transfix settings check` with the verbs: a file without errors starts, and a file that
+//! does not start has an error.
 
 use std::fs::{self, Permissions};
 use std::net::TcpListener;

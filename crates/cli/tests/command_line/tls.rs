@@ -10,7 +10,7 @@ use transfix_testkit::certificates::{Authority, Signed, Valid};
 use transfix_testkit::temp::TempDir;
 use transfix_testkit::tls::{self, TLS12, TLS12_AND_13, Versions};
 
-/// What a server does beside showing its certificate.
+/// Actions of a server beside showing its certificate.
 #[derive(Clone, Copy)]
 enum Does<'a> {
     Nothing,

@@ -31,7 +31,7 @@ enum Call {
 struct FailsOnce {
     store: MemoryStore,
     call: Call,
-    /// Whether the next such call fails.
+    /// True if the next such call fails.
     fails: Arc<AtomicBool>,
     is_poisoned: bool,
 }

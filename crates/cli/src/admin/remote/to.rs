@@ -17,7 +17,7 @@ use crate::input::failed;
 /// How long the engine may take to answer.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(90);
 
-/// What to do without a token that the engine knows.
+/// The remedy for a missing or unknown token.
 const TOKEN: &str = "name its file with --token-file FILE, or set TRANSFIX_ADMIN_TOKEN to it; \
                      `transfix admin token add NAME --role ROLE` makes one";
 

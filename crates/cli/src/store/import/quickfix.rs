@@ -1,7 +1,7 @@
 //! The file stores of the QuickFIX family: five layouts of body, header, numbers and session.
 //!
-//! Invariant: nothing is guessed. What is missing or does not fit together is a difference, and the
-//! user decides.
+//! Invariant: nothing is guessed. Missing or contradictory data are a difference, and the user
+//! decides.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,7 +49,7 @@ pub(super) struct Foreign {
     pub(super) next_out: Option<u64>,
     pub(super) next_in: Option<u64>,
     pub(super) created: Option<Timestamp>,
-    /// What does not fit together.
+    /// Contradictions between the files.
     pub(super) differences: Vec<String>,
 }
 
