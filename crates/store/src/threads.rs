@@ -117,9 +117,9 @@ impl Queue {
 }
 
 impl Helpers {
-    /// So many threads at most make segments. Each helper calls `begin` before all else, where it
-    /// may choose its CPUs. A thread has the CPUs of the one that starts it, which may be pinned to
-    /// one.
+    /// At most `threads_max` threads make segments. Each helper calls `begin` before all else,
+    /// where it may choose its CPUs. A thread has the CPUs of the one that starts it, which may be
+    /// pinned to one.
     #[must_use]
     pub fn new(threads_max: usize, begin: impl Fn() + Send + Sync + 'static) -> Self {
         let (queue, threads) = (Arc::default(), Mutex::default());

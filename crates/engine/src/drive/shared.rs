@@ -161,8 +161,8 @@ impl Shared {
         }
     }
 
-    /// Returns true if a thread waits for the lock of the session. One that takes it again and
-    /// again leaves it to the waiting one, which would find it taken whenever it is woken.
+    /// Returns true if a thread waits for the lock of the session. A thread that takes the lock
+    /// again and again leaves it to the waiting one, which would else never find it free.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         self.wishes.load(Ordering::Relaxed) > 0

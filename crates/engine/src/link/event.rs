@@ -39,7 +39,7 @@ pub(crate) enum Event<'a> {
     SpeaksTls,
     /// The counterparty has rejected a message of ours.
     Rejected(&'a Rejected<'a>),
-    /// So many bytes of messages may be in the store: that is known when it is open again.
+    /// The store may have messages of so many bytes: that is known when it is open again.
     SentInDoubt {
         bytes: usize,
     },

@@ -128,7 +128,7 @@ pub enum SessionNotice<'a> {
     /// a connection (`unsent = "return"`), or when the engine stops and the message waits in memory
     /// alone. Each message that [`SessionHandle::send`] took leaves with its number, stays in the
     /// store for a later process (with `durability = "memory"` it ends with this one), or comes
-    /// here. One that was sent from a callback, and that the store has not kept, is among those of
+    /// here. A message of a callback that the store has not kept is among those of
     /// [`SessionNotice::Undone`]. If the store has failed and does not open at the stop, nobody
     /// knows whether it has the messages sent last: the log says how many bytes they are.
     ///

@@ -125,14 +125,12 @@ fn client(to: SocketAddr, mode: Mode) -> SessionSettings {
     })
 }
 
-/// Polls until the session is logged on.
-fn poll_to_logon(engine: &mut Engine, handle: &SessionHandle, case: &str) {
-    let end = clock::monotonic_ns() + LONG.as_nanos() as u64;
-    while !handle.is_logged_on() {
-        assert!(clock::monotonic_ns() < end, "{case}");
+/// Polls until the session is logged on, or until it is not.
+fn poll_until(engine: &mut Engine, handle: &SessionHandle, is_logged_on: bool) {
+    until(|| {
         engine.poll();
-        thread::yield_now();
-    }
+        handle.is_logged_on() == is_logged_on
+    });
 }
 
 #[test]
@@ -140,15 +138,12 @@ fn a_polled_session_that_is_removed_leaves_the_others_their_turns() {
     let (_venue, to) = start(vec![venue(|s| s.protocol.reset_on.logon = true)], || Echo);
     let mut engine = Engine::start(&Settings::of(polled()), |_| Box::new(Echo)).unwrap();
     let handle = add(&mut engine, &client(to, Mode::Polled)).unwrap();
-    poll_to_logon(&mut engine, &handle, "before");
+    poll_until(&mut engine, &handle, true);
     engine.remove(&polled().id(), "", Duration::from_secs(60)).unwrap().unwrap();
     handle.operate(&Action::LogOut { text: String::new() }).unwrap();
-    while handle.is_logged_on() {
-        engine.poll();
-        thread::yield_now();
-    }
+    poll_until(&mut engine, &handle, false);
     handle.operate(&Action::LogOn {}).unwrap();
-    poll_to_logon(&mut engine, &handle, "after");
+    poll_until(&mut engine, &handle, true);
 }
 
 #[test]
@@ -160,7 +155,7 @@ fn initiators_of_each_mode_are_added_to_an_engine_without_sessions_of_it() {
         let session = client(to, mode);
         for _ in 0..3 {
             let handle = add(&mut engine, &session).unwrap();
-            poll_to_logon(&mut engine, &handle, &format!("{mode:?}"));
+            poll_until(&mut engine, &handle, true);
             let outcome = engine.remove(handle.id(), "", Duration::from_secs(60)).unwrap().unwrap();
             assert!(matches!(outcome.outcome, Outcome::Ended(_)), "{mode:?}: {outcome:?}");
             assert_eq!(handle.state(), State::Disconnected, "{mode:?}");

@@ -14,6 +14,7 @@ use transfix::{
 };
 use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 
+use crate::switches::dynamic::until;
 use crate::switches::wire::Wire;
 use crate::switches::{logged_on, venue};
 
@@ -240,9 +241,8 @@ fn a_store_that_fails_once_costs_no_message_and_brings_none_twice() {
             orders(&mut wire, 2, "");
             // TestRequest(1) would take the number of the logon: the call itself says that the
             // orders are there.
-            while rig.engine.sessions().next().unwrap().counters().messages_in < LAST {
-                std::thread::yield_now();
-            }
+            let handle = rig.engine.sessions().next().unwrap();
+            until(|| handle.counters().messages_in >= LAST);
             rig.open.send(()).unwrap();
             rig.read(&mut wire);
             while (rig.answers.len() as u64) < LAST - 1 {

@@ -173,8 +173,8 @@ impl TlsStream {
         }
     }
 
-    /// So many bytes are decrypted already. `None` if the counterparty has said that it sends
-    /// nothing more.
+    /// Takes bytes that are decrypted already, and returns their number. `None` if the counterparty
+    /// has said that it sends nothing more.
     fn decrypted(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
         match self.tls.reader().read(buf) {
             Ok(0) => Ok(None),

@@ -92,7 +92,7 @@ impl Worker {
     }
 
     /// Applications hear what stores that have failed have lost, before others go on with the
-    /// numbers. Those that were not `settled` before are not waited for once more.
+    /// numbers. Applications that were not `settled` before had their time already.
     fn wait_until_told(&mut self, settled: &[bool], until_ns: u64) {
         let until_ns = until_ns.max(self.io.monotonic_ns().saturating_add(TOLD_NS_MIN));
         let mut told = || {
