@@ -16,12 +16,18 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transfix-session", &["transfix-codec"]),
     ("transfix-store", &[]),
     ("transfix-transport", &[]),
+    ("transfix-settings", &["transfix-dictionary", "transfix-codec", "transfix-session"]),
+    (
+        "transfix-quickfix",
+        &["transfix-dictionary", "transfix-codec", "transfix-session", "transfix-settings"],
+    ),
     (
         "transfix",
         &[
             "transfix-dictionary",
             "transfix-codec",
             "transfix-session",
+            "transfix-settings",
             "transfix-store",
             "transfix-transport",
         ],
@@ -29,7 +35,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transfix-admin", &["transfix", "transfix-codec", "transfix-store"]),
     (
         "transfix-cli",
-        &["transfix", "transfix-admin", "transfix-codec", "transfix-dictionary", "transfix-store"],
+        &[
+            "transfix",
+            "transfix-admin",
+            "transfix-codec",
+            "transfix-dictionary",
+            "transfix-quickfix",
+            "transfix-store",
+        ],
     ),
     ("transfix-bench", &["transfix", "transfix-codec", "transfix-dictionary"]),
     (

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use syn::{Attribute, Expr, ExprLit, File, Lit, Meta};
 
 /// The crates that make up the package `transfix`, by their folders.
-pub(crate) const CRATES: [&str; 6] =
-    ["dictionary", "codec", "session", "store", "transport", "engine"];
+pub(crate) const CRATES: [&str; 8] =
+    ["dictionary", "codec", "session", "store", "transport", "settings", "quickfix", "engine"];
 
 /// Each file of a crate with its path below `src`, in the order of their names.
 pub(crate) fn files(krate: &str) -> Vec<(PathBuf, File)> {

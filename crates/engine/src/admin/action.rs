@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use transfix_session::SessionId;
 
-use crate::observe::mask::Mask;
-use crate::settings::{EventLevels, SessionSettings};
+use transfix_codec::Mask;
+use transfix_settings::{EventLevels, SessionSettings};
 
 /// The actor of an action, for the audit.
 #[derive(Clone, Debug, PartialEq, Eq)]

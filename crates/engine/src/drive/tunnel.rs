@@ -6,10 +6,10 @@ use std::io;
 
 use transfix_codec::shown::Shown;
 use transfix_session::Secret;
+use transfix_settings::{ProxyKind, ProxySettings};
 use transfix_transport::Stream;
 
 use crate::json::base64;
-use crate::settings::{ProxyKind, ProxySettings};
 
 /// Longest answer of an HTTP proxy.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
