@@ -37,11 +37,11 @@ settings_table! {
         /// network). Beyond it, and beyond `pending_connections_max`, the oldest of the address
         /// with the most is closed.
         pub pending_per_address_max: usize = 500,
-        /// Logons that may fail before the next one waits until it is judged. Three counts have this
-        /// limit: one address (of IPv6: one /64 network) at one session, one session from all
-        /// addresses where it has not logged on, and the names that one address tries. Each further
-        /// failure doubles the wait; ten minutes without one end it. Nobody is sent away. 0 for no
-        /// waits.
+        /// Logons that may fail before the next one waits until it is judged. The engine counts the
+        /// failures of one address (of IPv6: one /64 network) at one session. It counts those of
+        /// one session from all addresses where it has not logged on, and the names that one
+        /// address tries. Each further failure doubles the wait; ten minutes without one end it.
+        /// Nobody is sent away. 0 for no waits.
         pub failed_logons_max: u32 = 5,
         /// Longest such wait; the first is 250 ms. The counterparty waits for its answer meanwhile:
         /// keep it below its patience.

@@ -4,13 +4,13 @@
 /// The error about a settings file of Fix8.
 const FIX8: &str = "these are settings of Fix8, which no verb reads; write ours: \
                     `transfix settings reference login_retries` finds the key for each of theirs, \
-                    and the page \"Coming from Fix8\" of the book has them side by side";
+                    and the page \"Coming from FIX Antenna or Fix8\" of the book has the rest";
 
 /// The error about a settings file of FIX Antenna.
 const ANTENNA: &str = "these are settings of FIX Antenna, which no verb reads; write ours: \
                        `transfix settings reference heartbeatInterval` finds the key for each of \
-                       theirs, and the page \"Coming from FIX Antenna\" of the book has them side \
-                       by side";
+                       theirs, and the page \"Coming from FIX Antenna or Fix8\" of the book has \
+                       the rest";
 
 /// The error about a settings file of an engine from which no tool leads here.
 pub fn settings_of_another(text: &str) -> Option<&'static str> {
