@@ -306,7 +306,7 @@ impl Engine {
         let shared: Vec<_> = slots.iter().map(|slot| Arc::clone(&slot.shared)).collect();
         let worker = Worker::new(slots, spins, &self.registry.io).map_err(io_error("epoll"))?;
         for (slot, shared) in shared.into_iter().enumerate() {
-            shared.belongs_to(worker.command_queue().worker(), slot);
+            shared.belongs_to(worker.command_queue().handle(), slot);
             destinations.push((shared.id.clone(), Destination::of(&shared)));
         }
         Ok(worker)

@@ -59,8 +59,8 @@ impl CommandQueue {
         }
     }
 
-    /// As those know it that call.
-    pub(crate) fn worker(self: &Arc<Self>) -> Arc<dyn WorkerHandle> {
+    /// The worker, as other threads reach it.
+    pub(crate) fn handle(self: &Arc<Self>) -> Arc<dyn WorkerHandle> {
         Arc::<Self>::clone(self)
     }
 

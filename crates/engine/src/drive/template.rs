@@ -290,7 +290,7 @@ impl Creator {
         let key =
             |(n, worker): &(usize, &Arc<CommandQueue>)| (shares.is_hot(*n), worker.sessions());
         let (_, worker) = pool.iter().enumerate().min_by_key(key)?;
-        shared.belongs_to(worker.worker(), UNDER_WAY);
+        shared.belongs_to(worker.handle(), UNDER_WAY);
         self.registry.add(&shared, true);
         // At most `created_sessions_max` times.
         event!(info, MadeFromTemplate, session = %shared.id);

@@ -346,7 +346,7 @@ impl Worker {
         self.spin_ns = spin_ns(self.slots.iter().map(|(_, slot)| slot));
         let (session_waker, id) =
             (Arc::clone(&session.shared.session_waker), session.shared.id.clone());
-        match session_waker.set_after(to.worker(), || to.add(session)) {
+        match session_waker.set_after(to.handle(), || to.add(session)) {
             Ok(()) => {
                 self.command_queue.has_lost_one();
                 to.wake();
@@ -365,7 +365,7 @@ impl Worker {
         let slot = &mut self.slots[i];
         let entered = slot.enter(self.poll.registry(), Token(i));
         // Behind this, who calls it calls here; who has called it elsewhere is answered now.
-        slot.shared.session_waker.set(self.command_queue.worker(), i);
+        slot.shared.session_waker.set(self.command_queue.handle(), i);
         if slot.up {
             self.call(i);
         }

@@ -230,7 +230,7 @@ impl Engine {
             _ => None,
         };
         if let Some(command_queue) = found {
-            slot.shared.belongs_to(command_queue.worker(), UNDER_WAY);
+            slot.shared.belongs_to(command_queue.handle(), UNDER_WAY);
             command_queue.add(Box::new(slot)).map_err(ended)?;
             command_queue.wake();
             return Ok(());
@@ -250,7 +250,7 @@ impl Engine {
         let mut worker = Worker::new(vec![slot], spins, &io).map_err(io_error("epoll"))?;
         worker.ends_with_its_session();
         let (command_queue, cpu) = (Arc::clone(worker.command_queue()), settings.threads.cpu);
-        shared.belongs_to(command_queue.worker(), 0);
+        shared.belongs_to(command_queue.handle(), 0);
         let name = format!("tfx-{}", shared.id.target_comp_id);
         let (what, of_thread) = (format!("thread {name}"), Arc::clone(&io));
         let job = Job::spawn(&*io, name, move || {

@@ -56,7 +56,7 @@ fn worker_that(spins: bool, change: impl FnOnce(&mut SessionSettings)) -> Worker
     let shared = Arc::new(open(&settings, owner, &sessions).unwrap());
     let slots = vec![DrivenSession::new(Arc::clone(&shared), None)];
     let worker = Worker::new(slots, spins, &sessions.io).unwrap();
-    shared.belongs_to(worker.command_queue().worker(), 0);
+    shared.belongs_to(worker.command_queue().handle(), 0);
     worker
 }
 
