@@ -193,9 +193,9 @@ impl EventSettings {
 /// Which events there are, by the part of the program that tells them: `levels` of `[events]`.
 ///
 /// ```
-/// let levels: transfix::EventLevels = "info,transfix::link=debug".parse().unwrap();
+/// let levels: transfix_settings::EventLevels = "info,transfix::link=debug".parse().unwrap();
 /// assert_eq!(levels.to_string(), "info,transfix::link=debug");
-/// assert!("info,transfix::link=loud".parse::<transfix::EventLevels>().is_err());
+/// assert!("info,transfix::link=loud".parse::<transfix_settings::EventLevels>().is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventLevels {

@@ -9,8 +9,8 @@
 //! earlier one ends.
 //!
 //! ```
-//! use transfix::schedule::{Schedule, ScheduleSettings};
-//! use transfix::Timestamp;
+//! use transfix_codec::Timestamp;
+//! use transfix_settings::schedule::{Schedule, ScheduleSettings};
 //!
 //! let settings = ScheduleSettings {
 //!     days: Some("mon-fri".to_owned()),
@@ -23,7 +23,7 @@
 //! assert_eq!(schedule.at(saturday), None);
 //! let next = schedule.next(saturday).expect("a Monday");
 //! assert_eq!(next.open.to_string(), "20261123-13:00:00.000000000");
-//! # Ok::<(), transfix::schedule::ScheduleError>(())
+//! # Ok::<(), transfix_settings::schedule::ScheduleError>(())
 //! ```
 
 mod cron;

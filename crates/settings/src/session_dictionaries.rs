@@ -13,7 +13,8 @@ use crate::{DictionaryChoice, SessionSettings};
 /// The dictionaries of one session, for programs that show its messages.
 ///
 /// ```
-/// use transfix::{BeginString, Role, SessionId, SessionSettings};
+/// use transfix_session::{BeginString, Role, SessionId};
+/// use transfix_settings::SessionSettings;
 ///
 /// let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
 /// let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");

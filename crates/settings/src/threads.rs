@@ -51,11 +51,11 @@ pub enum Mode {
     Dedicated,
     /// A thread of its own, which never sleeps while the session is connected.
     Spin,
-    /// No thread: the application calls [`crate::Engine::poll`].
+    /// No thread: the application calls `Engine::poll`.
     Polled,
 }
 
-/// In whose thread [`crate::SessionHandle::send`] writes.
+/// In whose thread `SessionHandle::send` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SendMode {
@@ -70,8 +70,8 @@ pub enum SendMode {
 #[serde(rename_all = "lowercase")]
 pub enum AfterPanic {
     /// It goes on from its store after a pause that grows from 1 s to 64 s;
-    /// [`crate::SessionNotice::RolledBack`] says what that does not have.
+    /// `SessionNotice::RolledBack` says what that does not have.
     Revive,
-    /// It stays down until [`crate::Action::Revive`], or the next start of the engine.
+    /// It stays down until `Action::Revive`, or the next start of the engine.
     End,
 }

@@ -66,7 +66,7 @@ pub enum ValidateOut {
     Off,
     /// It is sent, and a line of the log says what is wrong.
     Warn,
-    /// It is not sent: the sender gets [`SendError::Invalid`](crate::SendError::Invalid).
+    /// It is not sent: the sender gets `SendError::Invalid`.
     Refuse,
 }
 
