@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use transfix::json::{self, JsonProblem};
 use transfix::{Mask, Tag};
 use transfix_codec::{CheckSumPolicy, FieldIndex, SOH};
 use transfix_dictionary::Dictionary;
+use transfix_text::json::{self, JsonProblem};
 
 use crate::input::{
     self, Choice, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, failed, parse,

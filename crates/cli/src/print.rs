@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use transfix::Mask;
-use transfix::print::{self, Palette};
 use transfix_codec::shown::Shown;
 use transfix_codec::{CheckSumPolicy, FieldIndex};
+use transfix_text::print::{self, Palette};
 
 use crate::input::{
     self, Choice, Delimiter, Dictionaries, Failure, Found, Masking, Place, Sink, Wrong, failed,

@@ -67,6 +67,7 @@ pub mod error;
 pub mod fields;
 pub mod frame;
 pub mod group;
+mod mask;
 pub mod message;
 // Unit tests go without them, which halves the time of their build: they are tried in tests/.
 #[cfg(all(feature = "typed", not(test)))]
@@ -95,6 +96,7 @@ pub use error::{Garbled, GroupError, GroupFault, Misuse, Reject, RejectReason};
 pub use fields::{Field, Fields};
 pub use frame::{Frame, Limits};
 pub use group::{Members, MessageLayout};
+pub use mask::{Mask, masked};
 pub use message::Message;
 #[cfg(all(feature = "typed", not(test)))]
 pub use messages::*;

@@ -62,10 +62,8 @@ mod error;
     expect(unreachable_pub, reason = "simulated worlds alone have another one")
 )]
 mod io;
-pub mod json;
 mod link;
 mod observe;
-pub mod print;
 mod review;
 pub mod schedule;
 mod settings;
@@ -100,7 +98,6 @@ pub use link::told::{
 pub use observe::counters::Counters;
 pub use observe::event_codes::EventCode;
 pub use observe::latency::{Latency, LatencyHistogram, LatencyStage};
-pub use observe::mask::{Mask, masked};
 pub use observe::reasons::ReasonCounts;
 pub use review::Review;
 pub use settings::allow_from::Subnet;
@@ -150,8 +147,8 @@ pub use transfix_codec::fixlatest;
 #[cfg(feature = "fixt11")]
 pub use transfix_codec::fixt11;
 pub use transfix_codec::{
-    Body, Decimal, Field, Message, Misuse, MsgType, OwnedMessage, Precision, Reject, RejectReason,
-    Tag, Template, Timestamp, msg_type, tag,
+    Body, Decimal, Field, Mask, Message, Misuse, MsgType, OwnedMessage, Precision, Reject,
+    RejectReason, Tag, Template, Timestamp, masked, msg_type, tag,
 };
 pub use transfix_dictionary::Dictionary;
 pub use transfix_session::{

@@ -7,7 +7,6 @@ pub(crate) mod called;
 pub(crate) mod counters;
 pub(crate) mod event_codes;
 pub(crate) mod latency;
-pub(crate) mod mask;
 pub(crate) mod protocol_log;
 pub(crate) mod published;
 pub(crate) mod reasons;

@@ -16,6 +16,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transfix-session", &["transfix-codec"]),
     ("transfix-store", &[]),
     ("transfix-transport", &[]),
+    ("transfix-text", &["transfix-codec", "transfix-dictionary"]),
     (
         "transfix",
         &[
@@ -26,10 +27,17 @@ const EDGES: &[(&str, &[&str])] = &[
             "transfix-transport",
         ],
     ),
-    ("transfix-admin", &["transfix", "transfix-codec", "transfix-store"]),
+    ("transfix-admin", &["transfix", "transfix-codec", "transfix-store", "transfix-text"]),
     (
         "transfix-cli",
-        &["transfix", "transfix-admin", "transfix-codec", "transfix-dictionary", "transfix-store"],
+        &[
+            "transfix",
+            "transfix-admin",
+            "transfix-codec",
+            "transfix-dictionary",
+            "transfix-store",
+            "transfix-text",
+        ],
     ),
     ("transfix-bench", &["transfix", "transfix-codec", "transfix-dictionary"]),
     (

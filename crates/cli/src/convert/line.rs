@@ -3,7 +3,7 @@
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use transfix::Tag;
-use transfix::json::{self, JsonError, JsonProblem};
+use transfix_text::json::{self, JsonError, JsonProblem};
 
 /// Why a text is no such object.
 pub(super) struct Refusal {

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use transfix::print::{self, Palette};
 use transfix::{Mask, Message, tag};
 use transfix_codec::shown::Shown;
 use transfix_codec::{CheckSumPolicy, FieldIndex};
+use transfix_text::print::{self, Palette};
 
 use super::condition::tag_of;
 use super::origin::{Origins, WIRE};

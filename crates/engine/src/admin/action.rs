@@ -3,9 +3,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use transfix_codec::Mask;
 use transfix_session::SessionId;
 
-use crate::observe::mask::Mask;
 use crate::settings::{EventLevels, SessionSettings};
 
 /// The actor of an action, for the audit.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use transfix_codec::{FieldIndex, Message};
+use transfix_codec::{FieldIndex, Message, masked};
 use transfix_session::core::Core;
 use transfix_session::core::call::Call;
 use transfix_session::core::delivery::{Delivery, HandedCall};
@@ -17,7 +17,6 @@ use crate::link::callbacks::{Callbacks, Judgement};
 use crate::link::desk::Desk;
 use crate::link::points::Points;
 use crate::link::told::{Disconnection, Rejected, SessionEvent, SessionNotice, Unsendable};
-use crate::observe::mask::masked;
 
 /// Memory for what the application sends, which is kept when a burst is over.
 const BODY_BYTES_KEPT: usize = 64 << 10;

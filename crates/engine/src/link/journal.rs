@@ -8,7 +8,7 @@ mod watched;
 use std::borrow::Cow;
 use std::hint::cold_path;
 
-use transfix_codec::{CheckSumPolicy, FieldIndex, Message, raw, tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Message, masked, raw, tag};
 use transfix_session::core::Keeps;
 use transfix_session::core::outgoing::record::Queued;
 use transfix_session::{Disconnect, Entry, Kind, Now, Outbox, SessionId};
@@ -16,7 +16,6 @@ use transfix_store::{
     Committed, Kind as StoredKind, LOGGED_ON, Numbers, Record, Store, StoreError, Wake,
 };
 
-use crate::observe::mask::masked;
 use crate::observe::published::Published;
 use crate::observe::reasons::LiveReasons;
 use watched::WatchedStore;

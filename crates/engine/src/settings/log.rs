@@ -4,12 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
-use transfix_codec::{Tag, tag};
+use transfix_codec::{Mask, Tag};
 use transfix_session::settings_table;
 
-/// Fields that carry secrets in whatever message: Password(554), NewPassword(925),
-/// EncryptedPassword(1402), EncryptedNewPassword(1404).
-pub(crate) const SECRET: [Tag; 4] = [tag::PASSWORD, tag::NEW_PASSWORD, Tag(1402), Tag(1404)];
+use super::SessionSettings;
 
 /// How a log tells what came in from what went out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -77,5 +75,15 @@ impl LogSettings {
             return Err(format!("log.roll_bytes is 0 or at least 1024, not {}", self.roll_bytes));
         }
         Ok(())
+    }
+}
+
+impl SessionSettings {
+    /// The values that the session's protocol log hides: passwords, and the tags of `log.mask`. For
+    /// programs that show its messages elsewhere.
+    #[must_use]
+    pub fn mask(&self) -> Mask {
+        let tags = self.log.iter().flat_map(|log| &log.mask);
+        Mask::of(tags.map(|tag| Tag(*tag)))
     }
 }

@@ -6,14 +6,13 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use transfix_codec::{Tag, shown};
+use transfix_codec::{Mask, Tag, shown};
 use transfix_session::nanos;
 
 use super::file::{LogFile, Rolling};
 use super::ring::{Consumer, LineKind};
 use crate::clock;
 use crate::observe::event_codes::event;
-use crate::observe::mask;
 use crate::settings::log::{LogDirection, LogSettings};
 
 /// The pause between two tries to open files.
@@ -30,7 +29,7 @@ pub(super) struct SessionLog {
     open_ns: u64,
     /// The session has ended, and its files are free for another one.
     is_closed: bool,
-    mask: Vec<Tag>,
+    mask: Mask,
     line: Vec<u8>,
     pub(super) pause: Duration,
 }
@@ -65,7 +64,7 @@ impl SessionLog {
         files: Vec<LogFile>,
         lines: Consumer,
     ) -> Self {
-        let mask = settings.mask.iter().map(|tag| Tag(*tag)).collect();
+        let mask = Mask::of(settings.mask.iter().map(|tag| Tag(*tag)));
         let pause = settings.write_every;
         let place = (settings.clone(), name.to_owned());
         let (line, open_ns) = (Vec::new(), 0);
@@ -116,9 +115,9 @@ impl SessionLog {
     fn take_lines(&mut self) {
         while let Some((time, kind)) = self.lines.pop(&mut self.line) {
             if kind == LineKind::Garbled {
-                mask::mask_garbled(&mut self.line, &self.mask);
+                self.mask.hide_garbled(&mut self.line);
             } else {
-                mask::mask(&mut self.line, &self.mask);
+                self.mask.hide(&mut self.line);
             }
             shown::escape_line(&mut self.line);
             let words = self.files.len() == 1;

@@ -6,14 +6,13 @@ use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use transfix_codec::{Tag, tag};
+use transfix_codec::{Mask, Tag};
 use transfix_session::{Key, SessionId};
 
 use super::error::{Errors, SettingsError};
 use super::sections::Sections;
 use super::sources::Sources;
 use super::{merged, parse_or_all};
-use crate::settings::log::SECRET;
 use crate::settings::reference::{self, SESSION, TABLES, Table};
 use crate::settings::text_file;
 
@@ -259,12 +258,8 @@ impl Look<'_, '_> {
     fn masked(&self, key: &str, value: &toml::Value) -> String {
         let stars = || toml::Value::String(STARS.to_owned());
         // RawData(96) of a Logon(A), or of a UserRequest(BE), is a password.
-        let hides = |tag: &str| {
-            tag.parse().is_ok_and(|n| {
-                let field = Tag(n);
-                SECRET.contains(&field) || field == tag::RAW_DATA || self.mask.contains(&n)
-            })
-        };
+        let mask = Mask::of(self.mask.iter().map(|tag| Tag(*tag)));
+        let hides = |tag: &str| tag.parse().is_ok_and(|n| mask.hides("A", Tag(n)));
         let shown = match value {
             toml::Value::Table(of) if reference::is_secret(key) => {
                 // Which variable or file has it is no secret; arguments of a program may be one.

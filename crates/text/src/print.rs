@@ -23,9 +23,8 @@ use referred::write_referred;
 /// [`Rules::new`](transfix_codec::Rules::new).
 ///
 /// ```
-/// use transfix::codec::{CheckSumPolicy, FieldIndex};
-/// use transfix::print::{self, Palette};
-/// use transfix::Message;
+/// use transfix_codec::{CheckSumPolicy, FieldIndex, Message};
+/// use transfix_text::print::{self, Palette};
 ///
 /// let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
 /// let bytes = b"8=FIX.4.4\x019=17\x0135=D\x0154=1\x019999=x\x0110=205\x01";
@@ -73,9 +72,8 @@ pub fn readable(
 /// Writes a message as one line: type, MsgSeqNum(34), direction and the fields of the body.
 ///
 /// ```
-/// use transfix::codec::{CheckSumPolicy, FieldIndex};
-/// use transfix::print::{self, Palette};
-/// use transfix::Message;
+/// use transfix_codec::{CheckSumPolicy, FieldIndex, Message};
+/// use transfix_text::print::{self, Palette};
 ///
 /// let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
 /// let bytes = b"8=FIX.4.4\x019=46\x0135=D\x0134=5\x0149=CLIENT\x0156=VENUE\x01\

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use transfix::json::{self, Writer};
-use transfix::print::{self, Palette};
 use transfix_codec::{CheckSumPolicy, FieldIndex, Message};
 use transfix_dictionary::{Dictionary, Flat, Member, standard};
 use transfix_testkit::random::Random;
 use transfix_testkit::sample::{Extent, Sample};
+use transfix_text::json::{self, Writer};
+use transfix_text::print::{self, Palette};
 
 const VERSIONS: [(&str, &str); 10] = [
     ("FIX40", "FIX40"),

@@ -12,8 +12,8 @@
 //! - a field without a valid tag is the member `""`, with all that stands before its delimiter.
 //!
 //! ```
-//! use transfix::codec::{CheckSumPolicy, FieldIndex};
-//! use transfix::{Message, json};
+//! use transfix_codec::{CheckSumPolicy, FieldIndex, Message};
+//! use transfix_text::json;
 //!
 //! let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
 //! let bytes = b"8=FIX.4.4\x019=33\x0135=D\x0111=1\x01453=1\x01448=A\x01447=D\x0154=1\x01\
@@ -33,15 +33,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub(crate) mod base64;
 mod read;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::ops::Deref;
 
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD;
 use transfix_codec::group::{entry_end, group_end};
-use transfix_codec::shown::is_hidden;
+use transfix_codec::shown::write_json as write_string;
 use transfix_codec::{Fields, Members, Message, MessageLayout, Tag, raw, tag, value};
 use transfix_dictionary::Dictionary;
 
@@ -274,28 +275,5 @@ fn write_value(value: &[u8], out: &mut dyn Write) -> fmt::Result {
     if let Ok(text) = std::str::from_utf8(value) {
         return write_string(text, out);
     }
-    write!(out, "{{\"{BASE64}\":\"")?;
-    base64::write(value, out)?;
-    out.write_str("\"}")
-}
-
-/// A string with what JSON wants escaped, and what a terminal would obey or hide.
-pub(crate) fn write_string(text: &str, out: &mut dyn Write) -> fmt::Result {
-    out.write_char('"')?;
-    let mut rest = text;
-    let is_escaped = |c: char| c == '"' || c == '\\' || is_hidden(c);
-    while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_escaped(*c)) {
-        out.write_str(&rest[..at])?;
-        match c {
-            '"' | '\\' => write!(out, "\\{c}")?,
-            hidden => {
-                let mut units = [0; 2];
-                let units = hidden.encode_utf16(&mut units);
-                units.iter().try_for_each(|unit| write!(out, "\\u{unit:04x}"))?;
-            }
-        }
-        rest = &rest[at + c.len_utf8()..];
-    }
-    out.write_str(rest)?;
-    out.write_char('"')
+    write!(out, "{{\"{BASE64}\":\"{}\"}}", Base64Display::new(value, &STANDARD))
 }

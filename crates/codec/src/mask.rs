@@ -3,13 +3,15 @@
 //! Invariant: lengths stay, and CheckSum(10) is as right or wrong as it was: what is shown is still
 //! a message.
 
-use std::borrow::Cow;
-use std::ops::Range;
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
+use core::ops::Range;
 
-use transfix_codec::{Field, SOH, Tag, raw, tag};
+use crate::{Field, SOH, Tag, raw, tag};
 
-use crate::settings::SessionSettings;
-use crate::settings::log::SECRET;
+/// Fields that carry secrets in whatever message: Password(554), NewPassword(925),
+/// EncryptedPassword(1402), EncryptedNewPassword(1404).
+const SECRET: [Tag; 4] = [tag::PASSWORD, tag::NEW_PASSWORD, Tag(1402), Tag(1404)];
 
 /// Messages in which RawData(96) is a secret too: Logon(A), UserRequest(BE). In others it is what
 /// the message is about.
@@ -24,7 +26,7 @@ pub fn masked(frame: &[u8]) -> Cow<'_, [u8]> {
 /// The values that are shown as stars: those of passwords, and of named tags.
 ///
 /// ```
-/// use transfix::{Mask, Tag};
+/// use transfix_codec::{Mask, Tag};
 ///
 /// let mask = Mask::of([Tag(1)]);
 /// let frame = b"8=FIX.4.4\x019=21\x0135=D\x011=DESK\x01554=hush\x0155=EU\x0110=000\x01";
@@ -56,8 +58,19 @@ impl Mask {
             return Cow::Borrowed(frame);
         }
         let mut bytes = frame.to_vec();
-        mask(&mut bytes, &self.everywhere);
+        self.hide(&mut bytes);
         Cow::Owned(bytes)
+    }
+
+    /// Puts stars into a message: the way of [`Mask::message`] without a copy.
+    pub fn hide(&self, frame: &mut [u8]) {
+        let places: Vec<Range<usize>> = secrets(frame, &self.everywhere).collect();
+        let mut difference = 0_u8;
+        for byte in places.into_iter().flatten() {
+            difference = difference.wrapping_add(b'*').wrapping_sub(frame[byte]);
+            frame[byte] = b'*';
+        }
+        add_to_check_sum(frame, difference);
     }
 
     /// Bytes that are no message: stars from such a tag to the next delimiter, and in place of all
@@ -65,34 +78,31 @@ impl Mask {
     #[must_use]
     pub fn garbled(&self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
-        mask_garbled(&mut bytes, &self.everywhere);
+        self.hide_garbled(&mut bytes);
         bytes
     }
-}
 
-impl SessionSettings {
-    /// The values that the session's protocol log hides: passwords, and the tags of `log.mask`. For
-    /// programs that show its messages elsewhere.
-    #[must_use]
-    pub fn mask(&self) -> Mask {
-        let tags = self.log.iter().flat_map(|log| &log.mask);
-        Mask::of(tags.map(|tag| Tag(*tag)))
+    /// Puts stars into bytes that are no message: the way of [`Mask::garbled`] without a copy.
+    pub fn hide_garbled(&self, bytes: &mut [u8]) {
+        let mut at = 0;
+        while let Some(found) = bytes[at..].iter().position(|&b| b == b'=') {
+            let value = at + found + 1;
+            let digits = bytes[..value - 1].iter().rev().take_while(|b| b.is_ascii_digit()).count();
+            let text = core::str::from_utf8(&bytes[value - 1 - digits..value - 1]);
+            let tag = Tag(text.ok().and_then(|text| text.parse().ok()).unwrap_or(0));
+            at = value;
+            let is_raw = tag == tag::RAW_DATA;
+            if is_secret(is_raw, &self.everywhere, tag) {
+                let end = bytes[value..].iter().position(|&b| b == SOH && !is_raw);
+                at = end.map_or(bytes.len(), |end| value + end);
+                bytes[value..at].fill(b'*');
+            }
+        }
     }
 }
 
 fn is_secret(raw_data: bool, everywhere: &[Tag], tag: Tag) -> bool {
     SECRET.contains(&tag) || everywhere.contains(&tag) || (raw_data && tag == tag::RAW_DATA)
-}
-
-/// Puts stars in place of passwords, and of the values of these tags.
-pub(crate) fn mask(frame: &mut [u8], everywhere: &[Tag]) {
-    let places: Vec<Range<usize>> = secrets(frame, everywhere).collect();
-    let mut difference = 0_u8;
-    for byte in places.into_iter().flatten() {
-        difference = difference.wrapping_add(b'*').wrapping_sub(frame[byte]);
-        frame[byte] = b'*';
-    }
-    add_to_check_sum(frame, difference);
 }
 
 /// Where the values of secret fields stand; found in one pass.
@@ -114,35 +124,18 @@ fn msg_type(frame: &[u8]) -> &[u8] {
 /// Corrects CheckSum(10) for bytes that have changed; a wrong one stays wrong.
 fn add_to_check_sum(frame: &mut [u8], difference: u8) {
     let Some([b'1', b'0', b'=', digits @ .., SOH]) = frame.last_chunk_mut::<7>() else { return };
-    let text = std::str::from_utf8(digits).unwrap_or_default();
+    let text = core::str::from_utf8(digits).unwrap_or_default();
     if let Ok(sum) = text.parse::<u8>() {
         let sum = sum.wrapping_add(difference);
         *digits = [sum / 100, sum / 10 % 10, sum % 10].map(|digit| b'0' + digit);
     }
 }
 
-/// Puts stars in place of all that may be a secret in bytes that are no message. These are the
-/// bytes behind such a tag up to the next delimiter, and all bytes behind RawData(96), which may
-/// contain any.
-pub(crate) fn mask_garbled(bytes: &mut [u8], everywhere: &[Tag]) {
-    let mut at = 0;
-    while let Some(found) = bytes[at..].iter().position(|&b| b == b'=') {
-        let value = at + found + 1;
-        let digits = bytes[..value - 1].iter().rev().take_while(|b| b.is_ascii_digit()).count();
-        let text = std::str::from_utf8(&bytes[value - 1 - digits..value - 1]).unwrap_or_default();
-        let tag = Tag(text.parse().unwrap_or(0));
-        at = value;
-        if SECRET.contains(&tag) || tag == tag::RAW_DATA || everywhere.contains(&tag) {
-            let is_raw = tag == tag::RAW_DATA;
-            let end = bytes[value..].iter().position(|&b| b == SOH && !is_raw);
-            at = end.map_or(bytes.len(), |end| value + end);
-            bytes[value..at].fill(b'*');
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
     use super::*;
 
     fn check(frame: &str, expected: &str) {
@@ -199,7 +192,7 @@ mod tests {
         for wrong in [0, 1] {
             let check_sum = sum(body).wrapping_add(wrong);
             let mut frame = [&body[..], format!("10={check_sum:03}\x01").as_bytes()].concat();
-            mask(&mut frame, &[Tag(1)]);
+            Mask::of([Tag(1)]).hide(&mut frame);
             let (body, trailer) = frame.split_at(frame.len() - 7);
             assert!(body.ends_with(b"49=A\x011=******\x011=****\x01"));
             let expected = format!("10={:03}\x01", sum(body).wrapping_add(wrong));
@@ -226,7 +219,7 @@ mod tests {
             ("=|=554=|7=own|8=x", "=|=554=|7=***|8=x"),
         ] {
             let mut bytes = bytes.replace('|', "\x01").into_bytes();
-            mask_garbled(&mut bytes, &[Tag(7)]);
+            Mask::of([Tag(7)]).hide_garbled(&mut bytes);
             let shown = String::from_utf8(bytes).unwrap().replace('\x01', "|");
             assert_eq!(shown, expected);
         }

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use transfix::json::{JsonProblem, Writer, read, tags_of};
 use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Limits, Message, Tag, raw};
 use transfix_dictionary::{Dictionary, standard};
+use transfix_text::json::{JsonProblem, Writer, read, tags_of};
 
 static FIX44: LazyLock<Dictionary> = LazyLock::new(|| standard("FIX44").unwrap());
 
@@ -199,7 +199,7 @@ fn only_data_fields_hold_the_delimiter() {
 
 #[test]
 fn a_data_field_swallows_nothing() {
-    // Of what comes after the value: whether the length that is said ends before a delimiter.
+    // The length that is said may end before a delimiter of what comes after the value.
     let table = [
         (r#""95":"5","96":"a","1":"x""#, Some(29 + 9)),
         (r#""95":"6","96":"a","1":"x""#, None),
@@ -256,7 +256,7 @@ fn field() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// What is read from text of any fields has just these fields.
+    /// A message read from text of any fields has just these fields.
     #[test]
     fn fields_stay_what_they_are(
         lengths in prop::collection::vec(0_usize..20, 1..4),
