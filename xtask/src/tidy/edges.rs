@@ -28,6 +28,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("transfix-admin", &["transfix", "transfix-codec", "transfix-store", "transfix-text"]),
+    ("transfix-gateway", &["transfix", "transfix-codec", "transfix-dictionary", "transfix-store"]),
     (
         "transfix-cli",
         &[
@@ -35,6 +36,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "transfix-admin",
             "transfix-codec",
             "transfix-dictionary",
+            "transfix-gateway",
             "transfix-store",
             "transfix-text",
         ],

@@ -28,6 +28,7 @@ const UNSAFE_FORBIDDEN: &[&str] = &[
     "crates/session/src/lib.rs",
     "crates/text/src/lib.rs",
     "crates/engine/src/lib.rs",
+    "crates/gateway/src/lib.rs",
     "crates/cli/src/main.rs",
 ];
 

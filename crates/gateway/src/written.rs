@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use transfix::{BeginString, Offline, SessionId, SessionSettings, Settings, Tag, tag};
+use transfix_codec::shown::Shown;
 use transfix_dictionary::{DataType, Dictionary, Member, MemberKind, nearest, standard};
 
 use super::copy::{Change, OnBehalf};
 use super::routes::{
     FILE, FileMode, MessageFile, Pattern, Pick, Route, Routes, SOCKET, Socket, THIRD_PARTY, Target,
 };
-use crate::foreign::Foreign;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,7 +58,10 @@ pub(super) fn read(path: &Path, settings: &Settings) -> Result<Routes, Vec<Strin
         // It shows the line with a mark below what is wrong. The reason may have a key of the file
         // without its escapes.
         let (text, why) = (error.to_string(), error.message());
-        vec![format!("{shown}: {}", text.replace(why, &Foreign(why).to_string()).trim_end())]
+        vec![format!(
+            "{shown}: {}",
+            text.replace(why, &Shown::whole(why.as_bytes()).to_string()).trim_end()
+        )]
     })?;
     let dictionary = standard("FIXLatest").map_err(|error| vec![error.to_string()])?;
     let mut reader = Reader { settings, dictionary, file: &file, errors: Vec::new() };
@@ -73,7 +76,10 @@ pub(super) fn read(path: &Path, settings: &Settings) -> Result<Routes, Vec<Strin
             let File { socket: sockets, file: files, .. } = file;
             Ok(Routes { routes, sockets, files })
         }
-        errors => Err(errors.iter().map(|error| format!("{shown}: {}", Foreign(error))).collect()),
+        errors => Err(errors
+            .iter()
+            .map(|error| format!("{shown}: {}", Shown::whole(error.as_bytes())))
+            .collect()),
     }
 }
 

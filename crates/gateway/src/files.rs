@@ -148,8 +148,8 @@ fn whole_lines(mut file: &File) -> io::Result<u64> {
 }
 
 /// Files whose lines are sent, each by a thread of its own, until this is dropped.
-#[derive(Default)]
-pub(super) struct Sources {
+#[derive(Debug, Default)]
+pub struct Sources {
     stops: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }

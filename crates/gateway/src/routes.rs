@@ -4,15 +4,15 @@
 //! sessions, sockets and files. The sessions of a route have one version: no message is translated.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use transfix::{Message, SessionId, SessionSettings, Tag};
+use transfix::{Message, SessionId, SessionSettings, Settings, Tag};
+use transfix_codec::shown::Shown;
 
 use super::copy::{Change, OnBehalf};
 use super::mark::mark;
-use super::written::keeps;
-use crate::foreign::Foreign;
+use super::written::{self, keeps};
 
 /// Which of several targets get a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -172,14 +172,24 @@ impl Route {
 }
 
 /// All rules, in their order.
+///
+/// `Display` has a line for each, for people.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Routes {
+pub struct Routes {
     pub(super) routes: Vec<Route>,
     pub(super) sockets: Vec<Socket>,
     pub(super) files: Vec<MessageFile>,
 }
 
 impl Routes {
+    /// Reads the rules of a file, for the sessions of these settings.
+    ///
+    /// # Errors
+    /// All that is wrong with them.
+    pub fn read(path: &Path, settings: &Settings) -> Result<Self, Vec<String>> {
+        written::read(path, settings)
+    }
+
     /// The first rule that fits a message of this session.
     pub(super) fn find(&self, from: &SessionId, message: &Message<'_>) -> Option<&Route> {
         let name = from.to_string();
@@ -191,8 +201,9 @@ impl Routes {
         self.sockets == other.sockets && self.files == other.files
     }
 
-    /// Routes with this session.
-    pub(super) fn name(&self, id: &SessionId) -> bool {
+    /// Returns true if a rule names this session.
+    #[must_use]
+    pub fn name(&self, id: &SessionId) -> bool {
         let is_it = |to: &Target| matches!(to, Target::Session(to) if to == id);
         let name = id.to_string();
         let is_from = |from: &Vec<Pattern>| from.iter().any(|one| one.fits(name.as_bytes()));
@@ -233,7 +244,11 @@ impl Routes {
     }
 }
 
-/// For people: a line for each.
+/// A text of the file, in one line.
+fn shown_text(text: &str) -> Shown<'_> {
+    Shown::whole(text.as_bytes())
+}
+
 impl fmt::Display for Routes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.routes.is_empty() {
@@ -241,7 +256,7 @@ impl fmt::Display for Routes {
             writeln!(f, "no routes: messages of the application are refused; {file}")?;
         }
         let all = |what: Vec<String>| what.join(", ");
-        let shown = |text: &str| Foreign(text).to_string();
+        let shown = |text: &str| shown_text(text).to_string();
         for route in &self.routes {
             let from = match &route.from {
                 None => "all sessions".to_owned(),
@@ -265,7 +280,7 @@ impl fmt::Display for Routes {
             }
             let Change { on_behalf, set, remove } = &route.change;
             for (tag, value) in set {
-                write!(f, "; {} is set to {}", tag.0, Foreign(value))?;
+                write!(f, "; {} is set to {}", tag.0, shown_text(value))?;
             }
             for tag in remove {
                 write!(f, "; without {}", tag.0)?;
@@ -279,12 +294,12 @@ impl fmt::Display for Routes {
         }
         for Socket { name, path, .. } in &self.sockets {
             let path = path.display().to_string();
-            writeln!(f, "socket: {} at {}", Foreign(name), Foreign(&path))?;
+            writeln!(f, "socket: {} at {}", shown_text(name), shown_text(&path))?;
         }
         for MessageFile { name, path, mode } in &self.files {
             let does = if *mode == FileMode::Read { "is sent" } else { "is written" };
             let path = path.display().to_string();
-            writeln!(f, "file: {} {does}: {}", Foreign(name), Foreign(&path))?;
+            writeln!(f, "file: {} {does}: {}", shown_text(name), shown_text(&path))?;
         }
         f.write_str("all other messages are refused")
     }

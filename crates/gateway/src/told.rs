@@ -1,13 +1,11 @@
-//! Lines that the gateway writes on the screen while it runs.
+//! Lines for people while the gateway runs.
 //!
 //! Invariant: a callback never waits for whoever reads it.
 
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread;
 
-use crate::show::say;
-
-/// Lines that may wait for the screen: more are dropped.
+/// Lines that may wait for whoever reads them: more are dropped.
 const LINES_MAX: usize = 1_000;
 
 /// Where callbacks leave what is to be said. A clone is the same.
@@ -15,9 +13,11 @@ const LINES_MAX: usize = 1_000;
 pub(super) struct Told(SyncSender<String>);
 
 impl Told {
+    /// `say` gets the lines, in a thread of its own.
+    ///
     /// # Errors
     /// If there is no thread for it.
-    pub(super) fn begin() -> Result<Self, String> {
+    pub(super) fn begin(say: impl Fn(&str) + Send + 'static) -> Result<Self, String> {
         let (to, lines) = sync_channel::<String>(LINES_MAX);
         let print = move || lines.into_iter().for_each(|line| say(&line));
         let thread = thread::Builder::new().name("told".to_owned()).spawn(print);
