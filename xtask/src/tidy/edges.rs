@@ -16,7 +16,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transfix-session", &["transfix-codec"]),
     ("transfix-store", &[]),
     ("transfix-transport", &[]),
-    ("transfix-text", &["transfix-codec", "transfix-dictionary"]),
+    ("transfix-text", &["transfix-codec", "transfix-dictionary", "transfix-store"]),
     (
         "transfix",
         &[

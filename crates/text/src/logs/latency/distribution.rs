@@ -8,22 +8,24 @@ use std::collections::BTreeMap;
 /// Times below this are exact; above, four digits are.
 const EXACT_MAX: u64 = 10_000;
 
-/// Times in nanoseconds.
+/// Times in nanoseconds, kept to four digits.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Distribution {
+pub struct Distribution {
     counts: BTreeMap<u64, u64>,
-    pub(super) count: u64,
-    pub(super) max: u64,
+    count: u64,
+    max: u64,
 }
 
 impl Distribution {
-    pub(super) fn record(&mut self, ns: u64) {
+    /// Adds a time.
+    pub fn record(&mut self, ns: u64) {
         *self.counts.entry(rounded_up(ns)).or_default() += 1;
         self.count += 1;
         self.max = self.max.max(ns);
     }
 
-    pub(super) fn add(&mut self, other: &Self) {
+    /// Adds all times of another one.
+    pub fn add(&mut self, other: &Self) {
         for (ns, count) in &other.counts {
             *self.counts.entry(*ns).or_default() += count;
         }
@@ -31,8 +33,21 @@ impl Distribution {
         self.max = self.max.max(other.max);
     }
 
-    /// The time that so many of a thousand do not exceed; none if there is no time.
-    pub(super) fn per_mille(&self, part: u64) -> Option<u64> {
+    /// Returns how many times there are.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the greatest time, in nanoseconds.
+    #[must_use]
+    pub const fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// Returns the time that so many of a thousand do not exceed; none if there is no time.
+    #[must_use]
+    pub fn per_mille(&self, part: u64) -> Option<u64> {
         let wanted = (u128::from(self.count) * u128::from(part)).div_ceil(1000).max(1);
         let mut seen = 0_u128;
         let found = self.counts.iter().find(|(_, count)| {

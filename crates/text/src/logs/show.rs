@@ -1,19 +1,18 @@
 //! How messages that are found are shown: readable, as bytes, as CSV, as JSON, or not at all.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::fmt::{self, Write as _};
+use std::io::Write;
 
-use transfix::{Mask, Message, tag};
 use transfix_codec::shown::Shown;
-use transfix_codec::{CheckSumPolicy, FieldIndex};
-use transfix_text::print::{self, Palette};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Mask, Message, Tag, tag};
 
 use super::condition::tag_of;
 use super::origin::{Origins, WIRE};
 use super::sources::{Source, Way};
-use crate::convert::ToJson;
+use crate::convert::Objects;
 use crate::input::{Dictionaries, Failure, Found, covered, parse};
+use crate::print::{self, Palette};
 
 /// A column of CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +48,10 @@ impl Answer {
 
 /// The subject of rows of CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rows {
+pub enum Rows {
+    /// Messages.
     Messages,
-    /// Each with its answer.
+    /// Requests, each with its answer.
     Requests,
 }
 
@@ -67,45 +67,54 @@ const COLUMNS: &[(&str, Column)] = &[
 ];
 
 /// A form of output.
-pub(super) enum Form {
+#[derive(Debug)]
+pub enum Form {
     /// With the names of the dictionary.
-    Readable { one_line: bool, palette: &'static Palette },
+    Readable {
+        /// One line a message, without header and trailer.
+        one_line: bool,
+        /// The colours.
+        palette: &'static Palette,
+    },
     /// The bytes of the message, and a line break.
     Raw,
     /// Values of these columns.
     Csv(Csv),
-    /// An object a line.
-    Json(Box<ToJson<io::Sink>>),
+    /// An object a line: time, direction, session, and the message as these objects have it.
+    Json(Box<Objects>),
     /// Nothing.
     Count,
 }
 
-pub(super) struct Csv {
+/// Columns of CSV, RFC 4180.
+#[derive(Debug)]
+pub struct Csv {
     columns: Vec<Column>,
     /// The line of names, until it is written.
     names: Option<String>,
 }
 
 impl Csv {
-    /// Looks up the columns.
+    /// Looks up the columns: fields by name or tag, `time`, `direction`, `session`, `file`, and for
+    /// [`Rows::Requests`] `answer_time`, `answer` and `latency_ns`.
     ///
     /// # Errors
     /// If one of them is no field.
-    pub(super) fn of(
+    pub fn of(
         words: &[String],
         rows: Rows,
         dictionaries: &mut Dictionaries,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ColumnError> {
         let mut columns = Vec::new();
         for word in words {
             let known = COLUMNS.iter().find(|(name, _)| name == word).map(|(_, column)| *column);
             let column = match (known, word.parse()) {
                 (Some(Column::Answer(_)), _) if rows == Rows::Messages => {
-                    return Err(format!("--csv: '{word}' is a column of --latency; add --latency"));
+                    return Err(ColumnError::OfAnswers(word.clone()));
                 }
                 (Some(column), _) => column,
                 (None, Ok(tag)) if tag > 0 => Column::Field(tag),
-                _ => Column::Field(tag_of("--csv", word, dictionaries)?),
+                _ => Column::Field(tag_of(word, dictionaries).map_err(ColumnError::Unknown)?),
             };
             columns.push(column);
         }
@@ -138,7 +147,7 @@ impl Csv {
                 Column::Session => Some(origins.ends(bytes, WIRE).session(way)),
                 Column::File => Some(source.name.clone()),
                 Column::Field(tag) => message.map(|message| {
-                    let values = message.all(transfix::Tag(*tag));
+                    let values = message.all(Tag(*tag));
                     let values = values.map(|value| Shown::whole(value).to_string());
                     values.collect::<Vec<_>>().join(" ")
                 }),
@@ -151,8 +160,36 @@ impl Csv {
     }
 }
 
+/// Why there is no such column.
+#[derive(PartialEq, Eq)]
+pub enum ColumnError {
+    /// This one is about answers, and the rows are messages.
+    OfAnswers(String),
+    /// No dictionary has such a field: the text names the nearest one.
+    Unknown(String),
+}
+
+impl fmt::Display for ColumnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OfAnswers(word) => write!(f, "'{word}' is a column of answers to requests"),
+            Self::Unknown(text) => f.write_str(text),
+        }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for ColumnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for ColumnError {}
+
 /// Writes messages in one form, with stars in place of what the mask hides.
-pub(super) struct Show<W> {
+#[derive(Debug)]
+pub struct Show<W> {
     pub(super) out: W,
     pub(super) form: Form,
     dictionaries: Dictionaries,
@@ -163,10 +200,16 @@ pub(super) struct Show<W> {
 }
 
 impl<W: Write> Show<W> {
-    pub(super) fn new(out: W, form: Form, dictionaries: Dictionaries, mask: Option<Mask>) -> Self {
+    /// Writes to `out`.
+    pub fn new(out: W, form: Form, dictionaries: Dictionaries, mask: Option<Mask>) -> Self {
         let index = dictionaries.index();
         let (origins, text) = (Origins::new(), String::new());
         Self { out, form, dictionaries, mask, origins, index, text }
+    }
+
+    /// Returns memory for the index of messages.
+    pub(super) fn new_index(&self) -> FieldIndex {
+        self.dictionaries.index()
     }
 
     /// Writes a message behind a mark.
@@ -290,7 +333,7 @@ fn quoted(text: &str) -> Cow<'_, str> {
 pub(super) fn code_in_words(
     dictionaries: &Dictionaries,
     pair: usize,
-    tag: transfix::Tag,
+    tag: Tag,
     value: &[u8],
 ) -> String {
     let field = dictionaries.pair(pair).field(tag.0);

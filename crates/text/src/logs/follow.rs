@@ -11,16 +11,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transfix_store::journal;
 
-use super::one;
 use super::search::Search;
 use super::sources::{Kind, Source, Sources, natural};
+use super::{Reader as _, one};
 use crate::input::{self, Delimiter, End, Failure, Stream, is_segment};
-
-/// Between two looks at all files.
-const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Looks at what is open before one at directories, and at stores, whose last segment is read again
 /// each time.
@@ -59,12 +55,12 @@ struct Follower<'a> {
 }
 
 /// Searches what is there, and then what comes, until as many messages are found as are wanted or
-/// nobody reads the output any more.
+/// `goes_on`, which waits, says so.
 pub(super) fn follow<W: Write>(
     paths: &[PathBuf],
     sources: Vec<Source>,
     delimiter: Option<Delimiter>,
-    search: &mut Search<W>,
+    (search, goes_on): (&mut Search<W>, &mut dyn FnMut() -> bool),
 ) -> Result<(), Failure> {
     let (open, stores, known) = (Vec::new(), Vec::new(), HashSet::new());
     let mut follower = Follower { paths, delimiter, open, stores, known };
@@ -81,7 +77,7 @@ pub(super) fn follow<W: Write>(
     for look in 1_u32.. {
         search.show.names()?;
         search.show.out.flush()?;
-        if !is_read_on() {
+        if !goes_on() {
             return Ok(());
         }
         let is_replaced = follower.look(search)?;
@@ -94,15 +90,6 @@ pub(super) fn follow<W: Write>(
         }
     }
     Ok(())
-}
-
-/// Waits; returns whether somebody still reads the standard output.
-fn is_read_on() -> bool {
-    let stdout = io::stdout();
-    let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
-    // A signal ends the wait early, and no harm is done.
-    let _ = poll(&mut ends, Some(&POLL));
-    !ends[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL)
 }
 
 impl Follower<'_> {

@@ -1,50 +1,38 @@
 //! The dictionaries that messages need, found by what each message says of its version.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use transfix::{DictionarySource, Message, MsgType, Tag, tag};
-use transfix_codec::{FieldIndex, data};
+use transfix_codec::{FieldIndex, Message, MsgType, Tag, data, tag};
 use transfix_dictionary::{Dictionary, Field, STANDARD, standard};
-
-/// How the user names a dictionary.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub(crate) struct Choice {
-    /// A standard dictionary (FIX40 to FIX50SP2, FIXT11, FIXLatest) or the path of an XML file;
-    /// chosen by BeginString(8), ApplVerID(1128) and DefaultApplVerID(1137) if left out.
-    #[arg(long, value_name = "NAME|FILE")]
-    dictionary: Option<String>,
-    /// A file that changes the dictionary of `--dictionary`; may be given several times.
-    #[arg(long, value_name = "FILE", requires = "dictionary")]
-    overlay: Vec<PathBuf>,
-    /// The scenario that is taken of a FIX Orchestra file, which `--dictionary` names.
-    #[arg(long, value_name = "NAME", requires = "dictionary")]
-    scenario: Option<String>,
-}
 
 /// The dictionary of the session layer and that of the application.
 #[derive(Clone, Debug)]
-pub(crate) struct Pair {
-    pub(crate) session: Arc<Dictionary>,
-    pub(crate) application: Arc<Dictionary>,
+pub struct Pair {
+    /// That of the session layer.
+    pub session: Arc<Dictionary>,
+    /// That of the application.
+    pub application: Arc<Dictionary>,
 }
 
 impl Pair {
-    /// The message of that type.
-    pub(crate) fn message(&self, msg_type: MsgType<'_>) -> Option<&transfix_dictionary::Message> {
+    /// Returns the message of that type.
+    #[must_use]
+    pub fn message(&self, msg_type: MsgType<'_>) -> Option<&transfix_dictionary::Message> {
         self.session.message(msg_type).or_else(|| self.application.message(msg_type))
     }
 
-    /// The field of that tag.
-    pub(crate) fn field(&self, tag: u32) -> Option<&Field> {
+    /// Returns the field of that tag.
+    #[must_use]
+    pub fn field(&self, tag: u32) -> Option<&Field> {
         self.application.field(tag).or_else(|| self.session.field(tag))
     }
 }
 
 /// The dictionaries that the messages need, each read once.
-pub(crate) struct Dictionaries {
-    /// The one that the user names.
+#[derive(Debug, Default)]
+pub struct Dictionaries {
+    /// The one that the user has chosen.
     chosen: Option<Arc<Dictionary>>,
     loaded: Vec<(&'static str, Arc<Dictionary>)>,
     /// Names of session and application, and what they stand for.
@@ -54,33 +42,34 @@ pub(crate) struct Dictionaries {
 }
 
 impl Dictionaries {
-    /// Those of the standard, or the one that the user names.
-    pub(crate) fn new(choice: &Choice) -> Result<Self, String> {
-        let read = |name: &String| {
-            let (base, scenario) = (name.into(), choice.scenario.clone());
-            DictionarySource { base, scenario, overlays: choice.overlay.clone() }.load()
-        };
-        let chosen = choice.dictionary.as_ref().map(read).transpose()?.map(Arc::new);
-        Ok(Self { chosen, loaded: Vec::new(), pairs: Vec::new(), default: None })
+    /// Those of the standard, or the one that the user has chosen.
+    #[must_use]
+    pub fn new(chosen: Option<Arc<Dictionary>>) -> Self {
+        Self { chosen, ..Self::default() }
     }
 
-    /// The data fields that the user's dictionary defines beside those of the standard, each after
-    /// its Length field.
-    pub(crate) fn data_fields(&self) -> Vec<(Tag, Tag)> {
+    /// Returns the data fields that the chosen dictionary defines beside those of the standard,
+    /// each after its Length field.
+    #[must_use]
+    pub fn data_fields(&self) -> Vec<(Tag, Tag)> {
         let pairs = self.chosen.iter().flat_map(|chosen| chosen.length_tags());
         let pairs = pairs.map(|&(data, length)| (Tag(length), Tag(data)));
         pairs.filter(|pair| data::length_of(pair.1) != Some(pair.0)).collect()
     }
 
-    /// Memory for the index of messages, which knows these data fields.
-    pub(crate) fn index(&self) -> FieldIndex {
+    /// Returns memory for the index of messages, which knows these data fields.
+    #[must_use]
+    pub fn index(&self) -> FieldIndex {
         let mut index = FieldIndex::default();
         index.set_data_fields(self.data_fields());
         index
     }
 
-    /// The number of the message's pair; the same for all messages of its version.
-    pub(crate) fn find(&mut self, message: &Message<'_>) -> Result<usize, String> {
+    /// Returns the number of the message's pair; the same for all messages of its version.
+    ///
+    /// # Errors
+    /// If a dictionary of the standard cannot be read.
+    pub fn find(&mut self, message: &Message<'_>) -> Result<usize, String> {
         let version = |tag| message.raw(tag).and_then(by_appl_ver_id);
         self.default = version(tag::DEFAULT_APPL_VER_ID).or(self.default);
         let names = match by_begin_string(message.begin_string()) {
@@ -105,14 +94,15 @@ impl Dictionaries {
         Ok(self.pairs.len() - 1)
     }
 
-    /// The pair of that number, which [`Dictionaries::find`] has given.
-    pub(crate) fn pair(&self, number: usize) -> &Pair {
+    /// Returns the pair of that number, which [`Dictionaries::find`] has given.
+    #[must_use]
+    pub fn pair(&self, number: usize) -> &Pair {
         &self.pairs[number].1
     }
 
-    /// The tag of a field that some version names so. No two versions mean different fields by one
-    /// name.
-    pub(crate) fn tag_named(&mut self, name: &str) -> Option<u32> {
+    /// Returns the tag of a field that some version names so. No two versions mean different fields
+    /// by one name.
+    pub fn tag_named(&mut self, name: &str) -> Option<u32> {
         let named = |dictionary: &Dictionary| dictionary.field_named(name).map(|field| field.tag);
         if let Some(tag) = self.chosen.as_deref().and_then(named) {
             return Some(tag);
@@ -137,13 +127,14 @@ impl Dictionaries {
         )
     }
 
-    /// The field of that tag, as the user's dictionary or the newest version that has it says.
-    pub(crate) fn field(&mut self, tag: u32) -> Option<Field> {
+    /// Returns the field of that tag, as the chosen dictionary or the newest version that has it
+    /// says.
+    pub fn field(&mut self, tag: u32) -> Option<Field> {
         self.find_map(|known| known.field(tag).cloned())
     }
 
-    /// The values of the field whose codes some version names so, in any case.
-    pub(crate) fn codes_named(&mut self, tag: u32, name: &str) -> Vec<Vec<u8>> {
+    /// Returns the values of the field whose codes some version names so, in any case.
+    pub fn codes_named(&mut self, tag: u32, name: &str) -> Vec<Vec<u8>> {
         let mut values = BTreeSet::new();
         let _ = self.find_map(|known| {
             let codes = known.field(tag).into_iter().flat_map(|field| &field.codes);
@@ -154,8 +145,8 @@ impl Dictionaries {
         values.into_iter().collect()
     }
 
-    /// The names of the fields of all versions.
-    pub(crate) fn field_names(&mut self) -> BTreeSet<String> {
+    /// Returns the names of the fields of all versions.
+    pub fn field_names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         let _ = self.find_map(|known| {
             names.extend(known.fields().iter().map(|field| field.name.clone()));
@@ -225,10 +216,6 @@ mod tests {
     use super::*;
     use transfix_codec::CheckSumPolicy;
 
-    fn choice(dictionary: Option<&str>) -> Choice {
-        Choice { dictionary: dictionary.map(str::to_owned), ..Choice::default() }
-    }
-
     #[test]
     fn the_version_is_found() {
         let cases = [
@@ -244,7 +231,8 @@ mod tests {
             (Some("FIX50"), &["8=FIX.4.4|9=5|35=D|10=000|"], ["FIX.4.4", "FIX.5.0"]),
         ];
         for (chosen, log, expected) in cases {
-            let mut dictionaries = Dictionaries::new(&choice(chosen)).unwrap();
+            let mut dictionaries =
+                Dictionaries::new(chosen.map(|name| Arc::new(standard(name).unwrap())));
             let mut last = None;
             for text in log {
                 let bytes = text.replace('|', "\x01").into_bytes();
@@ -260,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_name_means_one_field_in_all_versions() {
-        let mut dictionaries = Dictionaries::new(&Choice::default()).unwrap();
+        let mut dictionaries = Dictionaries::default();
         for name in STANDARD {
             for field in standard(name).unwrap().fields() {
                 let tag = dictionaries.tag_named(&field.name);
@@ -272,20 +260,12 @@ mod tests {
 
     #[test]
     fn a_name_means_one_message_in_all_versions() {
-        let mut dictionaries = Dictionaries::new(&Choice::default()).unwrap();
+        let mut dictionaries = Dictionaries::default();
         for name in STANDARD {
             for message in standard(name).unwrap().messages() {
                 let found = dictionaries.type_named(&message.name);
                 assert_eq!(found.as_ref(), Some(&message.msg_type), "{name}: {}", message.name);
             }
-        }
-    }
-
-    #[test]
-    fn unknown_dictionaries_are_refused() {
-        for (name, expected) in [("FIX45", "did you mean"), ("no/such.xml", "no/such.xml: ")] {
-            let error = Dictionaries::new(&choice(Some(name))).err().unwrap();
-            assert!(error.contains(expected), "{error}");
         }
     }
 }

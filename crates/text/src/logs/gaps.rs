@@ -8,19 +8,17 @@ use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::hash::{Hash, Hasher};
 
-use comfy_table::{Table, presets};
-use transfix::{Mask, Message, Tag, Timestamp, tag};
 use transfix_codec::shown::Shown;
-use transfix_codec::{CheckSumPolicy, FieldIndex, SOH};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Mask, Message, SOH, Tag, Timestamp, tag};
 
 use super::numbers::{Numbers, Step};
 use super::origin::WIRE;
 use super::query::{Query, is_sum_right};
 use super::quick::Quick;
-use super::report::Report;
+use super::report::{Report, count};
 use super::sources::{Source, Way};
-use crate::input::{Failure, Found, Glance, Place, Sink, Wanted, Wrong, covered, parse};
-use crate::show::count;
+use super::{Reader, each};
+use crate::input::{Delimiter, Failure, Found, Glance, Place, Sink, Wanted, Wrong, covered, parse};
 
 /// Directions of sessions, and lines of the table.
 const LINES_MAX: usize = 100_000;
@@ -28,14 +26,64 @@ const EVENTS_MAX: usize = 1_000_000;
 
 /// The verdict on the numbers of all sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
+    /// Each number has come.
     Complete,
+    /// Some have not.
     Missing,
+    /// There was no message.
     Unknown,
 }
 
+/// A finding about numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// When, as far as the log says.
+    pub time: Option<Timestamp>,
+    /// The session, our side first if it is known.
+    pub session: String,
+    /// The direction, as far as it is known.
+    pub way: Option<Way>,
+    /// The finding, such as `gap 5..9 (5), came later`.
+    pub what: String,
+}
+
+/// The numbers of one direction of a session, in one log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionNumbers {
+    /// The session, our side first if it is known.
+    pub session: String,
+    /// The direction, as far as it is known.
+    pub way: Option<Way>,
+    /// Messages.
+    pub messages: u64,
+    /// The first and the last number.
+    pub range: Option<(u64, u64)>,
+    /// Numbers that never came.
+    pub missing: u64,
+    /// The log, without what rolling adds to its name.
+    pub log: String,
+}
+
+/// The findings about all sessions.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct GapsFound {
+    /// Findings in the order of time.
+    pub findings: Vec<Finding>,
+    /// Sessions in the order of their logs.
+    pub sessions: Vec<SessionNumbers>,
+    /// The verdict on all of them.
+    pub verdict: Verdict,
+    /// The report.
+    pub report: Report,
+}
+
 /// Follows the numbers of all sessions.
-pub(super) struct Gaps {
+#[derive(Debug)]
+pub struct Gaps {
     lines: Vec<Line>,
     /// The line of the last message.
     last: usize,
@@ -43,9 +91,9 @@ pub(super) struct Gaps {
     places: HashMap<Vec<u8>, usize>,
     events: Vec<Event>,
     left_out: u64,
-    pub(super) query: Query,
-    pub(super) report: Report,
-    pub(super) source: Source,
+    query: Query,
+    report: Report,
+    source: Source,
     msg_seq_num: Quick,
     poss_dup: Quick,
     msg_type: Quick,
@@ -54,6 +102,7 @@ pub(super) struct Gaps {
 }
 
 /// The messages from one CompID to another in one log.
+#[derive(Debug)]
 struct Line {
     log: String,
     begin_string: Vec<u8>,
@@ -68,6 +117,7 @@ struct Line {
 }
 
 /// A line of the table.
+#[derive(Debug)]
 struct Event {
     time: Option<Timestamp>,
     line: usize,
@@ -76,6 +126,7 @@ struct Event {
     what: What,
 }
 
+#[derive(Debug)]
 enum What {
     /// Missing numbers; how many of them came later.
     Gap {
@@ -92,7 +143,9 @@ enum What {
 }
 
 impl Gaps {
-    pub(super) fn new(query: Query, index: FieldIndex, mask: Option<Mask>) -> Self {
+    /// Follows the sessions that the query names. `index` is memory to work with.
+    #[must_use]
+    pub fn new(query: Query, index: FieldIndex, mask: Option<Mask>, report: Report) -> Self {
         let [msg_seq_num, poss_dup, msg_type] = [34, 43, 35].map(Quick::field);
         Self {
             lines: Vec::new(),
@@ -101,7 +154,7 @@ impl Gaps {
             events: Vec::new(),
             left_out: 0,
             query,
-            report: Report::default(),
+            report,
             source: Source::new("-".as_ref()),
             msg_seq_num,
             poss_dup,
@@ -111,15 +164,23 @@ impl Gaps {
         }
     }
 
-    /// Goes on with another source.
-    pub(super) fn begin(&mut self, source: &Source) {
-        self.source.clone_from(source);
-        self.report.file = format!("{}: ", source.name);
+    /// Reads these sources. One that cannot be read does not keep the others from it.
+    ///
+    /// # Errors
+    /// None now: what cannot be read is in the report.
+    pub fn read(
+        &mut self,
+        sources: &[Source],
+        delimiter: Option<Delimiter>,
+    ) -> Result<(), Failure> {
+        each(sources, delimiter, self)?;
+        self.query.tell(&mut self.report);
+        Ok(())
     }
 
     /// Returns whether each number has come: as itself, again, or within a SequenceReset(4) that
     /// fills a gap. Without a message nothing is known.
-    pub(super) fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> Verdict {
         let has_all = |line: &Line| line.numbers.missing == 0;
         match self.lines.is_empty() {
             true => Verdict::Unknown,
@@ -128,38 +189,35 @@ impl Gaps {
         }
     }
 
-    /// The table of what was found and a summary.
-    pub(super) fn table(mut self) -> (String, Report) {
+    /// Returns the findings.
+    #[must_use]
+    pub fn finish(mut self) -> GapsFound {
+        let verdict = self.verdict();
+        if verdict == Verdict::Unknown {
+            let note = "no message to look at, so nothing is known of gaps";
+            self.report.note(note.to_owned());
+        }
         for line in 0..self.lines.len() {
             self.tell_of_restart(line, None);
         }
         if self.left_out > 0 {
             self.report.note(format!("and {} more; narrow it with --session", self.left_out));
         }
-        let mut text = String::new();
         self.events.sort_by_key(|event| event.time);
         let repeats = self.drop_repeats();
         if repeats > 0 {
             let lines = count(repeats, "line");
             self.report.note(format!("{lines} left out: another log has the same message"));
         }
-        if !self.events.is_empty() {
-            let mut table = Table::new();
-            table.load_style(presets::NOTHING).set_header(["time", "session", "", "what"]);
-            for Event { time, line, what, .. } in &self.events {
-                let line = &self.lines[*line];
-                let way = line.way.map_or("", Way::word).to_owned();
-                let time = time.map(|time| time.to_string()).unwrap_or_default();
-                table.add_row([time, line.session(), way, what.text()]);
-            }
-            table.lines().for_each(|line| text += &(line.trim_end().to_owned() + "\n"));
-            text.push('\n');
-        }
+        let finding = |event: &Event| {
+            let line = &self.lines[event.line];
+            let (session, way, what) = (line.session(), line.way, event.what.text());
+            Finding { time: event.time, session, way, what }
+        };
+        let findings = self.events.iter().map(finding).collect();
         self.lines.sort_by(|a, b| (&a.log, a.way).cmp(&(&b.log, b.way)));
-        for line in &self.lines {
-            text += &line.summary();
-        }
-        (text, self.report)
+        let sessions = self.lines.iter().map(Line::summary).collect();
+        GapsFound { findings, sessions, verdict, report: self.report }
     }
 
     /// Leaves out what another log shows by the same message; returns how many lines.
@@ -329,16 +387,11 @@ impl Line {
         super::origin::Ends { begin_string, sender, target }.session(self.way)
     }
 
-    fn summary(&self) -> String {
-        let Numbers { first, last, messages, missing, .. } = &self.numbers;
-        let way = self.way.map_or(String::new(), |way| format!(" {}", way.word()));
-        let numbers = match (first, last) {
-            (Some(first), Some(last)) => format!("{first}..{last}"),
-            _ => "none".to_owned(),
-        };
-        let (session, messages) = (self.session(), count(*messages, "message"));
+    fn summary(&self) -> SessionNumbers {
+        let Numbers { first, last, messages, missing, .. } = self.numbers;
         let log = Shown::whole(self.log.as_bytes()).to_string();
-        format!("{session}{way}: {messages}, numbers {numbers}, {missing} missing ({log})\n")
+        let (session, way, range) = (self.session(), self.way, first.zip(last));
+        SessionNumbers { session, way, messages, range, missing, log }
     }
 }
 
@@ -371,6 +424,17 @@ const SAYING: [&[u8]; 4] = [b"A", b"2", b"3", b"4"];
 
 fn number(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+impl Reader for Gaps {
+    fn begin(&mut self, source: &Source) {
+        self.source.clone_from(source);
+        self.report.file = format!("{}: ", source.name);
+    }
+
+    fn report(&mut self) -> &mut Report {
+        &mut self.report
+    }
 }
 
 impl Sink for Gaps {

@@ -4,9 +4,11 @@
 //! they mean, all else byte by byte.
 
 use std::cmp::Ordering;
+use std::str::FromStr;
 
-use transfix::{Decimal, Tag, Timestamp};
-use transfix_codec::{Date, MonthYear, TimeOfDay, TzTimeOnly, TzTimestamp};
+use transfix_codec::{
+    Date, Decimal, MonthYear, Tag, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp,
+};
 use transfix_dictionary::{DataType, Field, nearest};
 
 use super::quick::Quick;
@@ -35,33 +37,38 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("~", Operator::Contains),
 ];
 
-/// A condition as the user writes it.
+/// A condition as the user writes it: a field by its name or tag, then = != < <= > >= or ~
+/// (contains), and a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Written {
+pub struct Written {
     name: String,
     operator: Operator,
     value: String,
 }
 
-/// Reads a condition.
-///
-/// # Errors
-/// If there is no operator in it.
-pub(super) fn written(text: &str) -> Result<Written, String> {
-    let at = text.find(['=', '!', '<', '>', '~']);
-    let found = at.and_then(|at| {
-        let is_it = |(symbol, _): &&(&str, Operator)| text[at..].starts_with(symbol);
-        OPERATORS.iter().find(is_it).map(|(symbol, operator)| (at, symbol.len(), *operator))
-    });
-    let Some((at, length, operator)) = found.filter(|(at, ..)| *at > 0) else {
-        return Err("write FIELD, an operator (= != < <= > >= ~) and a value, such as MsgType=D, \
+/// Fails if there is no operator in the text.
+impl FromStr for Written {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let at = text.find(['=', '!', '<', '>', '~']);
+        let found = at.and_then(|at| {
+            let is_it = |(symbol, _): &&(&str, Operator)| text[at..].starts_with(symbol);
+            OPERATORS.iter().find(is_it).map(|(symbol, operator)| (at, symbol.len(), *operator))
+        });
+        let Some((at, length, operator)) = found.filter(|(at, ..)| *at > 0) else {
+            return Err(
+                "write FIELD, an operator (= != < <= > >= ~) and a value, such as MsgType=D, \
                     38>=1000 or Text~limit"
-            .to_owned());
-    };
-    let (name, value) = (&text[..at], &text[at + length..]);
-    // `Price >= 10` as well as `Price>=10`, which keeps a blank that belongs to the value.
-    let value = if name.ends_with(' ') { value.strip_prefix(' ').unwrap_or(value) } else { value };
-    Ok(Written { name: name.trim().to_owned(), operator, value: value.to_owned() })
+                    .to_owned(),
+            );
+        };
+        let (name, value) = (&text[..at], &text[at + length..]);
+        // `Price >= 10` as well as `Price>=10`, which keeps a blank that belongs to the value.
+        let value =
+            if name.ends_with(' ') { value.strip_prefix(' ').unwrap_or(value) } else { value };
+        Ok(Self { name: name.trim().to_owned(), operator, value: value.to_owned() })
+    }
 }
 
 /// The operand that values are compared with.
@@ -78,7 +85,7 @@ enum Operand {
 
 /// A condition on a field that is known.
 #[derive(Clone, Debug)]
-pub(crate) struct Condition {
+pub struct Condition {
     pub(super) tag: Tag,
     operator: Operator,
     operand: Operand,
@@ -92,11 +99,11 @@ impl Condition {
     ///
     /// # Errors
     /// If no dictionary has such a field, or the value is none of its type.
-    pub(super) fn of(written: &Written, dictionaries: &mut Dictionaries) -> Result<Self, String> {
+    pub fn of(written: &Written, dictionaries: &mut Dictionaries) -> Result<Self, String> {
         let Written { name, operator, value } = written;
         let tag = match name.parse::<u32>() {
             Ok(tag) if tag > 0 => tag,
-            _ => tag_of("--where", name, dictionaries)?,
+            _ => tag_of(name, dictionaries)?,
         };
         let field = dictionaries.field(tag);
         let data_type = field.as_ref().map(|field| field.data_type);
@@ -161,12 +168,8 @@ impl Operator {
     }
 }
 
-/// The tag of a field's name; an error that begins with `option` names the nearest one.
-pub(super) fn tag_of(
-    option: &str,
-    name: &str,
-    dictionaries: &mut Dictionaries,
-) -> Result<u32, String> {
+/// The tag of a field's name; an error names the nearest one.
+pub(super) fn tag_of(name: &str, dictionaries: &mut Dictionaries) -> Result<u32, String> {
     if let Some(tag) = dictionaries.tag_named(name) {
         return Ok(tag);
     }
@@ -177,7 +180,7 @@ pub(super) fn tag_of(
     }
     let near = nearest(name, names.iter().map(String::as_str));
     let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
-    Err(format!("{option}: no dictionary has a field '{name}'{near}"))
+    Err(format!("no dictionary has a field '{name}'{near}"))
 }
 
 /// The codes whose name the value is, if it is no code itself.
@@ -257,7 +260,7 @@ fn wrong_value(name: &str, data_type: Option<DataType>, value: &str) -> String {
     };
     let of_type = data_type.name();
     format!(
-        "--where: '{value}' is no value of {name}, which is a {of_type}; write one such as \
+        "'{value}' is no value of {name}, which is a {of_type}; write one such as \
          {such_as}"
     )
 }
@@ -295,11 +298,10 @@ fn tz_time(value: &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::Choice;
 
     fn condition(text: &str) -> Result<Condition, String> {
-        let mut dictionaries = Dictionaries::new(&Choice::default())?;
-        Condition::of(&written(text)?, &mut dictionaries)
+        let mut dictionaries = Dictionaries::default();
+        Condition::of(&text.parse()?, &mut dictionaries)
     }
 
     fn check(text: &str, met: &[&str], unmet: &[&str]) {
@@ -360,24 +362,24 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (text, expected) in [
-            ("MsgTyp=D", "--where: no dictionary has a field 'MsgTyp'; did you mean 'MsgType'?"),
+            ("MsgTyp=D", "no dictionary has a field 'MsgTyp'; did you mean 'MsgType'?"),
             (
                 "Price=cheap",
-                "--where: 'cheap' is no value of Price, which is a Price; write one \
+                "'cheap' is no value of Price, which is a Price; write one \
                 such as 100",
             ),
             (
                 "52>now",
-                "--where: 'now' is no value of 52, which is a UTCTimestamp; write one such \
+                "'now' is no value of 52, which is a UTCTimestamp; write one such \
                 as 20261121-09:28:25",
             ),
-            ("0=1", "--where: no dictionary has a field '0'"),
+            ("0=1", "no dictionary has a field '0'"),
         ] {
             let error = condition(text).err().unwrap();
             assert!(error.starts_with(expected), "{error}");
         }
         for text in ["", "Price", "=5", "Price!5"] {
-            assert!(written(text).unwrap_err().contains("38>=1000"), "{text}");
+            assert!(text.parse::<Written>().unwrap_err().contains("38>=1000"), "{text}");
         }
         assert!(condition("msgtype=D").is_ok());
     }

@@ -19,23 +19,22 @@ const START: &[u8] = b"8=FIX";
 const BEGIN_STRING_MAX: usize = 16;
 
 /// The delimiter between the fields of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Delimiter {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delimiter {
     /// The byte 1, as on the wire.
     Soh,
     /// The character `|`.
-    #[value(alias = "|")]
     Pipe,
     /// The character `;`.
-    #[value(alias = ";")]
     Semicolon,
     /// The two characters `^A`.
-    #[value(alias = "^A")]
     Caret,
 }
 
 impl Delimiter {
-    pub(crate) const fn text(self) -> &'static [u8] {
+    /// Returns its bytes.
+    #[must_use]
+    pub const fn text(self) -> &'static [u8] {
         match self {
             Self::Soh => &[SOH],
             Self::Pipe => b"|",
@@ -62,13 +61,18 @@ pub(super) enum Step {
 
 /// The error of a message of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub enum Wrong {
     /// It does not hold what it says of itself.
     Garbled(Garbled),
     /// The input ends within it.
     Cut,
     /// CheckSum(10) says that so many of its delimiters belong to values, but not which.
-    Delimiter { by: u8, count: usize },
+    Delimiter {
+        /// The delimiter.
+        by: u8,
+        /// How many belong to values.
+        count: usize,
+    },
 }
 
 impl fmt::Display for Wrong {

@@ -3,90 +3,40 @@
 //! Invariant: a glance may take a message that is not sought, and never leaves one out that is.
 
 use memchr::memmem::Finder;
-use transfix::{Message, Timestamp, tag};
-use transfix_codec::{SOH, raw};
+use transfix_codec::{Message, SOH, Timestamp, raw, tag};
 
-use super::condition::{Condition, Operator, Written, written};
+use super::condition::{Condition, Operator};
 use super::origin::{Origins, WIRE};
 use super::quick::Quick;
+use super::report::{Report, count};
 use super::sources::{Source, Way};
-use crate::input::{Dictionaries, Found, Glance, Wanted, msg_types};
+use crate::input::{Found, Glance, Wanted};
 
-/// Conditions of the search; a message must meet all of them.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub(super) struct Sought {
-    /// Only messages with a field that is so: its name or tag, then = != < <= > >= or ~ (contains),
-    /// and a value. Numbers and times are compared by what they mean; with several conditions all
-    /// must be met. In a group one entry is enough. A message without the field meets none.
-    #[arg(long = "where", value_name = "CONDITION", value_parser = written)]
-    conditions: Vec<Written>,
-    /// Only messages with these bytes anywhere in them.
-    #[arg(long, value_name = "TEXT")]
-    text: Option<String>,
-    /// Only messages of this type, such as D or NewOrderSingle; several with commas.
-    #[arg(long = "type", value_name = "MSGTYPE", value_delimiter = ',')]
-    msg_types: Vec<String>,
-    /// Only messages of this session: a CompID, or both as VENUE-DESK.
-    #[arg(long, value_name = "SESSION")]
-    session: Option<String>,
-    /// Only messages received.
-    #[arg(long = "in", conflicts_with = "outbound")]
-    inbound: bool,
-    /// Only messages sent.
-    #[arg(long = "out")]
-    outbound: bool,
-    /// Only messages from this time on, in UTC, such as 20261121-09:28:25: that of the log's line
-    /// or the store's record, else SendingTime(52).
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    from: Option<Timestamp>,
-    /// Only messages up to this time.
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    to: Option<Timestamp>,
-    /// Only messages with a MsgSeqNum(34) in this range: 5..9, 5.., ..9 or 5.
-    #[arg(long, value_name = "A..B", value_parser = range)]
-    seq: Option<Range>,
+/// Conditions of a search; a message must meet all of them.
+#[derive(Clone, Debug, Default)]
+pub struct Sought {
+    /// Conditions of fields. In a group one entry is enough. A message without the field meets
+    /// none.
+    pub conditions: Vec<Condition>,
+    /// Bytes anywhere in the message.
+    pub text: Option<String>,
+    /// Values of MsgType(35); empty for all.
+    pub msg_types: Vec<String>,
+    /// The session: a CompID, or both as VENUE-DESK.
+    pub session: Option<String>,
+    /// The direction.
+    pub way: Option<Way>,
+    /// The first time: that of the log's line or the store's record, else SendingTime(52).
+    pub from: Option<Timestamp>,
+    /// The last time.
+    pub to: Option<Timestamp>,
+    /// The first and the last MsgSeqNum(34).
+    pub seq: Option<(u64, Option<u64>)>,
 }
 
-/// The first and the last number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range(u64, Option<u64>);
-
-fn moment(text: &str) -> Result<Timestamp, String> {
-    let time = Timestamp::parse(text.as_bytes());
-    time.ok_or_else(|| "write a time in UTC as 20261121-09:28:25".to_owned())
-}
-
-fn range(text: &str) -> Result<Range, String> {
-    let number =
-        |text: &str| if text.is_empty() { Some(None) } else { text.parse().ok().map(Some) };
-    let found = match text.split_once("..") {
-        Some((first, last)) => number(first).zip(number(last)),
-        None => text.parse().ok().map(|one| (Some(one), Some(one))),
-    };
-    match found {
-        Some((first, last)) if first.is_some() || last.is_some() => {
-            Ok(Range(first.unwrap_or(0), last))
-        }
-        _ => Err("write numbers as 5..9, 5.., ..9 or 5".to_owned()),
-    }
-}
-
-impl Sought {
-    /// # Errors
-    /// If messages are left out by what they say: their numbers would look like gaps.
-    pub(super) fn check_for_gaps(&self) -> Result<(), String> {
-        let Self { conditions, text, msg_types, seq, .. } = self;
-        match conditions.is_empty() && text.is_none() && msg_types.is_empty() && seq.is_none() {
-            true => Ok(()),
-            false => Err("--gaps looks at all messages of a session; leave out --where, --text, \
-                          --type and --seq"
-                .to_owned()),
-        }
-    }
-}
-
-/// The conditions of the search, with all names looked up.
-pub(super) struct Query {
+/// Decides which messages are sought.
+#[derive(Debug)]
+pub struct Query {
     conditions: Vec<Condition>,
     text: Option<Text>,
     msg_types: Vec<String>,
@@ -103,6 +53,7 @@ pub(super) struct Query {
 }
 
 /// Bytes that are sought in messages.
+#[derive(Debug)]
 struct Text {
     exact: Finder<'static>,
     /// The same where these stand in place of SOH.
@@ -130,37 +81,40 @@ impl Text {
 }
 
 impl Query {
-    /// Looks up fields and messages.
-    ///
-    /// # Errors
-    /// If a name is none, or a value is none of the field.
-    pub(super) fn of(sought: &Sought, dictionaries: &mut Dictionaries) -> Result<Self, String> {
-        let conditions = sought.conditions.iter();
-        let conditions = conditions.map(|written| Condition::of(written, dictionaries));
-        let mut conditions = conditions.collect::<Result<Vec<_>, _>>()?;
-        if let Some(Range(first, last)) = sought.seq {
+    /// Prepares a search.
+    #[must_use]
+    pub fn new(sought: Sought) -> Self {
+        let Sought { mut conditions, text, msg_types, session, way, from, to, seq } = sought;
+        if let Some((first, last)) = seq {
             let bound = |operator, number| Condition::bound(tag::MSG_SEQ_NUM, operator, number);
             conditions.push(bound(Operator::GreaterOrEqual, first));
             conditions.extend(last.map(|last| bound(Operator::LessOrEqual, last)));
         }
-        let way = match (sought.inbound, sought.outbound) {
-            (true, _) => Some(Way::In),
-            (_, true) => Some(Way::Out),
-            _ => None,
-        };
-        Ok(Self {
+        Self {
             conditions,
-            text: sought.text.as_deref().map(Text::new),
-            msg_types: msg_types(&sought.msg_types, dictionaries)?,
+            text: text.as_deref().map(Text::new),
+            msg_types,
             msg_type: Quick::field(35),
-            session: sought.session.clone().map(String::into_bytes),
+            session: session.map(String::into_bytes),
             way,
-            from: sought.from,
-            to: sought.to,
+            from,
+            to,
             origins: Origins::new(),
             without_way: 0,
             without_time: 0,
-        })
+        }
+    }
+
+    /// Reports how many messages were left out since nothing told of them what was asked for.
+    pub(super) fn tell(&self, report: &mut Report) {
+        let mut note = |messages: u64, text: &str| {
+            if messages > 0 {
+                let messages = count(messages, "message");
+                report.note(format!("{messages} left out: {text}"));
+            }
+        };
+        note(self.without_way, "neither the log nor its name tells the direction");
+        note(self.without_time, "neither the log nor SendingTime(52) tells the time");
     }
 
     /// Returns true if the user names this type.
@@ -257,22 +211,6 @@ pub(super) fn is_sum_right(bytes: &[u8], by: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ranges() {
-        for (text, expected) in [
-            ("5..9", Some(Range(5, Some(9)))),
-            ("5..", Some(Range(5, None))),
-            ("..9", Some(Range(0, Some(9)))),
-            ("5", Some(Range(5, Some(5)))),
-            ("..", None),
-            ("", None),
-            ("a..b", None),
-            ("5-9", None),
-        ] {
-            assert_eq!(range(text).ok(), expected, "{text}");
-        }
-    }
 
     #[test]
     fn sums_with_each_delimiter() {

@@ -1,7 +1,5 @@
 //! Types of messages as users write them: MsgType(35) or the message's name.
 
-use std::io::{self, Write};
-
 use transfix_dictionary::nearest;
 
 use super::Dictionaries;
@@ -9,14 +7,15 @@ use super::Dictionaries;
 /// Longest MsgType(35) that is taken for one although no dictionary has it: names are longer.
 const TYPE_MAX: usize = 3;
 
-/// The values of MsgType(35) that these words stand for. A note on the standard error names a type
-/// that no dictionary has, unless it begins with U, as the standard wants it of types of one's own.
+/// Returns the values of MsgType(35) that these words stand for. `unknown` gets each type that no
+/// dictionary has, unless it begins with U, as the standard wants it of types of one's own.
 ///
 /// # Errors
 /// If no dictionary has a message of that name.
-pub(crate) fn msg_types(
+pub fn msg_types(
     words: &[String],
     dictionaries: &mut Dictionaries,
+    unknown: &mut dyn FnMut(&str),
 ) -> Result<Vec<String>, String> {
     let mut types = Vec::new();
     for word in words {
@@ -25,11 +24,10 @@ pub(crate) fn msg_types(
             let names = dictionaries.message_names();
             let near = nearest(word, names.iter().map(String::as_str));
             let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
-            return Err(format!("--type: no dictionary has a message '{word}'{near}"));
+            return Err(format!("no dictionary has a message '{word}'{near}"));
         }
         if known.is_none() && !word.starts_with('U') {
-            let note = format!("--type: no dictionary has a message of the type '{word}'");
-            let _ = writeln!(io::stderr(), "transfix: {note}");
+            unknown(word);
         }
         types.push(known.unwrap_or_else(|| word.clone()));
     }
@@ -39,12 +37,11 @@ pub(crate) fn msg_types(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::Choice;
 
     fn check(word: &str, expected: Result<&str, &str>) {
-        let mut dictionaries = Dictionaries::new(&Choice::default()).unwrap();
-        let found = msg_types(&[word.to_owned()], &mut dictionaries);
-        let found = found.as_ref().map(|types| &*types[0]).map_err(String::as_str);
+        let mut dictionaries = Dictionaries::default();
+        let found = msg_types(&[word.to_owned()], &mut dictionaries, &mut |_| ());
+        let found = found.as_ref().map(|found| &*found[0]).map_err(String::as_str);
         assert_eq!(found, expected, "{word}");
     }
 
@@ -59,9 +56,9 @@ mod tests {
         check("ExecutionReport", Ok("8"));
         check("U7", Ok("U7"));
         check("ZZZ", Ok("ZZZ"));
-        let said = "--type: no dictionary has a message 'NewOrderSingel'; did you mean \
+        let said = "no dictionary has a message 'NewOrderSingel'; did you mean \
                     'NewOrderSingle'?";
         check("NewOrderSingel", Err(said));
-        check("nonsense of mine", Err("--type: no dictionary has a message 'nonsense of mine'"));
+        check("nonsense of mine", Err("no dictionary has a message 'nonsense of mine'"));
     }
 }

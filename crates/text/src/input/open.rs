@@ -15,11 +15,11 @@ const COMPRESSED: &[(&[u8], &str, &str)] = &[
 /// The first bytes of a file of zstd.
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
-/// The bytes of the file, decompressed if they are compressed with zstd.
+/// Opens a file, and decompresses it if it is compressed with zstd.
 ///
 /// # Errors
 /// If it cannot be opened, or is compressed by something else.
-pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>, String> {
+pub fn open(path: &Path) -> Result<Box<dyn Read>, String> {
     let unreadable = |error: io::Error| format!("{}: {error}", path.display());
     let mut file = File::open(path).map_err(unreadable)?;
     // A pipe gives its bytes once only.

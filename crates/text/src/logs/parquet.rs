@@ -5,8 +5,6 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use parquet::basic::Compression;
@@ -15,17 +13,14 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
-use transfix::{Mask, Message, Tag, tag};
 use transfix_codec::shown::Shown;
-use transfix_codec::{CheckSumPolicy, FieldIndex};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Mask, Message, Tag, tag};
 
 use super::origin::{Origins, WIRE};
 use super::report::Report;
-use super::sources::{Source, Sources, Way};
+use super::sources::{Source, Way};
 use super::{Reader, each};
-use crate::input::{
-    Choice, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, covered, parse,
-};
+use crate::input::{Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, covered, parse};
 
 /// The columns. `fields` is a map from the tag to the values of the field, one for each time that
 /// it is there, as groups repeat fields.
@@ -55,32 +50,26 @@ const GROUP_BYTES: usize = 32 << 20;
 
 const CL_ORD_ID: Tag = Tag(11);
 
-/// Writes the messages of a file, a store, or a directory of both.
+/// Writes the messages of these sources as one table, and adds to the report. A source that cannot
+/// be read does not keep the others from it.
 ///
 /// # Errors
 /// If a dictionary cannot be read, or the output cannot be written.
-pub(crate) fn write(
-    path: &Path,
+pub fn write(
+    sources: &[Source],
     delimiter: Option<Delimiter>,
-    mask: Option<Mask>,
-    choice: &Choice,
+    (dictionaries, mask): (Dictionaries, Option<Mask>),
+    report: &mut Report,
     out: impl Write + Send,
-) -> Result<ExitCode, Failure> {
-    let dictionaries = Dictionaries::new(choice).map_err(Failure::Read)?;
-    let mut table = Table::new(out, dictionaries, mask)?;
-    let sources = Sources::of(&[path.to_owned()]);
-    super::say_sources(&sources, &mut table.report);
+) -> Result<(), Failure> {
+    let mut table = Table::new(out, dictionaries, mask, std::mem::take(report))?;
     // The rows read so far become a sound file, even if another source cannot be read.
-    each(&sources.all, delimiter, &mut table)?;
+    each(sources, delimiter, &mut table)?;
     table.flush()?;
-    let Table { writer, report, .. } = table;
+    let Table { writer, report: done, .. } = table;
+    *report = done;
     writer.close().map_err(unwritten)?;
-    report.say(Some(&crate::show::count(report.messages, "message")));
-    Ok(match (report.has_failed(), report.garbled) {
-        (true, _) => ExitCode::from(2),
-        (false, 0) => ExitCode::SUCCESS,
-        (false, _) => ExitCode::FAILURE,
-    })
+    Ok(())
 }
 
 /// Why the output cannot be written; a closed pipe is told apart.
@@ -161,14 +150,19 @@ struct Table<W: Write + Send> {
 }
 
 impl<W: Write + Send> Table<W> {
-    fn new(out: W, dictionaries: Dictionaries, mask: Option<Mask>) -> Result<Self, Failure> {
+    fn new(
+        out: W,
+        dictionaries: Dictionaries,
+        mask: Option<Mask>,
+        report: Report,
+    ) -> Result<Self, Failure> {
         let schema = Arc::new(parse_message_type(SCHEMA).map_err(unwritten)?);
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
         let writer = SerializedFileWriter::new(out, schema, Arc::new(properties.build()));
         Ok(Self {
             writer: writer.map_err(unwritten)?,
             rows: Rows::default(),
-            report: Report::default(),
+            report,
             source: Source::new("-".as_ref()),
             file: ByteArray::from("-"),
             origins: Origins::new(),

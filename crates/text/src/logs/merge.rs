@@ -10,8 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::vec;
 
-use transfix::Timestamp;
-use transfix_codec::{CheckSumPolicy, FieldIndex, SOH};
+use transfix_codec::{CheckSumPolicy, FieldIndex, SOH, Timestamp};
 
 use super::origin::logged_time;
 use super::report::Report;
@@ -85,7 +84,9 @@ pub(super) fn read(
         for files in log {
             let (sender, receiver) = sync_channel(BATCHES);
             let way = files.first().and_then(|source| source.way);
-            readers.push(scope.spawn(move || Files::read(&files, delimiter, is_wanted, sender)));
+            let report = report.another();
+            let read = move || Files::read(&files, delimiter, is_wanted, (report, sender));
+            readers.push(scope.spawn(read));
             feeds.push(Feed {
                 receiver,
                 batch: Vec::new().into_iter(),
@@ -157,11 +158,11 @@ impl<'w> Files<'w> {
         files: &[Source],
         delimiter: Option<Delimiter>,
         is_wanted: &'w (dyn Fn(&[u8], u8) -> bool + Sync),
-        sender: SyncSender<Vec<Held>>,
+        (report, sender): (Report, SyncSender<Vec<Held>>),
     ) -> Result<Report, Failure> {
         let mut all = Files {
             source: Arc::new(Source::new("-".as_ref())),
-            report: Report::default(),
+            report,
             is_wanted,
             batch: Vec::new(),
             batch_bytes: 0,

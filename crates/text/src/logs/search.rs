@@ -4,39 +4,44 @@
 
 use std::collections::VecDeque;
 use std::io::Write;
+use std::path::PathBuf;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex};
 
+use super::follow::follow;
 use super::query::Query;
 use super::report::Report;
 use super::show::{Form, Show};
 use super::sources::Source;
-use crate::input::{Failure, Found, Glance, Place, Sink, Wanted, Wrong, parse};
+use super::{Reader, each};
+use crate::input::{Delimiter, Failure, Found, Glance, Place, Sink, Wanted, Wrong, parse};
 
 /// Bytes of messages that are kept because they may be shown before one that is found.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// Searches source after source.
-pub(super) struct Search<W> {
+/// Searches source after source, and shows what is found.
+#[derive(Debug)]
+pub struct Search<W> {
     pub(super) show: Show<W>,
     pub(super) query: Query,
     pub(super) report: Report,
     pub(super) source: Source,
-    pub(super) matches: u64,
+    /// So many were found.
+    pub matches: u64,
     /// No more than so many are shown.
-    pub(super) limit: Option<u64>,
-    pub(super) around: Around,
+    pub limit: Option<u64>,
+    around: Around,
     /// True if a line with the source's name stands before the first message of it.
-    pub(super) has_headings: bool,
+    pub has_headings: bool,
     is_headed: bool,
     index: FieldIndex,
 }
 
 /// The messages before and after those that are found.
-#[derive(Default)]
-pub(super) struct Around {
+#[derive(Debug, Default)]
+struct Around {
     /// So many are shown.
-    pub(super) count: usize,
+    count: usize,
     before: VecDeque<Kept>,
     kept_bytes: usize,
     /// So many of those that come are shown.
@@ -47,6 +52,7 @@ pub(super) struct Around {
 }
 
 /// A message that may be shown later.
+#[derive(Debug)]
 struct Kept {
     bytes: Vec<u8>,
     head: String,
@@ -55,23 +61,75 @@ struct Kept {
 }
 
 impl<W: Write> Search<W> {
-    pub(super) fn new(show: Show<W>, query: Query, index: FieldIndex) -> Self {
+    /// Shows what the query seeks.
+    pub fn new(show: Show<W>, query: Query, report: Report) -> Self {
         Self {
+            index: show.new_index(),
             show,
             query,
-            report: Report::default(),
+            report,
             source: Source::new("-".as_ref()),
             matches: 0,
             limit: None,
             around: Around::default(),
             has_headings: false,
             is_headed: false,
-            index,
         }
     }
 
-    /// Goes on with another source.
-    pub(super) fn begin(&mut self, source: &Source) {
+    /// Shows so many messages before and after each that is found.
+    #[must_use]
+    pub fn around(mut self, count: usize) -> Self {
+        self.around.count = count;
+        self
+    }
+
+    /// Searches these sources. One that cannot be read does not keep the others from it.
+    ///
+    /// # Errors
+    /// If the output cannot be written, or a dictionary cannot be read.
+    pub fn read(
+        &mut self,
+        sources: &[Source],
+        delimiter: Option<Delimiter>,
+    ) -> Result<(), Failure> {
+        if self.is_enough() {
+            return Ok(());
+        }
+        or_enough(each(sources, delimiter, self))
+    }
+
+    /// Searches what there is, and then what is written later, over the rolling of files, until as
+    /// many messages are found as are wanted. `goes_on` waits for a while and returns whether to go
+    /// on.
+    ///
+    /// # Errors
+    /// As of [`Search::read`].
+    pub fn follow(
+        &mut self,
+        paths: &[PathBuf],
+        sources: Vec<Source>,
+        delimiter: Option<Delimiter>,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Failure> {
+        if self.is_enough() {
+            return Ok(());
+        }
+        or_enough(follow(paths, sources, delimiter, (self, goes_on)))
+    }
+
+    /// Writes what is still to be written; returns the output and the report.
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub fn finish(mut self) -> Result<(W, Report), Failure> {
+        self.show.names()?;
+        self.show.out.flush()?;
+        self.query.tell(&mut self.report);
+        Ok((self.show.out, self.report))
+    }
+
+    fn begin_source(&mut self, source: &Source) {
         if self.source.path != source.path {
             self.is_headed = false;
         }
@@ -85,7 +143,7 @@ impl<W: Write> Search<W> {
     }
 
     /// Returns true if as many are found as are wanted.
-    pub(super) fn is_enough(&self) -> bool {
+    fn is_enough(&self) -> bool {
         self.limit.is_some_and(|limit| limit <= self.matches) && self.around.after == 0
     }
 
@@ -144,6 +202,24 @@ impl<W: Write> Search<W> {
         }
         self.is_headed = true;
         Ok(())
+    }
+}
+
+/// The end of the search is no failure.
+fn or_enough(done: Result<(), Failure>) -> Result<(), Failure> {
+    match done {
+        Err(Failure::Enough) => Ok(()),
+        done => done,
+    }
+}
+
+impl<W: Write> Reader for Search<W> {
+    fn begin(&mut self, source: &Source) {
+        self.begin_source(source);
+    }
+
+    fn report(&mut self) -> &mut Report {
+        &mut self.report
     }
 }
 

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use transfix_codec::shown::Shown;
 
+use super::report::{Report, count};
 use crate::input::{holds_store, is_segment, store_beside};
 
 /// Which way a message went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Way {
+pub enum Way {
     /// Received.
     In,
     /// Sent.
@@ -20,7 +21,9 @@ pub(super) enum Way {
 }
 
 impl Way {
-    pub(super) const fn word(self) -> &'static str {
+    /// Returns `in` or `out`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
         match self {
             Self::In => "in",
             Self::Out => "out",
@@ -39,9 +42,9 @@ pub(super) enum Kind {
     Segment,
 }
 
-/// One thing that is read.
+/// One thing that is read: a file, a store, or a segment of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Source {
+pub struct Source {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
     /// As it is shown.
@@ -101,18 +104,21 @@ fn is_number(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit() || b == b'-')
 }
 
-/// All that the paths name.
+/// All that paths name.
 #[derive(Debug, Default)]
-pub(super) struct Sources {
-    pub(super) all: Vec<Source>,
+pub struct Sources {
+    /// The sources in the order in which they are read.
+    pub all: Vec<Source>,
     /// Files in directories whose names are not those of logs.
-    pub(super) others: u64,
+    pub others: u64,
     /// Paths that cannot be read, and why.
-    pub(super) unreadable: Vec<String>,
+    pub unreadable: Vec<String>,
 }
 
 impl Sources {
-    pub(super) fn of(paths: &[PathBuf]) -> Self {
+    /// Finds files, stores, and both within directories. `-` stands for the standard input.
+    #[must_use]
+    pub fn of(paths: &[PathBuf]) -> Self {
         let mut sources = Self::default();
         for path in paths {
             if !path.is_dir() {
@@ -131,6 +137,15 @@ impl Sources {
             sources.all[before..].sort_by(|a, b| natural(&a.path, &b.path));
         }
         sources
+    }
+
+    /// Reports what is not read of the paths.
+    pub fn tell(&self, report: &mut Report) {
+        self.unreadable.iter().for_each(|error| report.failed(error));
+        if self.others > 0 {
+            let others = count(self.others, "other file");
+            report.note(format!("{others} in the directories: not read, by their names no logs"));
+        }
     }
 
     /// Takes the directory if it is a store, and what it holds.

@@ -3,12 +3,12 @@
 //! Invariant: a reader goes on where it stopped, so that a file which grows can be followed.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::Read;
 
 use memchr::{memchr_iter, memrchr};
-use transfix::Mask;
-use transfix_codec::FieldIndex;
 use transfix_codec::shown::Shown;
+use transfix_codec::{FieldIndex, Mask};
 
 use super::masking::covered;
 use super::split::{Delimiter, Rest, Splitter, Step};
@@ -16,15 +16,15 @@ use super::{Failure, Found, Glance, Place, Sink, Wanted, read_some};
 
 /// Tells if the input ends where nothing more can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
     /// A message that is not whole by then is damaged.
     Final,
     /// More may be written.
     Open,
 }
 
-/// Reads the messages of one input.
-pub(crate) struct Stream {
+/// Reads the messages of one input, also of one that grows.
+pub struct Stream {
     splitter: Splitter,
     buffer: Vec<u8>,
     /// Bytes of the buffer before this offset are done.
@@ -33,9 +33,16 @@ pub(crate) struct Stream {
     index: FieldIndex,
 }
 
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").finish_non_exhaustive()
+    }
+}
+
 impl Stream {
-    /// At the beginning of an input, with this delimiter or that of each message.
-    pub(crate) fn new(delimiter: Option<Delimiter>) -> Self {
+    /// Stands at the beginning of an input, with this delimiter or that of each message.
+    #[must_use]
+    pub fn new(delimiter: Option<Delimiter>) -> Self {
         Self {
             splitter: Splitter::new(delimiter),
             buffer: Vec::new(),
@@ -46,7 +53,10 @@ impl Stream {
     }
 
     /// Gives the sink all messages up to the end of the input.
-    pub(crate) fn read(
+    ///
+    /// # Errors
+    /// If the input cannot be read, and those of the sink.
+    pub fn read(
         &mut self,
         input: &mut dyn Read,
         end: End,

@@ -7,10 +7,8 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::collections::{HashSet, hash_map::DefaultHasher};
 use std::hash::{Hash, Hasher};
 
-use comfy_table::{CellAlignment, Table, presets};
-use transfix::{Mask, Message, Tag, Timestamp, tag};
 use transfix_codec::shown::Shown;
-use transfix_codec::{CheckSumPolicy, FieldIndex};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Mask, Message, Tag, Timestamp, tag};
 
 use super::origin::WIRE;
 use super::query::Query;
@@ -18,8 +16,10 @@ use super::quick::Quick;
 use super::report::Report;
 use super::show::{Show, code_in_words, type_of};
 use super::sources::{Source, Way};
+use super::spill::spill;
+use super::{Reader, each};
 use crate::input::{
-    Dictionaries, Failure, Found, Glance, Place, Sink, Wanted, Wrong, covered, parse,
+    Delimiter, Dictionaries, Failure, Found, Glance, Place, Sink, Wanted, Wrong, covered, parse,
 };
 
 /// The fields that tie the messages of an order together: ClOrdID(11), OrigClOrdID(41),
@@ -31,10 +31,11 @@ const IDS_MAX: usize = 10_000;
 const ROWS_MAX: usize = 1_000_000;
 
 /// Times that the sources are read.
-pub(super) const PASSES_MAX: usize = 100;
+const PASSES_MAX: usize = 100;
 
 /// Collects the messages of an order.
-pub(super) struct Order {
+#[derive(Debug)]
+pub struct Order {
     ids: HashSet<Vec<u8>>,
     /// An ID was found since the sources were read from their beginning.
     has_grown: bool,
@@ -43,9 +44,9 @@ pub(super) struct Order {
     seen: HashMap<(u64, Option<Way>), usize>,
     repeats: u64,
     quick: [Quick; LINKS.len()],
-    pub(super) query: Query,
-    pub(super) report: Report,
-    pub(super) source: Source,
+    query: Query,
+    report: Report,
+    source: Source,
     /// Number of the source.
     number: usize,
     /// The time of the last message, for those without one.
@@ -57,45 +58,48 @@ pub(super) struct Order {
     show: Option<Show<Vec<u8>>>,
     /// The heading above them in that form.
     heading: Vec<u8>,
+    /// More belongs together than an order may have.
+    excess: Option<String>,
 }
 
 /// A message of the order.
+#[derive(Debug)]
 struct Row {
     time: Option<Timestamp>,
-    shown: Shape,
+    shown: OrderRow,
 }
 
-/// How a message is shown.
-enum Shape {
-    /// A line of the table.
+/// How a message of an order is shown.
+#[derive(Debug)]
+pub enum OrderRow {
+    /// A line of a table: time, session, direction, message, status, execution, quantity, price,
+    /// last, cumulated and left quantity, ClOrdID(11), OrigClOrdID(41), OrderID(37) / ExecID(17).
     Cells(Vec<String>),
-    /// In the form that is asked for.
+    /// In the form of [`Order::show_by`].
     Text(Vec<u8>),
 }
 
-const HEADER: [&str; 14] = [
-    "time",
-    "session",
-    "",
-    "message",
-    "status",
-    "exec",
-    "qty",
-    "price",
-    "last",
-    "cum",
-    "leaves",
-    "ClOrdID",
-    "OrigClOrdID",
-    "OrderID / ExecID",
-];
+/// An order, as far as the sources have it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct OrderFound {
+    /// The text above the rows, in the form of [`Order::show_by`].
+    pub heading: Vec<u8>,
+    /// The messages, in the order of time.
+    pub rows: Vec<OrderRow>,
+    /// The report.
+    pub report: Report,
+}
 
 impl Order {
-    pub(super) fn new(
+    /// Collects the messages with this ClOrdID(11), OrigClOrdID(41) or OrderID(37), and those of
+    /// orders that replace it.
+    #[must_use]
+    pub fn new(
         id: &str,
         query: Query,
-        dictionaries: Dictionaries,
-        mask: Option<Mask>,
+        (dictionaries, mask): (Dictionaries, Option<Mask>),
+        report: Report,
     ) -> Self {
         Self {
             ids: HashSet::from([id.as_bytes().to_vec()]),
@@ -105,7 +109,7 @@ impl Order {
             repeats: 0,
             quick: LINKS.map(|tag| Quick::field(tag.0)),
             query,
-            report: Report::default(),
+            report,
             source: Source::new("-".as_ref()),
             number: 0,
             last: None,
@@ -114,27 +118,51 @@ impl Order {
             mask,
             show: None,
             heading: Vec::new(),
+            excess: None,
         }
     }
 
     /// Shows the messages in another form than the table.
-    pub(super) fn show_by(&mut self, mut show: Show<Vec<u8>>) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// None: the output is in memory.
+    pub fn show_by(&mut self, mut show: Show<Vec<u8>>) -> Result<(), Failure> {
         show.names()?;
         self.heading = std::mem::take(&mut show.out);
         self.show = Some(show);
         Ok(())
     }
 
-    /// Goes on with another source.
-    pub(super) fn begin(&mut self, source: &Source) {
-        self.source.clone_from(source);
-        self.report.file = format!("{}: ", source.name);
-        self.number += 1;
-        self.last = None;
+    /// Reads the sources, again and again until no further ID is found.
+    ///
+    /// # Errors
+    /// If a dictionary cannot be read. [`Failure::Enough`] if more belongs together than an order
+    /// may have: [`Order::excess`] says what.
+    pub fn read(
+        &mut self,
+        mut sources: Vec<Source>,
+        delimiter: Option<Delimiter>,
+    ) -> Result<(), Failure> {
+        // The standard input can be read once only.
+        let _spilled = spill(&mut sources)?;
+        for pass in 1.. {
+            each(&sources, delimiter, self)?;
+            if pass == PASSES_MAX || !self.wants_more() {
+                break;
+            }
+        }
+        self.query.tell(&mut self.report);
+        Ok(())
+    }
+
+    /// Returns what there is too much of, if that ended the reading.
+    #[must_use]
+    pub fn excess(&self) -> Option<&str> {
+        self.excess.as_deref()
     }
 
     /// Returns true if the sources must be read again; what was found so far is then forgotten.
-    pub(super) fn wants_more(&mut self) -> bool {
+    fn wants_more(&mut self) -> bool {
         let wants_more = std::mem::take(&mut self.has_grown);
         if wants_more {
             self.rows.clear();
@@ -148,37 +176,17 @@ impl Order {
         wants_more
     }
 
-    /// All messages, and how many there are.
-    pub(super) fn text(mut self) -> (Vec<u8>, u64, Report) {
+    /// Returns all messages.
+    #[must_use]
+    pub fn finish(mut self) -> OrderFound {
         if self.repeats > 0 {
             let repeats = self.repeats;
             self.report.note(format!("{repeats} more in other sources, byte by byte the same"));
         }
-        let rows = self.rows.len() as u64;
         // The standard library's order keeps what stands side by side in one log.
         self.rows.sort_by_key(|row| row.time);
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_header(HEADER);
-        for column in 6..=10 {
-            if let Some(column) = table.column_mut(column) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        let mut text = self.heading;
-        let mut is_table = false;
-        for row in self.rows.drain(..) {
-            match row.shown {
-                Shape::Cells(cells) => {
-                    table.add_row(cells);
-                    is_table = true;
-                }
-                Shape::Text(mut one) => text.append(&mut one),
-            }
-        }
-        if is_table {
-            table.lines().for_each(|line| text.extend(format!("{}\n", line.trim_end()).bytes()));
-        }
-        (text, rows, self.report)
+        let rows = self.rows.into_iter().map(|row| row.shown).collect();
+        OrderFound { heading: self.heading, rows, report: self.report }
     }
 
     /// Returns true if one of the message's IDs is known.
@@ -200,30 +208,26 @@ impl Order {
             }
         }
         if self.ids.len() > IDS_MAX {
-            return Err(Failure::Read(format!(
-                "--order: more than {IDS_MAX} IDs belong together; narrow it with --session, \
-                 --from and --to"
-            )));
+            self.excess = Some(format!("more than {IDS_MAX} IDs belong together"));
+            return Err(Failure::Enough);
         }
         Ok(())
     }
 
     fn add(&mut self, found: &Found<'_>, way: Option<Way>) -> Result<(), Failure> {
         if self.rows.len() >= ROWS_MAX {
-            return Err(Failure::Read(format!(
-                "--order: more than {ROWS_MAX} messages belong to it; narrow it with --session, \
-                 --from and --to"
-            )));
+            self.excess = Some(format!("more than {ROWS_MAX} messages belong to it"));
+            return Err(Failure::Enough);
         }
         let time = self.query.origins.time(found.bytes, WIRE, found.head.as_bytes());
         self.last = time.or(self.last);
         let shown = match &mut self.show {
             Some(show) => {
                 show.message("", found, &self.source)?;
-                Shape::Text(std::mem::take(&mut show.out))
+                OrderRow::Text(std::mem::take(&mut show.out))
             }
             None => match self.cells(found, way)? {
-                Some(cells) => Shape::Cells(cells),
+                Some(cells) => OrderRow::Cells(cells),
                 None => return Ok(()),
             },
         };
@@ -291,6 +295,19 @@ impl Order {
                 false
             }
         }
+    }
+}
+
+impl Reader for Order {
+    fn begin(&mut self, source: &Source) {
+        self.source.clone_from(source);
+        self.report.file = format!("{}: ", source.name);
+        self.number += 1;
+        self.last = None;
+    }
+
+    fn report(&mut self) -> &mut Report {
+        &mut self.report
     }
 }
 

@@ -10,20 +10,18 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::io::Write;
 
-use comfy_table::{CellAlignment, Table, presets};
-use transfix::{Mask, Message, Tag, Timestamp, tag};
 use transfix_codec::shown::Shown;
-use transfix_codec::{CheckSumPolicy, FieldIndex, SOH};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Mask, Message, SOH, Tag, Timestamp, tag};
 
-use super::merge::Held;
+use super::merge::{self, Held};
 use super::origin::{Ends, WIRE};
 use super::query::Query;
 use super::quick::Quick;
-use super::report::Report;
+use super::report::{Report, count};
 use super::show::{Answer, Csv, name_of};
-use crate::input::{Dictionaries, Failure, covered, parse};
-use crate::show::count;
-use distribution::Distribution;
+use super::sources::{Source, Way};
+use crate::input::{Delimiter, Dictionaries, Failure, covered, parse};
+pub use distribution::Distribution;
 
 /// Bytes of the requests that wait for an answer, with what is kept beside them.
 const OPEN_BYTES_MAX: usize = 256 << 20;
@@ -31,8 +29,8 @@ const OPEN_BYTES_MAX: usize = 256 << 20;
 const OPEN_BYTES: usize = 256;
 /// Sessions and types of requests.
 const LINES_MAX: usize = 100_000;
-/// The slowest requests that are shown.
-pub(super) const SLOWEST: u64 = 10;
+/// So many of the slowest requests are reported, if nothing else is said.
+pub const SLOWEST: u64 = 10;
 const SLOWEST_MAX: u64 = 1_000_000;
 
 /// The types that ask for something and have a ClOrdID(11): NewOrderSingle(D), NewOrderList(E),
@@ -48,25 +46,74 @@ const REF_SEQ_NUM: Tag = Tag(45);
 const BUSINESS_REJECT_REF_ID: Tag = Tag(379);
 
 /// Looks at bytes for what may be a request or an answer.
-pub(super) struct Wanted {
+struct Wanted {
     cl_ord_id: Quick,
     msg_type: Quick,
 }
 
 impl Wanted {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         let [cl_ord_id, msg_type] = [11, 35].map(Quick::field);
         Self { cl_ord_id, msg_type }
     }
 
-    pub(super) fn takes(&self, bytes: &[u8], by: u8) -> bool {
+    fn takes(&self, bytes: &[u8], by: u8) -> bool {
         self.cl_ord_id.value(bytes, by).is_some()
             || self.msg_type.value(bytes, by).is_some_and(|found| found == b"3" || found == b"j")
     }
 }
 
-/// Measures the requests of one log after the other.
-pub(super) struct Latency<W> {
+/// Requests of one type in one session of one log.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RequestLine {
+    /// The session, our side first if it is known.
+    pub session: String,
+    /// The direction of the requests, as far as it is known.
+    pub way: Option<Way>,
+    /// The type, such as `NewOrderSingle(D)`.
+    pub request: String,
+    /// The log.
+    pub log: String,
+    /// The times to the answers.
+    pub answered: Distribution,
+    /// Requests without an answer.
+    pub unanswered: u64,
+}
+
+/// An answered request.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SlowRequest {
+    /// When it was asked.
+    pub time: Timestamp,
+    /// The time to the answer, in nanoseconds.
+    pub ns: u64,
+    /// Its line in [`Latencies::lines`].
+    pub line: usize,
+    /// Its ClOrdID(11).
+    pub id: String,
+    /// The type of the answer.
+    pub answer: String,
+}
+
+/// The latencies of all requests.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Latencies {
+    /// Requests by log, session and type.
+    pub lines: Vec<RequestLine>,
+    /// The slowest requests, the slowest first.
+    pub slowest: Vec<SlowRequest>,
+    /// Requests that have an answer.
+    pub answered: u64,
+    /// The report.
+    pub report: Report,
+}
+
+/// Measures the times from requests to their answers, by ClOrdID(11), log after log.
+#[derive(Debug)]
+pub struct Latency<W> {
     out: W,
     csv: Option<Csv>,
     log: String,
@@ -90,30 +137,30 @@ pub(super) struct Latency<W> {
     number: u64,
     unmeasured: Unmeasured,
     query: Query,
+    report: Report,
     dictionaries: Dictionaries,
     mask: Option<Mask>,
     index: FieldIndex,
 }
 
-/// Requests of one type in one session of one log.
+/// Requests of one line.
+#[derive(Debug)]
 struct Line {
     /// Its key in `answered`.
     asker: Vec<u8>,
-    session: String,
-    way: &'static str,
-    request: String,
-    log: String,
-    answered: Distribution,
-    unanswered: u64,
+    shown: RequestLine,
 }
 
-impl Line {
-    fn is_measured(&self) -> bool {
-        self.answered.count + self.unanswered > 0
+impl RequestLine {
+    /// Returns true if it has any request that was measured.
+    #[must_use]
+    pub const fn is_measured(&self) -> bool {
+        self.answered.count() + self.unanswered > 0
     }
 }
 
 /// A request that waits for its answer.
+#[derive(Debug)]
 struct Open {
     time: Timestamp,
     number: u64,
@@ -127,13 +174,14 @@ struct Open {
 }
 
 /// An answer before its request.
+#[derive(Debug)]
 struct Early {
     log: String,
     answer: String,
 }
 
 /// An answered request, as it is shown.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Slow {
     ns: u64,
     number: Reverse<u64>,
@@ -144,7 +192,7 @@ struct Slow {
 }
 
 /// Requests that are in no line, and why.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Unmeasured {
     without_time: u64,
     repeated: u64,
@@ -195,12 +243,13 @@ fn number(value: &[u8]) -> Option<String> {
 }
 
 impl<W: Write> Latency<W> {
-    pub(super) fn new(
-        out: W,
-        csv: Option<Csv>,
+    /// Measures the requests that the query seeks. With columns of CSV, each request is a row in
+    /// `out`.
+    pub fn new(
+        (out, csv): (W, Option<Csv>),
         query: Query,
-        dictionaries: Dictionaries,
-        mask: Option<Mask>,
+        (dictionaries, mask): (Dictionaries, Option<Mask>),
+        report: Report,
     ) -> Self {
         Self {
             out,
@@ -216,23 +265,47 @@ impl<W: Write> Latency<W> {
             answered: HashSet::new(),
             now: None,
             slowest: BinaryHeap::new(),
-            slowest_max: 0,
+            slowest_max: SLOWEST as usize,
             number: 0,
             unmeasured: Unmeasured::default(),
             query,
+            report,
             index: dictionaries.index(),
             dictionaries,
             mask,
         }
     }
 
-    /// So many of the slowest are shown.
-    pub(super) fn show_slowest(&mut self, limit: u64) {
+    /// Reports so many of the slowest.
+    pub fn show_slowest(&mut self, limit: u64) {
         self.slowest_max = usize::try_from(limit.min(SLOWEST_MAX)).unwrap_or(0);
     }
 
+    /// Reads these sources, the files of a log together.
+    ///
+    /// # Errors
+    /// If the output cannot be written, or a dictionary cannot be read.
+    pub fn read(
+        &mut self,
+        sources: Vec<Source>,
+        delimiter: Option<Delimiter>,
+    ) -> Result<(), Failure> {
+        let wanted = Wanted::new();
+        let is_wanted = |bytes: &[u8], by| wanted.takes(bytes, by);
+        for (name, files) in merge::logs(sources) {
+            self.begin(&name, files.len() > 1)?;
+            let mut report = std::mem::take(&mut self.report);
+            let mut take = |held: &Held| self.take(held);
+            let done = merge::read(files, delimiter, &mut report, &is_wanted, &mut take);
+            self.report = report;
+            done?;
+            self.end()?;
+        }
+        Ok(())
+    }
+
     /// Goes on with another log, whose files are `is_split` by direction.
-    pub(super) fn begin(&mut self, log: &str, is_split: bool) -> Result<(), Failure> {
+    fn begin(&mut self, log: &str, is_split: bool) -> Result<(), Failure> {
         log.clone_into(&mut self.log);
         self.is_split = is_split;
         match &mut self.csv {
@@ -242,7 +315,7 @@ impl<W: Write> Latency<W> {
     }
 
     /// Takes the next message of the log.
-    pub(super) fn take(&mut self, held: &Held) -> Result<(), Failure> {
+    fn take(&mut self, held: &Held) -> Result<(), Failure> {
         if self.now != held.time {
             self.now = held.time;
             self.early.clear();
@@ -403,7 +476,7 @@ impl<W: Write> Latency<W> {
             self.unmeasured.backward += 1;
             return Ok(());
         };
-        self.lines[open.line].answered.record(ns);
+        self.lines[open.line].shown.answered.record(ns);
         if self.csv.is_some() {
             return self.row(open, &time.to_string(), answer, &ns.to_string());
         }
@@ -427,7 +500,7 @@ impl<W: Write> Latency<W> {
     }
 
     /// Closes the requests that have no answer at the end of a log, because none follows.
-    pub(super) fn end(&mut self) -> Result<(), Failure> {
+    fn end(&mut self) -> Result<(), Failure> {
         let mut left: Vec<_> = self.open.drain().map(|(_, open)| open).collect();
         left.sort_by_key(|open| open.number);
         for open in left {
@@ -436,7 +509,7 @@ impl<W: Write> Latency<W> {
                 self.unmeasured.one_sided += 1;
                 continue;
             }
-            line.unanswered += 1;
+            line.shown.unanswered += 1;
             if self.csv.is_some() {
                 self.row(&open, "", "", "")?;
             }
@@ -463,15 +536,10 @@ impl<W: Write> Latency<W> {
         let way = self.query.origins.way(&held.bytes, WIRE, head, &held.source);
         let (asker, session) = (key(Key::Id, ends, b""), ends.session(way));
         let request = self.name(message)?;
-        self.lines.push(Line {
-            asker,
-            session,
-            way: way.map_or("", super::sources::Way::word),
-            request,
-            log: Shown::whole(self.log.as_bytes()).to_string(),
-            answered: Distribution::default(),
-            unanswered: 0,
-        });
+        let log = Shown::whole(self.log.as_bytes()).to_string();
+        let (answered, unanswered) = (Distribution::default(), 0);
+        let shown = RequestLine { session, way, request, log, answered, unanswered };
+        self.lines.push(Line { asker, shown });
         self.places.insert(place, self.lines.len() - 1);
         Ok(Some(self.lines.len() - 1))
     }
@@ -482,56 +550,27 @@ impl<W: Write> Latency<W> {
         Ok(name_of(&self.dictionaries, pair, message.msg_type().as_bytes()))
     }
 
-    /// Writes the tables, and says what could not be measured; returns how many requests have an
-    /// answer.
-    pub(super) fn finish(mut self, report: &mut Report) -> Result<u64, Failure> {
-        super::left_out(&self.query, report);
-        self.unmeasured.say(report);
-        let answered = self.lines.iter().map(|line| line.answered.count).sum();
-        if self.csv.is_none() && self.lines.iter().any(Line::is_measured) {
-            self.tables()?;
-        }
-        let unanswered: u64 = self.lines.iter().map(|line| line.unanswered).sum();
-        report.note(format!(
+    /// Returns the latencies.
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub fn finish(mut self) -> Result<Latencies, Failure> {
+        self.query.tell(&mut self.report);
+        self.unmeasured.say(&mut self.report);
+        let lines: Vec<_> = self.lines.into_iter().map(|line| line.shown).collect();
+        let answered = lines.iter().map(|line| line.answered.count()).sum();
+        let unanswered: u64 = lines.iter().map(|line| line.unanswered).sum();
+        self.report.note(format!(
             "{} answered, {unanswered} without an answer",
             count(answered, "request")
         ));
         self.out.flush()?;
-        Ok(answered)
-    }
-
-    fn tables(&mut self) -> Result<(), Failure> {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_header(HEADER);
-        let mut all = Distribution::default();
-        for line in self.lines.iter().filter(|line| line.is_measured()) {
-            let Line { session, way, request, log, answered, unanswered, .. } = line;
-            all.add(answered);
-            let names = [session.clone(), (*way).to_owned(), request.clone()];
-            table.add_row(
-                [&names[..], &figures(answered, *unanswered), std::slice::from_ref(log)].concat(),
-            );
-        }
-        if self.lines.len() > 1 {
-            let unanswered = self.lines.iter().map(|line| line.unanswered).sum();
-            let names = ["all".to_owned(), String::new(), String::new()];
-            table.add_row([&names[..], &figures(&all, unanswered)].concat());
-        }
-        write_table(&mut self.out, table, 3..10)?;
-        if self.slowest.is_empty() {
-            return Ok(());
-        }
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_header(SLOWEST_HEADER);
         // The slowest first: the order of what is reversed.
-        for Reverse(slow) in std::mem::take(&mut self.slowest).into_sorted_vec() {
-            let Line { session, way, request, .. } = &self.lines[slow.line];
-            let (time, way) = (slow.time.to_string(), (*way).to_owned());
-            let names = [session.clone(), way, request.clone(), slow.id, slow.answer];
-            table.add_row([&[time, micros(slow.ns)], &names[..]].concat());
-        }
-        writeln!(self.out)?;
-        write_table(&mut self.out, table, 1..2)
+        let slowest = self.slowest.into_sorted_vec().into_iter().map(|Reverse(slow)| {
+            let Slow { ns, time, line, id, answer, .. } = slow;
+            SlowRequest { time, ns, line, id, answer }
+        });
+        Ok(Latencies { lines, slowest: slowest.collect(), answered, report: self.report })
     }
 }
 
@@ -542,48 +581,4 @@ impl Open {
         let keys = key.len() + seq.as_ref().map_or(0, Vec::len);
         OPEN_BYTES + 2 * keys + id.len() + row.len()
     }
-}
-
-const HEADER: [&str; 11] = [
-    "session",
-    "",
-    "request",
-    "answered",
-    "p50 µs",
-    "p90 µs",
-    "p99 µs",
-    "p99.9 µs",
-    "max µs",
-    "unanswered",
-    "log",
-];
-
-const SLOWEST_HEADER: [&str; 7] = ["slowest", "µs", "session", "", "request", "ClOrdID", "answer"];
-
-fn figures(answered: &Distribution, unanswered: u64) -> [String; 7] {
-    let part = |part| answered.per_mille(part).map(micros).unwrap_or_default();
-    let max = if answered.count > 0 { micros(answered.max) } else { String::new() };
-    let [p50, p90, p99, p999] = [500, 900, 990, 999].map(part);
-    [answered.count.to_string(), p50, p90, p99, p999, max, unanswered.to_string()]
-}
-
-/// Microseconds with all their nanoseconds.
-fn micros(ns: u64) -> String {
-    format!("{}.{:03}", ns / 1000, ns % 1000)
-}
-
-fn write_table(
-    out: &mut impl Write,
-    mut table: Table,
-    right: std::ops::Range<usize>,
-) -> Result<(), Failure> {
-    for column in right {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
 }

@@ -1,13 +1,13 @@
 //! Where a message comes from: its time, its direction and its session, as far as the log, the
 //! names of files and the message itself say so.
 
-use transfix::Timestamp;
-use transfix_codec::{Date, SOH, TimeOfDay};
+use transfix_codec::{Date, SOH, TimeOfDay, Timestamp};
 
 use super::quick::Quick;
 use super::sources::{Source, Way};
 
 /// Reads what messages and heads say.
+#[derive(Debug)]
 pub(super) struct Origins {
     sending_time: Quick,
     sender: Quick,

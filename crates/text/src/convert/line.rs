@@ -1,9 +1,10 @@
-//! The objects that `convert --to fix` reads: messages, and lines of `transfix logs --json` and
-//! `transfix store export`, which have the message in them.
+//! The objects that are read: messages, and lines of `transfix logs --json` and `transfix store
+//! export`, which have the message in them.
 
 use serde::de::{DeserializeOwned, IgnoredAny};
-use transfix::Tag;
-use transfix_text::json::{self, JsonError, JsonProblem};
+use transfix_codec::Tag;
+
+use crate::json::{self, JsonError, JsonProblem};
 
 /// Why a text is no such object.
 pub(super) struct Refusal {
