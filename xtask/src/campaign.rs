@@ -38,7 +38,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "tests at bad times of day",
-        about: &["crates/engine/src/schedule", "crates/engine/tests", "xtask/src/clocks.rs"],
+        about: &["crates/settings/src/schedule", "crates/engine/tests", "xtask/src/clocks.rs"],
         short: &["xtask clocks --short"],
         long: &["xtask clocks"],
     },
@@ -130,7 +130,7 @@ const CHECKS: &[Check] = &[
         about: &[
             "bench/peers",
             "xtask/src/peers",
-            "crates/engine/src/settings",
+            "crates/settings",
             "crates/cli/src/migrate.rs",
             "testdata/quickfix",
         ],
@@ -143,8 +143,8 @@ const CHECKS: &[Check] = &[
             "crates/transport/src/tls",
             "crates/engine/src/drive/tls",
             "crates/engine/src/drive/acceptor",
-            "crates/engine/src/settings/tls.rs",
-            "crates/engine/src/settings/quickfix",
+            "crates/settings/src/tls.rs",
+            "crates/quickfix",
             "xtask/src/peers",
         ],
         short: &["xtask peers tls"],

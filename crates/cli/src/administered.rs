@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::path::Path;
 
-use transfix::{Engine, Settings};
+use transfix::{Engine, Review, Settings};
 use transfix_admin::users::Users;
 use transfix_admin::{AdminServer, Extras};
 
@@ -12,7 +12,7 @@ use crate::show::say;
 
 /// Returns the errors that prevent a start of the administration, if they show without a start.
 pub(crate) fn errors(settings: &Settings) -> Vec<String> {
-    let mut errors = settings.admin_errors();
+    let mut errors = Review::admin_errors(settings);
     let Some(admin) = &settings.admin else { return errors };
     // The engine says better what a missing file needs.
     if !errors.iter().any(|error| error.starts_with("[admin]: users_file")) {

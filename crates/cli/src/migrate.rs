@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use transfix::quickfix::{Dialect, Migration};
+use transfix_quickfix::{Dialect, Migration};
 
 use crate::foreign::lines;
 use crate::input::{answered, failed};

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use transfix::{Settings, clock};
+use transfix::{Review, Settings, clock};
 
 use crate::administered;
 use crate::foreign;
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Verb::Check(args) => check(args),
         Verb::Show(args) => show::run(args),
         Verb::Schema => answered(&Settings::schema()),
-        Verb::Reference(args) => match Settings::reference(args.of.as_deref()) {
+        Verb::Reference(args) => match transfix_quickfix::reference(args.of.as_deref()) {
             Ok(text) => answered(&text),
             Err(why) => {
                 eprintln!("transfix: {}", foreign::lines(&why.to_string()));
@@ -109,7 +109,7 @@ fn check(check: &Check) -> ExitCode {
     let (mut text, mut errors, mut warnings) = (String::new(), Vec::new(), Vec::new());
     match Settings::load_or_all_errors(&check.settings) {
         Ok(settings) => {
-            let review = settings.review();
+            let review = Review::of(&settings);
             (errors, warnings) = (review.errors, review.warnings);
             // Only the administration can read its file of users.
             let of_admin = administered::errors(&settings);

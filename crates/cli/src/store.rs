@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use transfix::Timestamp;
-use transfix::quickfix::{Dialect, ForeignStore};
+use transfix_quickfix::{Dialect, ForeignStore};
 
 use crate::foreign;
 use crate::input::{Failure, ended, holds_store, store_beside};

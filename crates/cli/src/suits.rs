@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use transfix::{Role, Settings};
+use transfix::{Review, Role, Settings};
 
 /// A verb that runs sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Runner {
             let others: Vec<_> = suited(path, settings);
             return Some(format!("{shown}: {why}; use {}", others.join(" or ")));
         }
-        settings.needs_program().into_iter().next()
+        Review::needs_program(settings).into_iter().next()
     }
 }
 

@@ -67,7 +67,7 @@ pub mod error;
 pub mod fields;
 pub mod frame;
 pub mod group;
-mod mask;
+pub mod mask;
 pub mod message;
 // Unit tests go without them, which halves the time of their build: they are tried in tests/.
 #[cfg(all(feature = "typed", not(test)))]

@@ -58,19 +58,13 @@ impl Mask {
             return Cow::Borrowed(frame);
         }
         let mut bytes = frame.to_vec();
-        self.hide(&mut bytes);
+        self.message_in_place(&mut bytes);
         Cow::Owned(bytes)
     }
 
-    /// Puts stars into a message: the way of [`Mask::message`] without a copy.
-    pub fn hide(&self, frame: &mut [u8]) {
-        let places: Vec<Range<usize>> = secrets(frame, &self.everywhere).collect();
-        let mut difference = 0_u8;
-        for byte in places.into_iter().flatten() {
-            difference = difference.wrapping_add(b'*').wrapping_sub(frame[byte]);
-            frame[byte] = b'*';
-        }
-        add_to_check_sum(frame, difference);
+    /// As [`message`](Self::message), in the bytes themselves.
+    pub fn message_in_place(&self, frame: &mut [u8]) {
+        mask(frame, &self.everywhere);
     }
 
     /// Bytes that are no message: stars from such a tag to the next delimiter, and in place of all
@@ -78,31 +72,29 @@ impl Mask {
     #[must_use]
     pub fn garbled(&self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
-        self.hide_garbled(&mut bytes);
+        self.garbled_in_place(&mut bytes);
         bytes
     }
 
-    /// Puts stars into bytes that are no message: the way of [`Mask::garbled`] without a copy.
-    pub fn hide_garbled(&self, bytes: &mut [u8]) {
-        let mut at = 0;
-        while let Some(found) = bytes[at..].iter().position(|&b| b == b'=') {
-            let value = at + found + 1;
-            let digits = bytes[..value - 1].iter().rev().take_while(|b| b.is_ascii_digit()).count();
-            let text = core::str::from_utf8(&bytes[value - 1 - digits..value - 1]);
-            let tag = Tag(text.ok().and_then(|text| text.parse().ok()).unwrap_or(0));
-            at = value;
-            let is_raw = tag == tag::RAW_DATA;
-            if is_secret(is_raw, &self.everywhere, tag) {
-                let end = bytes[value..].iter().position(|&b| b == SOH && !is_raw);
-                at = end.map_or(bytes.len(), |end| value + end);
-                bytes[value..at].fill(b'*');
-            }
-        }
+    /// As [`garbled`](Self::garbled), in the bytes themselves.
+    pub fn garbled_in_place(&self, bytes: &mut [u8]) {
+        mask_garbled(bytes, &self.everywhere);
     }
 }
 
 fn is_secret(raw_data: bool, everywhere: &[Tag], tag: Tag) -> bool {
     SECRET.contains(&tag) || everywhere.contains(&tag) || (raw_data && tag == tag::RAW_DATA)
+}
+
+/// Puts stars in place of passwords, and of the values of these tags.
+fn mask(frame: &mut [u8], everywhere: &[Tag]) {
+    let places: Vec<Range<usize>> = secrets(frame, everywhere).collect();
+    let mut difference = 0_u8;
+    for byte in places.into_iter().flatten() {
+        difference = difference.wrapping_add(b'*').wrapping_sub(frame[byte]);
+        frame[byte] = b'*';
+    }
+    add_to_check_sum(frame, difference);
 }
 
 /// Where the values of secret fields stand; found in one pass.
@@ -128,6 +120,26 @@ fn add_to_check_sum(frame: &mut [u8], difference: u8) {
     if let Ok(sum) = text.parse::<u8>() {
         let sum = sum.wrapping_add(difference);
         *digits = [sum / 100, sum / 10 % 10, sum % 10].map(|digit| b'0' + digit);
+    }
+}
+
+/// Puts stars in place of all that may be a secret in bytes that are no message. These are the
+/// bytes behind such a tag up to the next delimiter, and all bytes behind RawData(96), which may
+/// contain any.
+fn mask_garbled(bytes: &mut [u8], everywhere: &[Tag]) {
+    let mut at = 0;
+    while let Some(found) = bytes[at..].iter().position(|&b| b == b'=') {
+        let value = at + found + 1;
+        let digits = bytes[..value - 1].iter().rev().take_while(|b| b.is_ascii_digit()).count();
+        let text = core::str::from_utf8(&bytes[value - 1 - digits..value - 1]).unwrap_or_default();
+        let tag = Tag(text.parse().unwrap_or(0));
+        at = value;
+        if SECRET.contains(&tag) || tag == tag::RAW_DATA || everywhere.contains(&tag) {
+            let is_raw = tag == tag::RAW_DATA;
+            let end = bytes[value..].iter().position(|&b| b == SOH && !is_raw);
+            at = end.map_or(bytes.len(), |end| value + end);
+            bytes[value..at].fill(b'*');
+        }
     }
 }
 
@@ -192,7 +204,7 @@ mod tests {
         for wrong in [0, 1] {
             let check_sum = sum(body).wrapping_add(wrong);
             let mut frame = [&body[..], format!("10={check_sum:03}\x01").as_bytes()].concat();
-            Mask::of([Tag(1)]).hide(&mut frame);
+            mask(&mut frame, &[Tag(1)]);
             let (body, trailer) = frame.split_at(frame.len() - 7);
             assert!(body.ends_with(b"49=A\x011=******\x011=****\x01"));
             let expected = format!("10={:03}\x01", sum(body).wrapping_add(wrong));
@@ -219,7 +231,7 @@ mod tests {
             ("=|=554=|7=own|8=x", "=|=554=|7=***|8=x"),
         ] {
             let mut bytes = bytes.replace('|', "\x01").into_bytes();
-            Mask::of([Tag(7)]).hide_garbled(&mut bytes);
+            mask_garbled(&mut bytes, &[Tag(7)]);
             let shown = String::from_utf8(bytes).unwrap().replace('\x01', "|");
             assert_eq!(shown, expected);
         }

@@ -6,7 +6,7 @@ use std::io;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::settings::{EngineSettings as Engine, SessionSettings, Settings};
+use transfix_settings::{EngineSettings as Engine, SessionSettings, Settings};
 
 /// The CPUs of the machine as the system writes them, such as `0-3,8`.
 const ONLINE: &str = "/sys/devices/system/cpu/online";

@@ -13,6 +13,8 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Rules, Tag};
 use transfix_session::core::judging::{self, Answer};
 use transfix_session::core::{BatchLimits, Core, Keeps, LinkOptions};
 use transfix_session::{Config, Offer, Outbox, ProtocolConfig, Role, Session, Verdict, nanos};
+use transfix_settings::schedule::Schedule;
+use transfix_settings::{DictionaryChoice, Durability, LogSettings, Mode, SessionSettings};
 use transfix_store::{Store, StoreError};
 
 use crate::clock::Ticks;
@@ -31,19 +33,16 @@ use crate::link::app_executor::{self, AppExecutor};
 use crate::link::callbacks::{Callbacks, Judgement};
 use crate::link::failed_logons::is_failed_logon;
 use crate::link::gate::Gate;
+use crate::link::hours::Hours;
 use crate::link::journal::Journal;
 use crate::link::points::Source;
 use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
-use crate::link::rule_book::{RuleBook, SessionRules, Wanted};
+use crate::link::rule_book::{RuleBook, SessionRules};
 use crate::link::sinks::Sinks;
 use crate::link::{Link, REST_AFTER_NS};
 use crate::observe::event_codes::event;
 use crate::observe::protocol_log::Tap;
-use crate::schedule::{Hours, Schedule};
-use crate::settings::log::LogSettings;
-use crate::settings::template::is_template;
-use crate::settings::{Durability, Mode, SessionSettings};
 
 /// Threads at most that open stores at a start.
 const OPENERS_MAX: usize = 8;
@@ -110,7 +109,7 @@ pub(crate) fn open_stores(sessions: &[SessionSettings], registry: &Registry) -> 
     }
     let chunk = sessions.len().div_ceil(threads);
     let open_chunk = |chunk: &[SessionSettings]| -> Vec<FoundStore> {
-        let open = |s: &SessionSettings| (!is_template(s)).then(|| opened(s, registry));
+        let open = |s: &SessionSettings| (!s.is_template()).then(|| opened(s, registry));
         chunk.iter().map(open).collect()
     };
     thread::scope(|scope| {
@@ -401,7 +400,7 @@ pub(crate) fn check_rules(
     if let Some(source) = &validation.session_dictionary {
         source.load().map_err(wrong("session_dictionary"))?;
     }
-    let wanted = Wanted::of_session(settings.begin_string, version, validation);
+    let wanted = DictionaryChoice::of_session(settings.begin_string, version, validation);
     let rules = book.rules(&wanted).map_err(wrong("dictionary"))?;
     let added = added_fields(&settings.protocol, &rules, validation.validate);
     added.map_err(|(key, what)| wrong(key)(what))?;
@@ -448,14 +447,14 @@ fn says(settings: &SessionSettings, key: &str, what: impl fmt::Display) -> Strin
 /// Tells of dictionaries that are of another version: at the start alone, as strangers can have
 /// sessions made from templates again and again.
 pub(crate) fn tell_doubts(settings: &SessionSettings, registry: &Registry) {
-    let doubt = |key, wanted: &Wanted, version| {
+    let doubt = |key, wanted: &DictionaryChoice, version| {
         if let Some(doubt) = registry.rule_book.doubt(wanted, version) {
             let why = says(settings, key, doubt);
             event!(warn, DictionaryOfAnotherVersion, session = %settings.id(), why);
         }
     };
     let version = settings.protocol.default_appl_ver_id;
-    let wanted = Wanted::of_session(settings.begin_string, version, &settings.validation);
+    let wanted = DictionaryChoice::of_session(settings.begin_string, version, &settings.validation);
     doubt("dictionary", &wanted, version);
     for (named, source) in &settings.validation.appl_versions {
         let version = named.parse().ok().map(transfix_session::ApplVerId);

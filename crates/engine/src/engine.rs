@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use transfix_session::{Role, SessionId, nanos};
+use transfix_settings::{Durability, EngineSettings, Mode, SessionSettings, Settings, ThreadLost};
 use transfix_store::Helpers;
 use transfix_transport::refuse_long_files_by_error;
 
@@ -44,10 +45,6 @@ use crate::observe::called::Watch;
 use crate::observe::event_codes::event;
 use crate::observe::latency::usual::UsualTimes;
 use crate::observe::supervised::{helper_not_pinned, pin_to, supervise};
-use crate::settings::template::is_template;
-use crate::settings::{
-    Durability, EngineSettings, Mode, SessionSettings, Settings, ThreadLost, check,
-};
 
 mod dynamic;
 
@@ -164,10 +161,14 @@ impl Engine {
         let mut templates = Vec::new();
         let mut refused = Vec::new();
         plan.pool.resize_with(settings.engine.workers, Vec::new);
-        settings.sessions.iter().try_for_each(check::check).map_err(EngineError::Settings)?;
+        settings
+            .sessions
+            .iter()
+            .try_for_each(SessionSettings::check)
+            .map_err(EngineError::Settings)?;
         let stores = open_stores(&settings.sessions, registry);
         for (session, store) in settings.sessions.iter().zip(stores) {
-            if is_template(session) {
+            if session.is_template() {
                 check_rules(session, &registry.rule_book)?;
                 tell_doubts(session, registry);
                 templates.push((listening.add(session, &**io, own)?, session.clone()));
@@ -574,7 +575,7 @@ const fn pool_limits(settings: &EngineSettings) -> PoolLimits {
 }
 
 fn check_no_template(settings: &Settings) -> Result<(), EngineError> {
-    let Some(template) = settings.sessions.iter().find(|s| is_template(s)) else { return Ok(()) };
+    let Some(template) = settings.sessions.iter().find(|s| s.is_template()) else { return Ok(()) };
     let why = format!("{} is a template; Engine::builder().admit() says whom", template.id());
     Err(EngineError::Settings(why))
 }

@@ -65,8 +65,6 @@ mod io;
 mod link;
 mod observe;
 mod review;
-pub mod schedule;
-mod settings;
 pub mod simulated;
 #[cfg(feature = "tls")]
 pub mod tls;
@@ -91,7 +89,6 @@ pub use drive::outcome::{Outcome, SessionOutcome};
 pub use engine::Engine;
 pub use error::EngineError;
 pub use link::before_send::{BeforeSend, OutgoingMessage, Veto};
-pub use link::session_dictionaries::SessionDictionaries;
 pub use link::told::{
     Disconnection, Rejected, RejectedBy, SessionEvent, SessionNotice, Unsendable,
 };
@@ -100,23 +97,6 @@ pub use observe::event_codes::EventCode;
 pub use observe::latency::{Latency, LatencyHistogram, LatencyStage};
 pub use observe::reasons::ReasonCounts;
 pub use review::Review;
-pub use settings::allow_from::Subnet;
-pub use settings::dictionary_source::DictionarySource;
-pub use settings::file::SettingsError;
-pub use settings::file::shown::{Origin, ShownKey, ShownSettings};
-pub use settings::log::{LogDirection, LogSettings};
-pub use settings::quickfix;
-pub use settings::retention::{BeyondLimit, RetentionSettings};
-pub use settings::{
-    AdminSettings, AfterPanic, ApplicationSettings, Backoff, CertificateFiles, ClientCertificate,
-    Durability, EngineSettings, EventForm, EventLevel, EventLevels, EventLevelsError,
-    EventSettings, FailoverOrder, FailoverSettings, FixAdminSettings, GarbledPolicy, Mode, Offline,
-    ProxyKind, ProxySettings, QueueSettings, QueueWhenFull, SendMode, SessionSettings, Settings,
-    SlowConsumer, SocketSettings, StoreSettings, SyslogFacility, ThreadLost, ThreadSettings,
-    TlsSettings, TlsVersion, TooLongPolicy, Unavailable, UnavailableAction, Unsent, ValidateOut,
-    ValidationSettings, WhenFull, hash_password, is_password_of,
-};
-
 /// The types that signatures and generated messages name beside those at the root. All else of
 /// messages, such as drafts, frames and validation, is in the crate `transfix-codec`.
 pub mod codec {
@@ -157,6 +137,17 @@ pub use transfix_session::{
     ProtocolConfig, Remark, Resend, ResendConfig, ResetPolicy, Role, Secret, SendError, Sent,
     SessionId, State, SubIds, Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
     Undone,
+};
+pub use transfix_settings::{
+    AdminSettings, AfterPanic, ApplicationSettings, Backoff, BeyondLimit, CertificateFiles,
+    ClientCertificate, DictionarySource, Durability, EngineSettings, EventForm, EventLevel,
+    EventLevels, EventLevelsError, EventSettings, FailoverOrder, FailoverSettings,
+    FixAdminSettings, GarbledPolicy, LogDirection, LogSettings, Mode, Offline, Origin, ProxyKind,
+    ProxySettings, QueueSettings, QueueWhenFull, RetentionSettings, SendMode, SessionDictionaries,
+    SessionSettings, Settings, SettingsError, ShownKey, ShownSettings, SlowConsumer,
+    SocketSettings, StoreSettings, Subnet, SyslogFacility, ThreadLost, ThreadSettings, TlsSettings,
+    TlsVersion, TooLongPolicy, Unavailable, UnavailableAction, Unsent, ValidateOut,
+    ValidationSettings, WhenFull, hash_password, is_password_of, schedule,
 };
 pub use transfix_store::{Store, StoreError};
 

@@ -20,6 +20,7 @@ pub(crate) mod event_log;
 pub(crate) mod executor;
 pub(crate) mod failed_logons;
 pub(crate) mod gate;
+pub(crate) mod hours;
 mod inbox;
 pub(crate) mod journal;
 pub(crate) mod later;
@@ -27,7 +28,6 @@ pub(crate) mod points;
 pub(crate) mod queue;
 pub(crate) mod refusal;
 pub(crate) mod rule_book;
-pub(crate) mod session_dictionaries;
 pub(crate) mod sinks;
 pub(crate) mod told;
 
@@ -47,6 +47,7 @@ pub(crate) use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::executor::Executor;
 use crate::link::failed_logons::LogonWatch;
+use crate::link::hours::Hours;
 use crate::link::inbox::Inbox;
 use crate::link::journal::Journal;
 use crate::link::points::Source;
@@ -54,7 +55,6 @@ use crate::link::queue::SendQueue;
 use crate::link::rule_book::SessionRules;
 use crate::link::sinks::Sinks;
 use crate::observe::protocol_log::Received;
-use crate::schedule::Hours;
 
 /// The readiness of its socket that a link is told.
 pub(crate) const INTEREST: Interest = Interest::READABLE.add(Interest::WRITABLE);

@@ -14,15 +14,17 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use transfix_session::{BeginString, Role};
+use transfix_settings::{
+    ClientCertificate, DictionaryChoice, Durability, SessionSettings, Settings, TlsSettings,
+};
 
 use crate::affinity::Machine;
 use crate::assemble::check_rules;
 use crate::drive::tls::Doubt;
 use crate::drive::{network, tls};
-use crate::link::rule_book::{RuleBook, Wanted};
-use crate::settings::{ClientCertificate, Durability, SessionSettings, Settings, TlsSettings};
+use crate::link::rule_book::RuleBook;
 
-/// The findings of [`Settings::review`]. Each text begins with file and line, if the settings have
+/// The findings of [`Review::of`]. Each text begins with file and line, if the settings have
 /// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -33,19 +35,19 @@ pub struct Review {
     /// Choices that work and are dangerous, and those without effect in their place.
     pub warnings: Vec<String>,
     /// Settings for a program of one's own, which no verb of `transfix` can serve: see
-    /// [`Settings::needs_program`].
+    /// [`Review::needs_program`].
     pub needs_program: Vec<String>,
 }
 
-impl Settings {
+impl Review {
     /// Looks at what the settings name: dictionaries, certificates, CPUs, file systems; and for
     /// choices that cost safety. On the machine, and as the user, that the engine is to run on.
     #[must_use]
-    pub fn review(&self) -> Review {
+    pub fn of(settings: &Settings) -> Self {
         let (mut errors, mut warnings) = (Findings::default(), Findings::default());
         let (book, mut seen, mut doors) = (RuleBook::default(), BTreeSet::new(), HashMap::new());
         let machine = Machine::this();
-        for session in &self.sessions {
+        for session in &settings.sessions {
             if let Some(lack) = machine.lacks(session) {
                 errors.add(session, lack);
             }
@@ -68,30 +70,31 @@ impl Settings {
             who_may_read(session, &mut warnings);
             who_may_come(session, &mut warnings);
         }
-        choices::review(self, &mut warnings);
-        let of_engine = machine.lacks_of_engine(self).into_iter().chain(start::of_program(self));
-        let errors = of_engine.chain(self.admin_errors()).chain(errors.texts()).collect();
+        choices::review(settings, &mut warnings);
+        let of_engine =
+            machine.lacks_of_engine(settings).into_iter().chain(start::of_program(settings));
+        let errors = of_engine.chain(Self::admin_errors(settings)).chain(errors.texts()).collect();
         let mut warnings = warnings.texts();
-        if self.admin.is_some() && self.engine.audit_file.as_os_str().is_empty() {
+        if settings.admin.is_some() && settings.engine.audit_file.as_os_str().is_empty() {
             warnings.insert(0, UNWRITTEN.to_owned());
         }
-        Review { errors, warnings, needs_program: self.needs_program() }
+        Self { errors, warnings, needs_program: Self::needs_program(settings) }
     }
 
     /// Errors of `[admin]` that would stop the administration at its start: users, certificate,
     /// addresses. A program checks them before its engine listens for counterparties.
     #[must_use]
-    pub fn admin_errors(&self) -> Vec<String> {
-        let users = self.admin.as_ref().and_then(|admin| lacks_users(&admin.users_file));
-        start::of_admin(self).into_iter().chain(users).collect()
+    pub fn admin_errors(settings: &Settings) -> Vec<String> {
+        let users = settings.admin.as_ref().and_then(|admin| lacks_users(&admin.users_file));
+        start::of_admin(settings).into_iter().chain(users).collect()
     }
 
     /// Settings for a program of one's own, which no verb of `transfix` can serve: `mode =
     /// "polled"`, and a store that another process may have written. Each text begins with file and
     /// line, if the settings have them.
     #[must_use]
-    pub fn needs_program(&self) -> Vec<String> {
-        start::needs_program(self)
+    pub fn needs_program(settings: &Settings) -> Vec<String> {
+        start::needs_program(settings)
     }
 }
 
@@ -167,7 +170,7 @@ fn conditions(session: &SessionSettings, warnings: &mut Findings) {
         return;
     }
     let version = session.protocol.default_appl_ver_id;
-    let wanted = Wanted::of_session(session.begin_string, version, &session.validation);
+    let wanted = DictionaryChoice::of_session(session.begin_string, version, &session.validation);
     // One that cannot be read is an error already.
     let Ok(dictionary) = wanted.dictionary() else { return };
     if dictionary.messages().iter().all(|message| message.conditions.is_empty()) {
@@ -192,8 +195,7 @@ fn who_may_read(session: &SessionSettings, warnings: &mut Findings) {
         .into_iter()
         .flat_map(|tls| tls.key.iter().chain(tls.more_certificates.iter().map(|one| &one.key)));
     let keys = keys.map(|key| ("tls", key.as_path(), "the private key"));
-    let places = session.places.as_ref();
-    let secrets = places.into_iter().flat_map(|places| &places.secrets);
+    let secrets = session.secret_files().iter();
     let secrets = secrets.map(|file| ("logon", &**file, "the file with a password"));
     for (key, file, what) in keys.chain(secrets).filter(|(_, file, _)| all_may_read(file)) {
         let file = file.display();
@@ -297,7 +299,7 @@ mod tests {
         let text = format!("{DEFAULTS}{lines}\n[[session]]\ntarget_comp_id = 'B'\n");
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        Settings::load(&path).unwrap().review()
+        Review::of(&Settings::load(&path).unwrap())
     }
 
     /// The findings about the first session alone, from its key on, but for its file system: the
@@ -323,7 +325,7 @@ mod tests {
         let users = dir.path().join("users.toml");
         let review = || {
             let text = format!("[admin]\nusers_file = '{}'\n{DEFAULTS}", users.display());
-            Settings::parse("a.toml", &text).unwrap().review()
+            Review::of(&Settings::parse("a.toml", &text).unwrap())
         };
         let missing = review().errors.concat();
         assert!(missing.contains("`transfix admin user add --file /"), "{missing}");
@@ -374,7 +376,7 @@ mod tests {
         let inline = "logon.expected_password = 'x'";
         assert_eq!(said(&review(&dir, inline).warnings), "", "it is private");
         fs::set_permissions(&settings, Permissions::from_mode(0o604)).unwrap();
-        let open = Settings::load(&settings).unwrap().review();
+        let open = Review::of(&Settings::load(&settings).unwrap());
         assert!(said(&open.warnings).contains("a.toml can be read by every user"), "{open:?}");
     }
 
@@ -463,7 +465,7 @@ mod tests {
     fn sessions_of_which_the_same_is_to_be_said_share_a_line() {
         let text = DEFAULTS.replace("127.0.0.1:0", "0.0.0.0:9880")
             + "[[session]]\ntarget_comp_id = 'B'\n[[session]]\ntarget_comp_id = 'C'\n";
-        let review = Settings::parse("a.toml", &text).unwrap().review();
+        let review = Review::of(&Settings::parse("a.toml", &text).unwrap());
         let of_address = review.warnings.iter().filter(|text| text.contains(": address: "));
         let of_address: Vec<_> = of_address.collect();
         assert_eq!(of_address.len(), 1, "{review:?}");

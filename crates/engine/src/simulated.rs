@@ -49,6 +49,7 @@ use std::sync::{Arc, MutexGuard};
 
 use transfix_codec::Body;
 use transfix_session::{Disconnect, Now, OperateError, SendError, Sent};
+use transfix_settings::SessionSettings;
 use transfix_transport::Stream;
 use transfix_transport::memory::{MemoryStream, pipe};
 
@@ -62,8 +63,6 @@ use crate::drive::shared::Shared;
 use crate::error::EngineError;
 use crate::link::rule_book::RuleBook;
 use crate::link::{Arrival, Down, Link};
-use crate::settings::SessionSettings;
-use crate::settings::check;
 pub use pair::Pair;
 
 /// Bytes under way in each direction.
@@ -87,7 +86,7 @@ impl Simulation {
         settings: &SessionSettings,
         application: Box<dyn Application>,
     ) -> Result<SimulatedSession, EngineError> {
-        check::check(settings).map_err(EngineError::Settings)?;
+        settings.check().map_err(EngineError::Settings)?;
         let registry = Arc::new(Registry::new(Arc::clone(&self.rule_book)));
         let owner = Owner::of(application, &settings.id(), &registry);
         let shared = Arc::new(open(settings, owner, &registry)?);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 pub use transfix_transport::tls::{Certificate, Inspection};
 
-use crate::settings::TlsSettings;
+use transfix_settings::TlsSettings;
 
 /// Connects to `host:port`, shakes hands as an initiator with these settings would, and ends the
 /// connection without a byte of FIX. Waits for `time` at most, and as long for each of the

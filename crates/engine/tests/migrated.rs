@@ -7,12 +7,12 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use transfix::quickfix::{Dialect, Fate, Migration};
 use transfix::{
     Action, Application, BeginString, BusinessReject, Engine, Message, SessionNotice, SessionRef,
     SessionView, Tag, msg_type, tag,
 };
 use transfix_dictionary::Draft;
+use transfix_quickfix::{Dialect, Fate, Migration};
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
@@ -219,7 +219,7 @@ fn migrated(dir: &TempDir, row: &Row) -> (Migration, Engine, Receiver<()>) {
     let migration = Migration::read(&path, Some(row.dialect)).unwrap();
     let first = head.lines().count() + 1;
     let told: Vec<_> = migration.findings().iter().filter(|f| f.line >= first).collect();
-    let is_it = |finding: &&&transfix::quickfix::Finding| {
+    let is_it = |finding: &&&transfix_quickfix::Finding| {
         finding.fate == row.fate && finding.to_string().contains(row.says)
     };
     assert!(told.iter().any(|f| is_it(&f)), "{}: {told:#?}", row.cfg);

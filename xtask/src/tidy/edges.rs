@@ -17,12 +17,18 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transfix-store", &[]),
     ("transfix-transport", &[]),
     ("transfix-text", &["transfix-codec", "transfix-dictionary", "transfix-store"]),
+    ("transfix-settings", &["transfix-dictionary", "transfix-codec", "transfix-session"]),
+    (
+        "transfix-quickfix",
+        &["transfix-dictionary", "transfix-codec", "transfix-session", "transfix-settings"],
+    ),
     (
         "transfix",
         &[
             "transfix-dictionary",
             "transfix-codec",
             "transfix-session",
+            "transfix-settings",
             "transfix-store",
             "transfix-transport",
         ],
@@ -37,6 +43,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "transfix-codec",
             "transfix-dictionary",
             "transfix-gateway",
+            "transfix-quickfix",
             "transfix-store",
             "transfix-text",
         ],

@@ -7,8 +7,17 @@ use syn::{Attribute, Expr, ExprLit, File, Lit, Meta};
 
 /// The library crates whose errors have numbers, by their folders: those of the package `transfix`,
 /// and `text`.
-pub(crate) const CRATES: [&str; 7] =
-    ["dictionary", "codec", "session", "store", "transport", "text", "engine"];
+pub(crate) const CRATES: [&str; 9] = [
+    "dictionary",
+    "codec",
+    "session",
+    "store",
+    "transport",
+    "settings",
+    "quickfix",
+    "text",
+    "engine",
+];
 
 /// Each file of a crate with its path below `src`, in the order of their names.
 pub(crate) fn files(krate: &str) -> Vec<(PathBuf, File)> {

@@ -11,8 +11,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use transfix::quickfix::{Dialect, ForeignStore};
 use transfix::{MsgType, Timestamp, clock, tag};
+use transfix_quickfix::{Dialect, ForeignStore};
 use transfix_store::{Durability, FileStore, Kind, Options, Record, Store, StoreError};
 
 use self::quickfix::{Foreign, Origin};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use transfix_codec::Mask;
 use transfix_session::SessionId;
 
-use crate::settings::{EventLevels, SessionSettings};
+use transfix_settings::{EventLevels, SessionSettings};
 
 /// The actor of an action, for the audit.
 #[derive(Clone, Debug, PartialEq, Eq)]

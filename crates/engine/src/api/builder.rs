@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use transfix_session::{OperateError, SessionId};
+use transfix_settings::{SessionSettings, Settings};
 use transfix_store::{Store, StoreError};
 
 use crate::affinity;
@@ -16,7 +17,6 @@ use crate::drive::registry::{OpenStore, Registry};
 use crate::engine::{AdmitTo, Engine, Extras};
 use crate::error::EngineError;
 use crate::io::{Io, System};
-use crate::settings::{SessionSettings, Settings};
 
 /// Says which application a counterparty gets.
 type Admit = Box<dyn Fn(&SessionId) -> Option<Box<dyn Application>> + Send + Sync>;

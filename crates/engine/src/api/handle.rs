@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use transfix_codec::Body;
 use transfix_session::{OperateError, SendError, Sent, SessionId, State};
+use transfix_settings::{Offline, SendMode, SessionSettings};
 use transfix_store::StoreError;
 
 use crate::api::batch::{Batch, BatchSent};
@@ -19,7 +20,6 @@ use crate::link::callbacks::PassedOn;
 use crate::link::queue::Pushed;
 use crate::observe::counters::Counters;
 use crate::observe::latency::Latency;
-use crate::settings::{Offline, SendMode, SessionSettings};
 
 /// Memory for bodies that a thread keeps: enough for any usual message.
 const BODY_BYTES_KEPT: usize = 64 << 10;

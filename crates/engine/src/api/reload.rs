@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use transfix_session::SessionId;
+use transfix_settings::{AdminSettings, EventSettings, SessionSettings, Settings};
 
 use crate::api::application::Application;
 use crate::api::owner::Owner;
@@ -12,7 +13,6 @@ use crate::drive::outcome::SessionOutcome;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::observe::event_codes::event;
-use crate::settings::{AdminSettings, EventSettings, SessionSettings, Settings};
 
 /// The changes from some settings to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -20,6 +20,7 @@ use slab::Slab;
 use tracing::field::DisplayValue;
 use transfix_codec::FieldIndex;
 use transfix_session::SessionId;
+use transfix_settings::{SessionSettings, Subnet};
 use transfix_transport::Token;
 
 use crate::drive::admission::Admission;
@@ -34,8 +35,6 @@ use crate::io::{Io, Poll, Waker};
 use crate::link::failed_logons::{FailedLogons, Source};
 use crate::observe::event_codes::event;
 use crate::observe::repeats::tell;
-use crate::settings::SessionSettings;
-use crate::settings::allow_from::Subnet;
 
 /// Logons that are judged at once; further ones wait for one of these.
 const JUDGED_AT_ONCE: usize = 64;

@@ -13,6 +13,7 @@ use transfix_session::core::Core;
 use transfix_session::core::call::Call;
 use transfix_session::core::delivery::Made;
 use transfix_session::{ApplVerId, HeaderChange, SendError, SessionId, State};
+use transfix_settings::QueueWhenFull;
 
 use crate::drive::line::{Line, Visited};
 use crate::drive::shared::{Shared, ThreadedApplication};
@@ -21,7 +22,6 @@ use crate::link::app_executor::{Caller, lock, make};
 use crate::link::callbacks::Callbacks;
 use crate::link::desk::{Desk, Item};
 use crate::link::later::{Answer, Later, Parts};
-use crate::settings::QueueWhenFull;
 
 /// Time after which what the application has sent goes out though there is more for it to do, and
 /// after which others that wait in line have their turn.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use transfix_session::nanos;
+use transfix_settings::{Backoff, SocketSettings};
 use transfix_transport::{Interest, Registry, Stream, Token};
 
 use crate::drive::resolver::Lookup;
@@ -21,7 +22,6 @@ use crate::drive::tls::Shaking;
 use crate::drive::tunnel::Tunnel;
 use crate::io::Connecting;
 use crate::link::INTEREST;
-use crate::settings::{Backoff, SocketSettings};
 
 /// When an initiator tries again.
 #[derive(Clone, Copy, Debug)]

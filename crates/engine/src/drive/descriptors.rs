@@ -5,13 +5,11 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use transfix_session::Role;
+use transfix_settings::{Durability, Mode, RetentionSettings, SessionSettings, Settings};
 use transfix_store::FileLock;
 
 use crate::error::EngineError;
 use crate::observe::event_codes::event;
-use crate::settings::retention::RetentionSettings;
-use crate::settings::template::is_template;
-use crate::settings::{Durability, Mode, SessionSettings, Settings};
 
 /// The descriptors of a session's connection.
 const OF_A_CONNECTION: u64 = 1;
@@ -41,7 +39,7 @@ const WAITING_MIN: u64 = 16;
 pub(crate) fn reserve(settings: &Settings, has_own_stores: bool) -> Result<usize, EngineError> {
     let files_of = |session: &SessionSettings| files_of(session, has_own_stores);
     let (sessions, all) = (&settings.sessions, &settings.engine);
-    let (templates, listed): (Vec<_>, Vec<_>) = sessions.iter().partition(|one| is_template(one));
+    let (templates, listed): (Vec<_>, Vec<_>) = sessions.iter().partition(|one| one.is_template());
     let of_created = templates.into_iter().map(files_of).max().unwrap_or(0);
     let created = of_created.saturating_mul(all.created_sessions_max as u64);
     let of_threads = (all.workers as u64).saturating_mul(OF_A_THREAD);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use transfix_codec::{CheckSumPolicy, Message, tag};
 use transfix_session::{BeginString, Secret, SubIds};
+use transfix_settings::Subnet;
 
 use crate::drive::bell::Bell;
 use crate::drive::shared::Shared;
@@ -11,7 +12,6 @@ use crate::drive::tls::Door;
 use crate::io::Listener;
 use crate::link::failed_logons::LogonRecord;
 use crate::observe::published::Published;
-use crate::settings::allow_from::Subnet;
 
 /// Where it came in (the group of the listener), and BeginString(8), TargetCompID(56) and
 /// SenderCompID(49) of the Logon(A).

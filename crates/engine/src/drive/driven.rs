@@ -4,6 +4,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use transfix_session::{Disconnect, Now};
+use transfix_settings::schedule::Interval;
+use transfix_settings::{AfterPanic, Offline};
 use transfix_store::StoreError;
 use transfix_transport::{Registry, Stream, Token};
 
@@ -14,8 +16,6 @@ use crate::drive::shared::{NO_WISH, Shared};
 use crate::link::event::Event;
 use crate::link::{Arrival, Down, INTEREST, Link, Turn};
 use crate::observe::event_codes::event;
-use crate::schedule::Interval;
-use crate::settings::{AfterPanic, Offline};
 
 const MS: u64 = 1_000_000;
 /// A step of the wall clock after which the schedule is looked at again at once.

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use transfix_session::nanos;
+use transfix_settings::EngineSettings;
 use transfix_transport::Token;
 
 use crate::io::{Io, Job, Poll, Waker};
 use crate::observe::event_codes::event;
 use crate::observe::supervised::supervise;
-use crate::settings::EngineSettings;
 
 const WAKE: Token = Token(usize::MAX);
 /// Time between two looks at threads that are to end.

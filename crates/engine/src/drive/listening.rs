@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use transfix_session::{Millis, Secs, SessionId, nanos};
+use transfix_settings::{SessionSettings, TlsSettings};
 use transfix_transport::SocketOptions;
 
 use crate::drive::certificates::OwnCertificates;
@@ -14,7 +15,6 @@ use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::tls::Door;
 use crate::error::{EngineError, io_error};
 use crate::io::Io;
-use crate::settings::{SessionSettings, TlsSettings};
 
 /// The settings that all sessions at one address share: the owner of a connection is unknown before
 /// its first message.

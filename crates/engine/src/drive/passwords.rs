@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use transfix_session::Secret;
+use transfix_settings::HashMemory;
 
 use crate::affinity;
 use crate::io::Io;
 use crate::link::failed_logons::Source;
-use crate::settings::password_hash::Memory;
 
 /// After a wrong password the thread rests for so many times what the check has taken: guesses take
 /// a quarter of a CPU.
@@ -46,7 +46,7 @@ struct Line {
     /// When each source had its last turn, counted by turns; forgotten when nobody waits.
     turns: HashMap<Source, u64>,
     is_running: bool,
-    memory: Memory,
+    memory: HashMemory,
 }
 
 impl Line {
@@ -138,7 +138,7 @@ impl Passwords {
 mod tests {
     use super::*;
     use crate::io::System;
-    use crate::settings::hash_password;
+    use transfix_settings::hash_password;
 
     /// Many threads ask at once; the memory is that of one check.
     #[test]

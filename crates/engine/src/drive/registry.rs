@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use transfix_session::{BeginString, Secret, SessionId};
+use transfix_settings::SessionSettings;
 use transfix_store::{Helpers, Store, StoreError};
 
 use crate::admin::audit::AuditFile;
@@ -25,7 +26,6 @@ use crate::observe::called::Watch;
 use crate::observe::latency::usual::UsualTimes;
 use crate::observe::protocol_log::ProtocolLogs;
 use crate::observe::reasons::LiveReasons;
-use crate::settings::SessionSettings;
 
 /// Opens the store of a session; `None` leaves that to the session's settings. The number is the
 /// time, in UTC nanoseconds since 1970.

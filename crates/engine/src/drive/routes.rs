@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 
+use transfix_settings::{FailoverOrder, ProxySettings, SessionSettings};
 use transfix_transport::SocketOptions;
 
 use crate::drive::certificates::OwnCertificates;
@@ -12,7 +13,6 @@ use crate::drive::connector::Ended;
 use crate::drive::listening::socket_options;
 use crate::drive::tls::Way;
 use crate::error::{EngineError, io_error};
-use crate::settings::{FailoverOrder, ProxySettings, SessionSettings};
 
 /// A destination.
 pub(crate) struct Route {

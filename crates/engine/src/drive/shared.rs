@@ -8,6 +8,7 @@ use std::time::Duration;
 use transfix_codec::CheckSumPolicy;
 use transfix_session::core::Core;
 use transfix_session::{Disconnect, Secret, SendError, SessionId};
+use transfix_settings::{AfterPanic, Offline, QueueWhenFull, SendMode, SessionSettings, Subnet};
 
 use crate::drive::bell::{Bell, Door};
 use crate::drive::drives::drives;
@@ -19,8 +20,6 @@ use crate::link::failed_logons::LogonRecord;
 use crate::link::gate::Gate;
 use crate::link::queue::SendQueue;
 use crate::observe::published::Published;
-use crate::settings::allow_from::Subnet;
-use crate::settings::{AfterPanic, Offline, QueueWhenFull, SendMode, SessionSettings};
 
 /// Time between two looks of a sender that waits for room.
 const ROOM_LOOK: Duration = Duration::from_millis(1);

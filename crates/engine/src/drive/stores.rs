@@ -3,17 +3,24 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use transfix_settings::{BeyondLimit, Durability, RetentionSettings, SessionSettings};
 use transfix_store::{
-    Compress, FileStore, Helpers, MemoryStore, Options, Retention, Store, StoreError,
+    Compress, FileStore, Helpers, MemoryStore, Options, Retention, Store, StoreError, WhenFull,
 };
 
 use crate::drive::network;
 use crate::observe::event_codes::event;
-use crate::settings::retention::RetentionSettings;
-use crate::settings::{Durability, SessionSettings};
 
 /// Largest store segment, unless the first one is larger.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;
+
+/// The same choice in the words of the store.
+const fn when_full(choice: BeyondLimit) -> WhenFull {
+    match choice {
+        BeyondLimit::Forget => WhenFull::Forget,
+        BeyondLimit::Refuse => WhenFull::Refuse,
+    }
+}
 
 /// Opens the session's store.
 pub(crate) fn open(
@@ -26,7 +33,7 @@ pub(crate) fn open(
         Durability::Memory => {
             let bytes = usize::try_from(keep.bytes_max).unwrap_or(0);
             let bytes = if bytes == 0 { MemoryStore::CAPACITY_BYTES } else { bytes };
-            let mut store = MemoryStore::bounded(bytes, keep.when_full(), now_ns);
+            let mut store = MemoryStore::bounded(bytes, when_full(keep.when_full), now_ns);
             store.help_by(helpers);
             return Ok(Box::new(store));
         }
@@ -76,7 +83,7 @@ pub(crate) fn open(
             delete_after: keep.delete_after,
             rotate_every: keep.rotate_every,
             bytes_max: keep.bytes_max,
-            when_full: keep.when_full(),
+            when_full: when_full(keep.when_full),
         };
         // At most once a segment, as above.
         store.retain(retention, now_ns, |error| {

@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::sync::{Arc, Weak};
 
 use transfix_session::{Offer, SessionId, State, nanos};
+use transfix_settings::SessionSettings;
 
 use crate::drive::balance::Shares;
 use crate::drive::bell::{Bell, Release, UNDER_WAY};
@@ -26,8 +27,6 @@ use crate::error::EngineError;
 use crate::link::callbacks::Callbacks;
 use crate::link::refusal::Refusal;
 use crate::observe::event_codes::event;
-use crate::settings::template::is_template;
-use crate::settings::{SessionSettings, check};
 
 /// Looks at a session that was made, in the time that it may be without a connection.
 const LOOKS: u64 = 8;
@@ -229,8 +228,8 @@ impl Creator {
     ) -> Result<Candidate, bool> {
         let mut settings = self.template(key).ok_or(false)?.clone();
         settings.target_comp_id.clone_from(&key.3);
-        check::check(&settings).map_err(|_| false)?;
-        if is_template(&settings) {
+        settings.check().map_err(|_| false)?;
+        if settings.is_template() {
             return Err(false);
         }
         if self.places.are_all_taken() {

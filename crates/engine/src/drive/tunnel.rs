@@ -8,9 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use transfix_codec::shown::Shown;
 use transfix_session::Secret;
+use transfix_settings::{ProxyKind, ProxySettings};
 use transfix_transport::Stream;
-
-use crate::settings::{ProxyKind, ProxySettings};
 
 /// Longest answer of an HTTP proxy.
 const ANSWER_BYTES_MAX: usize = 16 << 10;

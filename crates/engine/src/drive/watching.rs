@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use transfix_settings::ThreadLost;
 use transfix_transport::Token;
 
 use crate::drive::registry::Registry;
 use crate::io::{Job, Waker};
 use crate::observe::supervised::supervise;
-use crate::settings::ThreadLost;
 
 const WAKE: Token = Token(usize::MAX);
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use slab::Slab;
 use transfix_session::Now;
+use transfix_settings::Offline;
 use transfix_transport::{Registry, Token};
 
 use crate::drive::balance::Balance;
@@ -28,7 +29,6 @@ use crate::drive::worker::ending::{Leaving, Left, Stop};
 use crate::io::{Io, Poll, Ready};
 use crate::link::{Arrival, Down, Turn};
 use crate::observe::event_codes::event;
-use crate::settings::Offline;
 
 const WAKE: Token = Token(usize::MAX);
 /// Turns of a spinning worker between two looks at the timers.

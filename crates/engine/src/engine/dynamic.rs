@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use transfix_session::core::ENDING_NS_MAX;
 use transfix_session::{Role, SessionId, nanos};
+use transfix_settings::{Mode, SessionSettings, Settings, TlsSettings};
 
 use super::{Engine, connector};
 use crate::affinity;
@@ -31,9 +32,6 @@ use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
 use crate::observe::event_codes::event;
 use crate::observe::supervised::{pin_to, supervise};
-use crate::settings::template::is_template;
-use crate::settings::tls::TlsSettings;
-use crate::settings::{Mode, SessionSettings, Settings, check};
 
 /// How long the end of a session is waited for at a time.
 const LOOK: Duration = Duration::from_millis(1);
@@ -122,7 +120,7 @@ impl Engine {
     /// Checks that this engine could have such a session.
     pub(crate) fn check_fits(&self, settings: &SessionSettings) -> Result<(), EngineError> {
         let id = settings.id();
-        check::check(settings).map_err(EngineError::Settings)?;
+        settings.check().map_err(EngineError::Settings)?;
         let alone = Settings { engine: self.all.clone(), ..Settings::of(settings.clone()) };
         affinity::check(&alone).map_err(EngineError::Settings)?;
         check_rules(settings, &self.registry.rule_book)?;
@@ -130,7 +128,7 @@ impl Engine {
             let why = "mode = \"polled\": the engine was started without a session of that mode";
             return Err(EngineError::Settings(format!("{id}: {why}")));
         }
-        if is_template(settings) && !self.admits {
+        if settings.is_template() && !self.admits {
             let why = "is a template; Engine::builder().admit() says whom";
             return Err(EngineError::Settings(format!("{id} {why}")));
         }
@@ -184,7 +182,7 @@ impl Engine {
     ) -> Result<Option<Arc<Shared>>, EngineError> {
         let mut changes = Vec::new();
         let mut shared = None;
-        if let Some(group) = group.filter(|_| is_template(settings)) {
+        if let Some(group) = group.filter(|_| settings.is_template()) {
             changes.push(Change::AddTemplate(group, Box::new(settings.clone())));
         } else {
             let session = Arc::new(open(settings, owner, &self.registry)?);

@@ -28,13 +28,13 @@ use crate::link::app_executor::AppExecutor;
 use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::gate::Gate;
+use crate::link::hours::Hours;
 use crate::link::journal::Journal;
 use crate::link::points::{Points, Source};
 use crate::link::queue::SendQueue;
 use crate::link::rule_book::SessionRules;
 use crate::link::sinks::Sinks;
 use crate::link::told::{Disconnection, Rejected};
-use crate::schedule::Hours;
 
 /// The length of a usual answer.
 const ANSWER_BYTES: usize = 320;

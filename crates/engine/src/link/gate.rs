@@ -20,13 +20,13 @@ use transfix_codec::{
 use transfix_session::{
     Agreed, ApplVerId, BeforeAdmin, NewAdmin, RuleSet, SendError, Session, SessionId,
 };
+use transfix_settings::{SessionSettings, ValidateOut};
 
 use crate::io::Io;
 use crate::link::before_send::{BeforeSend, OutgoingMessage, Veto};
 use crate::link::event_log::lines_left_out;
 use crate::observe::event_codes::event;
 use crate::observe::repeats::{Cause, Repeats};
-use crate::settings::{SessionSettings, ValidateOut};
 
 /// The gate of one session.
 pub(crate) struct Gate {

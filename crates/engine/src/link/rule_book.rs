@@ -5,101 +5,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use transfix_codec::Switches;
 use transfix_codec::validate::Rules;
-use transfix_dictionary::{Dictionary, STANDARD, standard};
+use transfix_dictionary::STANDARD;
 use transfix_session::{ApplVerId, BeginString, Checks, Session, StandardRules};
 
-use crate::settings::ValidationSettings;
-use crate::settings::dictionary_source::DictionarySource;
-
-/// Which rules are wanted: the version, and what stands in for its dictionaries.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Wanted {
-    pub(crate) begin_string: BeginString,
-    pub(crate) appl_ver_id: Option<ApplVerId>,
-    /// Stands in for the standard dictionary of the application.
-    pub(crate) application: Option<DictionarySource>,
-    /// Stands in for FIXT 1.1.
-    pub(crate) session: Option<DictionarySource>,
-}
-
-impl Wanted {
-    /// The rules of a session with these settings, and this version on FIXT.
-    pub(crate) fn of_session(
-        begin_string: BeginString,
-        appl_ver_id: Option<ApplVerId>,
-        settings: &ValidationSettings,
-    ) -> Self {
-        Self {
-            begin_string,
-            appl_ver_id,
-            application: settings.dictionary.clone(),
-            session: settings.session_dictionary.clone(),
-        }
-    }
-
-    /// The rules of messages of another version than the session's, by this dictionary.
-    pub(crate) fn listed(&self, source: &DictionarySource) -> Self {
-        Self { appl_ver_id: None, application: Some(source.clone()), ..self.clone() }
-    }
-
-    /// The dictionary of the application.
-    ///
-    /// # Errors
-    /// If a file of it cannot be read, or no dictionary belongs to the version.
-    pub(crate) fn dictionary(&self) -> Result<Dictionary, String> {
-        match (&self.application, self.begin_string, self.appl_ver_id) {
-            (Some(source), ..) => source.load(),
-            (None, BeginString::Fixt11, version) => {
-                // Before the Logon(A) names the version, an acceptor may not know it.
-                let name = version.map_or(Some("FIX50SP2"), ApplVerId::dictionary);
-                let name = name.ok_or("no dictionary belongs to this DefaultApplVerID(1137)")?;
-                standard(name).map_err(|error| error.to_string())
-            }
-            (None, begin_string, _) => {
-                standard(begin_string.as_str()).map_err(|error| error.to_string())
-            }
-        }
-    }
-
-    /// The dictionary of the session layer; `None` if that of the application says all.
-    ///
-    /// # Errors
-    /// If a file of it cannot be read.
-    pub(crate) fn session_layer(&self) -> Result<Option<Dictionary>, String> {
-        match (&self.session, self.begin_string) {
-            (Some(source), BeginString::Fixt11) => source.load().map(Some),
-            (None, BeginString::Fixt11) => {
-                standard("FIXT11").map(Some).map_err(|error| error.to_string())
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// The rules of messages of another standard version.
-    fn standard(&self, version: ApplVerId) -> Self {
-        Self { appl_ver_id: Some(version), application: None, ..self.clone() }
-    }
-}
+use transfix_settings::{DictionaryChoice, ValidationSettings};
 
 /// Rules compiled so far, each with the name of the application's dictionary.
 #[derive(Default)]
 pub(crate) struct RuleBook {
-    compiled: Mutex<HashMap<Wanted, (Arc<Rules>, String)>>,
+    compiled: Mutex<HashMap<DictionaryChoice, (Arc<Rules>, String)>>,
 }
 
 impl RuleBook {
     /// The rules of a version. Compiling one for the first time takes some ten milliseconds.
-    pub(crate) fn rules(&self, wanted: &Wanted) -> Result<Arc<Rules>, String> {
+    pub(crate) fn rules(&self, wanted: &DictionaryChoice) -> Result<Arc<Rules>, String> {
         self.compiled(wanted).map(|(rules, _)| rules)
     }
 
     /// The error about a dictionary of another version than its messages.
-    pub(crate) fn doubt(&self, wanted: &Wanted, version: Option<ApplVerId>) -> Option<String> {
+    pub(crate) fn doubt(
+        &self,
+        wanted: &DictionaryChoice,
+        version: Option<ApplVerId>,
+    ) -> Option<String> {
         let (_, name) = self.compiled(wanted).ok()?;
         doubt(wanted.begin_string, version, &name)
     }
 
-    fn compiled(&self, wanted: &Wanted) -> Result<(Arc<Rules>, String), String> {
+    fn compiled(&self, wanted: &DictionaryChoice) -> Result<(Arc<Rules>, String), String> {
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = compiled.get(wanted) {
             return Ok(known.clone());
@@ -126,7 +59,7 @@ impl SessionRules {
         version: Option<ApplVerId>,
     ) -> Result<(), String> {
         let begin_string = session.config().id.begin_string;
-        let wanted = Wanted::of_session(begin_string, version, &self.validation);
+        let wanted = DictionaryChoice::of_session(begin_string, version, &self.validation);
         let own = self.book.rules(&wanted)?;
         let others = self.validation.appl_versions.iter().map(|(version, source)| {
             let rules = self.book.rules(&wanted.listed(source))?;
@@ -172,7 +105,7 @@ fn doubt(
     })
 }
 
-fn compile(wanted: &Wanted) -> Result<(Rules, String), String> {
+fn compile(wanted: &DictionaryChoice) -> Result<(Rules, String), String> {
     let application = wanted.dictionary()?;
     // FIXT 1.1 alone says what an administrative message may hold. FIX Latest has a session layer
     // in its file too, but with it each field of the application would count as defined there.

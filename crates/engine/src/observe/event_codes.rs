@@ -27,7 +27,7 @@ macro_rules! event {
 
 pub(crate) use event;
 
-use crate::settings::EventLevel;
+use transfix_settings::EventLevel;
 
 /// Each event with its number, levels, text and what to do. Hundreds are subjects: 20 sessions, 21
 /// doors, 22 stores, 23 applications, 24 threads, 25 logs, 26 certificates, 27 administration, 28

@@ -21,14 +21,13 @@ use std::time::Duration;
 
 use transfix_codec::{Frame, Limits, Timestamp, frame};
 
+use transfix_settings::{LogSettings, ThreadLost};
 use transfix_store::Helpers;
 
 use crate::affinity::pin_to_cpu;
 use crate::io::System;
 use crate::observe::event_codes::event;
 use crate::observe::supervised::supervise;
-use crate::settings::ThreadLost;
-use crate::settings::log::LogSettings;
 use file::LogFile;
 use ring::Producer;
 use writer::SessionLog;

@@ -5,11 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
+use transfix_settings::ThreadLost;
+
 use crate::affinity::pin_to_cpu;
 use crate::io::Io;
 use crate::observe::event_codes::event;
 use crate::observe::repeats::{Cause, Repeats};
-use crate::settings::ThreadLost;
 
 /// Pause before a thread that has failed goes on: one that fails every time must not use up a CPU.
 const PAUSE: Duration = Duration::from_millis(100);

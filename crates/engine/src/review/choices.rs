@@ -7,13 +7,13 @@ use std::time::Duration;
 use transfix_codec::Precision;
 use transfix_session::{BeginString, ResetPolicy, Role, TooLow, TooLowAtLogon};
 
-use crate::settings::{
+use transfix_settings::schedule::NumbersAtOpening;
+use transfix_settings::{
     ApplicationSettings, Durability, Offline, QueueSettings, QueueWhenFull, SessionSettings,
     Settings, SlowConsumer, SocketSettings, StoreSettings, Unavailable,
 };
 
 use super::Findings;
-use crate::schedule::NumbersAtOpening;
 
 /// A choice of which something is to be said.
 struct Choice {

@@ -12,11 +12,11 @@ use std::path::Path;
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 use transfix_session::{BeginString, Role, SessionId};
+use transfix_settings::{AdminSettings, Durability, Mode, SessionSettings, Settings, TlsSettings};
 
 use crate::admin::audit;
 use crate::drive::listening::{check_address, check_same_door};
 use crate::drive::{descriptors, routes, tls};
-use crate::settings::{AdminSettings, Durability, Mode, SessionSettings, Settings, TlsSettings};
 
 use super::Findings;
 

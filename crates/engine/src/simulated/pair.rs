@@ -4,11 +4,11 @@
 //! [`Pair::advance`].
 
 use transfix_session::{BeginString, Now, Role, SessionId, State};
+use transfix_settings::{Durability, SessionSettings};
 
 use super::{SimulatedSession, Simulation};
 use crate::api::application::Application;
 use crate::error::EngineError;
-use crate::settings::{Durability, SessionSettings};
 
 /// Rounds of messages after which two applications that answer each other never end.
 const ROUNDS_MAX: usize = 10_000;

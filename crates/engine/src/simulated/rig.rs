@@ -9,6 +9,8 @@ use std::sync::{Arc, MutexGuard};
 
 use transfix_codec::Body;
 use transfix_session::{Config, Disconnect, Now, Outbox, SendError, Sent, Session, State};
+use transfix_settings::schedule::Schedule;
+use transfix_settings::{DictionaryChoice, SessionSettings};
 use transfix_store::{Store, StoreError};
 use transfix_transport::Stream;
 
@@ -18,12 +20,10 @@ use crate::assemble::{Parts, assemble};
 use crate::drive::driven::DrivenSession;
 use crate::drive::proxy_header::ProxyHeader;
 use crate::drive::registry::Registry;
-use crate::link::rule_book::Wanted;
+use crate::link::hours::Hours;
 use crate::link::{Arrival, Down, Link};
 use crate::observe::counters::Counters;
 use crate::observe::latency::Latency;
-use crate::schedule::{Hours, Schedule};
-use crate::settings::SessionSettings;
 
 /// The header of a proxy in front of a connection, as an acceptor with `proxy_protocol_from` reads
 /// it.
@@ -120,7 +120,8 @@ impl Rig {
         rules: &Rules,
     ) -> Result<Self, String> {
         let version = settings.protocol.default_appl_ver_id;
-        let wanted = Wanted::of_session(settings.begin_string, version, &settings.validation);
+        let wanted =
+            DictionaryChoice::of_session(settings.begin_string, version, &settings.validation);
         let compiled = rules.0.rule_book.rules(&wanted)?;
         let mut config = settings.config();
         adjust(&mut config);

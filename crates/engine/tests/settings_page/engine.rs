@@ -265,4 +265,4 @@ const TEMPLATES: &str = "engine/tests/switches/templates.rs";
 const WORKER: &str = "engine/src/drive/worker/tests.rs";
 const THREADS: &str = "engine/tests/threads.rs";
 const TRADE: &str = "engine/tests/trade.rs";
-const WINDOWS: &str = "engine/src/schedule/tests.rs";
+const WINDOWS: &str = "settings/src/schedule/tests.rs";

@@ -6,13 +6,13 @@ use std::net::IpAddr;
 
 use tracing::field::display;
 use transfix_codec::{Frame, Garbled, Limits, frame};
+use transfix_settings::Subnet;
 use transfix_transport::{Interest, Stream, Token};
 
 use super::{Acceptor, NOBODY};
 use crate::drive::proxy_header::ProxyHeader;
 use crate::drive::waiting_room::Newcomer;
 use crate::observe::repeats::tell;
-use crate::settings::allow_from::{Subnet, is_allowed};
 
 /// Pause after the system refused to accept, for instance for want of open files.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
@@ -50,7 +50,7 @@ impl Acceptor {
         let until_ns = self.io.monotonic_ns() + entrance.wait_ns;
         let (group, address) = (entrance.group, stream.peer_addr().map(|peer| peer.ip()));
         let proxies = &entrance.proxies;
-        let is_proxy = !proxies.is_empty() && is_allowed(proxies, address);
+        let is_proxy = !proxies.is_empty() && Subnet::allow(proxies, address);
         let mut waiting = Newcomer::new(stream, address, group, until_ns);
         if is_proxy {
             waiting.header = Some(ProxyHeader::default());
@@ -124,7 +124,7 @@ impl Acceptor {
             let lists = known.chain(made.map(|(_, template)| template.allowed()));
             union(lists)
         });
-        is_allowed(allowed, address)
+        Subnet::allow(allowed, address)
     }
 
     /// Its first message has waited for its turn.

@@ -8,6 +8,7 @@ use tracing::field::display;
 use transfix_codec::shown::Shown;
 use transfix_codec::{CheckSumPolicy, Message, raw, tag};
 use transfix_session::{BeginString, Offer, Secret};
+use transfix_settings::Subnet;
 use transfix_transport::Stream;
 
 use super::{Acceptor, Judged, NOBODY};
@@ -24,7 +25,6 @@ use crate::link::Arrival;
 use crate::link::failed_logons::{AskedFor, LogonWatch, Source};
 use crate::link::refusal::Refusal;
 use crate::observe::repeats::tell;
-use crate::settings::allow_from::is_allowed;
 
 /// The time that an answer to a Logon(A) may take beyond the application's.
 const ANSWER_MARGIN_NS: u64 = 1_000_000_000;
@@ -291,7 +291,7 @@ impl Acceptor {
             .max_by_key(|(fit, _)| *fit)
             .map(|(_, to)| {
                 let found = match is_wanted(&to.tls_peers, shown) {
-                    _ if !is_allowed(&to.allowed, address) => Found::Elsewhere,
+                    _ if !Subnet::allow(&to.allowed, address) => Found::Elsewhere,
                     false => Found::Another(text_of(shown)),
                     true => match self.has_its_turn(
                         who,
@@ -321,7 +321,7 @@ impl Acceptor {
             _ => return Found::Nobody,
         }
         let Some(template) = self.creator.template(key) else { return Found::Nobody };
-        if !is_allowed(&template.allowed(), address) {
+        if !Subnet::allow(&template.allowed(), address) {
             return Found::Elsewhere;
         }
         if self.making.values().any(|other| other == key) {

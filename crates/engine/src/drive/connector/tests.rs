@@ -7,7 +7,7 @@ use transfix_session::{BeginString, Role, SessionId};
 use super::*;
 
 const MS: u64 = 1_000_000;
-use crate::settings::{FailoverOrder, SessionSettings};
+use transfix_settings::{FailoverOrder, SessionSettings};
 
 fn connector(change: impl FnOnce(&mut SessionSettings)) -> Connector {
     let id = SessionId::new(BeginString::Fix44, "A", "B");

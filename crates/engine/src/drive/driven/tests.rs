@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use transfix_codec::{FrameWriter, Precision, tag};
 use transfix_session::{BeginString, BusinessReject, Role, SessionId};
+use transfix_settings::schedule::ScheduleSettings;
+use transfix_settings::{Durability, Mode, SessionSettings};
 use transfix_transport::memory::{MemoryStream, pipe};
 
 use super::*;
@@ -17,8 +19,6 @@ use crate::drive::registry::Registry as Sessions;
 use crate::drive::routes::Routes;
 use crate::io::{Io, System};
 use crate::link::rule_book::RuleBook;
-use crate::schedule::ScheduleSettings;
-use crate::settings::{Durability, Mode, SessionSettings};
 
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;

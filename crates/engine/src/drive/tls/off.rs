@@ -4,12 +4,12 @@ use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 
+use transfix_settings::SessionSettings;
 use transfix_transport::Stream;
 
 use crate::drive::certificates::OwnCertificates;
 use crate::drive::tls::Doubt;
 use crate::error::EngineError;
-use crate::settings::SessionSettings;
 
 /// An acceptor's.
 pub(crate) struct Door(Infallible);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transfix_session::Role;
+use transfix_settings::{ClientCertificate, SessionSettings, TlsSettings, TlsVersion};
 use transfix_transport::tls::{
     Certificate, Client, ClientOptions, Clients, Clock, Inspection, MinVersion, Server,
     ServerOptions, TlsError, TlsFiles, TlsStream,
@@ -20,8 +21,6 @@ use crate::drive::certificates::{OwnCertificates, Place, Shown, days_left, to_te
 use crate::drive::tls::Doubt;
 use crate::error::EngineError;
 use crate::observe::event_codes::event;
-use crate::settings::SessionSettings;
-use crate::settings::tls::{ClientCertificate, TlsSettings, TlsVersion};
 
 pub(crate) use transfix_transport::tls::Certificate as PeerCertificate;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use transfix_codec::{FrameWriter, Precision, tag};
 use transfix_session::{BeginString, BusinessReject, Role, SessionId};
+use transfix_settings::{Durability, SessionSettings};
 use transfix_transport::{Registry, SocketOptions, TcpStream};
 
 use super::*;
@@ -16,7 +17,6 @@ use crate::assemble::open;
 use crate::drive::registry::Registry as Sessions;
 use crate::io::{System, Waker};
 use crate::link::rule_book::RuleBook;
-use crate::settings::{Durability, SessionSettings};
 
 struct Deaf;
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use transfix_codec::{Mask, Tag, shown};
 use transfix_session::nanos;
+use transfix_settings::{LogDirection, LogSettings};
 
 use super::file::{LogFile, Rolling};
 use super::ring::{Consumer, LineKind};
 use crate::clock;
 use crate::observe::event_codes::event;
-use crate::settings::log::{LogDirection, LogSettings};
 
 /// The pause between two tries to open files.
 const OPEN_AGAIN_NS: u64 = 1_000_000_000;
@@ -115,9 +115,9 @@ impl SessionLog {
     fn take_lines(&mut self) {
         while let Some((time, kind)) = self.lines.pop(&mut self.line) {
             if kind == LineKind::Garbled {
-                self.mask.hide_garbled(&mut self.line);
+                self.mask.garbled_in_place(&mut self.line);
             } else {
-                self.mask.hide(&mut self.line);
+                self.mask.message_in_place(&mut self.line);
             }
             shown::escape_line(&mut self.line);
             let words = self.files.len() == 1;

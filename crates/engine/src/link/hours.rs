@@ -1,0 +1,159 @@
+//! Where a session stands in its schedule, looked up once a window.
+
+use transfix_codec::Timestamp;
+use transfix_session::Now;
+use transfix_session::core::schedule_state::ScheduleState;
+
+use transfix_settings::schedule::{Interval, NumbersAtOpening, Outside, Schedule};
+
+/// How long the wall clock is trusted not to have been set.
+const LOOK_AGAIN_NS: u64 = 60_000_000_000;
+
+/// A schedule and the part of it that was looked up last.
+#[derive(Clone, Debug)]
+pub(crate) struct Hours {
+    schedule: Schedule,
+    /// The open window, if there is one.
+    open: Option<Interval>,
+    state: ScheduleState,
+}
+
+impl Hours {
+    pub(crate) const fn new(schedule: Schedule) -> Self {
+        Self { schedule, open: None, state: ScheduleState::unknown() }
+    }
+
+    /// The state of the schedule at `now`.
+    pub(crate) fn state(&mut self, now: Timestamp) -> &ScheduleState {
+        if !self.state.holds(now) {
+            self.open = self.schedule.at(now);
+            self.state = match self.open {
+                Some(window) => self.inside(window),
+                None => self.outside(now),
+            };
+        }
+        &self.state
+    }
+
+    fn inside(&self, window: Interval) -> ScheduleState {
+        let restarts = self.schedule.numbers() == NumbersAtOpening::Restart;
+        ScheduleState {
+            from: window.open,
+            until: window.close,
+            numbers_from: restarts.then_some(window.open),
+            refusal: None,
+        }
+    }
+
+    fn outside(&self, now: Timestamp) -> ScheduleState {
+        let next = self.schedule.next(now);
+        let refusal = match self.schedule.outside() {
+            Outside::Disconnect => None,
+            Outside::Reject(text) => Some(text.clone()),
+        };
+        let until = next.map_or(Timestamp(i64::MAX), |next| next.open);
+        ScheduleState { from: now, until, numbers_from: None, refusal }
+    }
+
+    /// The window that is open at `now`.
+    pub(crate) fn at(&mut self, now: Timestamp) -> Option<Interval> {
+        self.state(now);
+        self.open
+    }
+
+    /// Returns true if the session stays connected outside of its windows.
+    pub(crate) fn stays(&self) -> bool {
+        *self.schedule.outside() != Outside::Disconnect
+    }
+
+    /// Returns true if the session may be connected at `now`.
+    pub(crate) fn may_connect(&mut self, now: Timestamp) -> bool {
+        self.stays() || self.at(now).is_some()
+    }
+
+    /// When to look again at the latest, on the monotonic clock in nanoseconds.
+    pub(crate) fn look_again(&mut self, now: Now) -> u64 {
+        let until = self.state(now.utc).until;
+        let left = u64::try_from(until.0.saturating_sub(now.utc.0)).unwrap_or(0);
+        now.monotonic_ns.saturating_add(left.min(LOOK_AGAIN_NS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transfix_settings::schedule::ScheduleSettings;
+
+    fn moment(text: &str) -> Timestamp {
+        Timestamp::parse(text.as_bytes()).unwrap()
+    }
+
+    fn hours(change: impl FnOnce(&mut ScheduleSettings)) -> Hours {
+        let mut settings = ScheduleSettings::in_zone("UTC");
+        settings.from = Some("08:00".to_owned());
+        settings.to = Some("17:00".to_owned());
+        change(&mut settings);
+        Hours::new(Schedule::new(&settings).unwrap())
+    }
+
+    #[test]
+    fn follows_the_clock_both_ways() {
+        let mut hours = hours(|_| ());
+        for (at, open) in [("07:59:59", false), ("08:00:00", true), ("16:59:59", true)] {
+            assert_eq!(hours.may_connect(moment(&format!("20261120-{at}"))), open, "{at}");
+        }
+        assert!(!hours.may_connect(moment("20261120-17:00:00")));
+        assert!(hours.may_connect(moment("20261121-08:00:00")));
+        assert!(hours.may_connect(moment("20261120-12:00:00")), "the clock was set back");
+        assert!(!hours.may_connect(moment("20261120-07:00:00")));
+    }
+
+    #[test]
+    fn a_state_holds_from_its_moment_until_the_next_edge() {
+        let mut hours = hours(|_| ());
+        assert!(!ScheduleState::unknown().holds(moment("20261120-12:00:00")));
+        let closed = hours.state(moment("20261120-17:30:00")).clone();
+        let open = hours.state(moment("20261120-12:00:00")).clone();
+        for (at, is_open, is_closed) in [
+            ("20261120-07:59:59", false, false),
+            ("20261120-08:00:00", true, false),
+            ("20261120-16:59:59", true, false),
+            ("20261120-17:00:00", false, false),
+            ("20261120-17:30:00", false, true),
+            ("20261121-07:59:59", false, true),
+            ("20261121-08:00:00", false, false),
+        ] {
+            assert_eq!((open.holds(moment(at)), closed.holds(moment(at))), (is_open, is_closed));
+        }
+    }
+
+    #[test]
+    fn numbers_begin_again_once_a_window() {
+        let mut hours = hours(|_| ());
+        let since = |text: &str| moment(text).0.unsigned_abs();
+        let now = moment("20261120-09:00:00");
+        assert!(hours.state(now).restarts(since("20261119-08:00:00")));
+        assert!(!hours.state(now).restarts(since("20261120-08:00:00")));
+        let later = hours.state(moment("20261120-18:00:00"));
+        assert!(!later.restarts(since("20261119-08:00:00")));
+    }
+
+    #[test]
+    fn messages_outside_are_refused_with_the_text() {
+        let mut hours = hours(|settings| {
+            settings.outside = Outside::Reject("closed".to_owned());
+            settings.numbers = NumbersAtOpening::Keep;
+        });
+        assert_eq!(hours.state(moment("20261120-17:00:00")).refusal(), Some("closed"));
+        assert_eq!(hours.state(moment("20261120-16:00:00")).refusal(), None);
+        assert!(hours.may_connect(moment("20261120-17:00:00")));
+    }
+
+    #[test]
+    fn looks_again_at_the_edge_or_after_a_minute() {
+        let mut hours = hours(|_| ());
+        let now = |text| Now { utc: moment(text), monotonic_ns: 5 };
+        assert_eq!(hours.look_again(now("20261120-07:59:50")), 5 + 10_000_000_000);
+        assert_eq!(hours.look_again(now("20261120-06:00:00")), 5 + LOOK_AGAIN_NS);
+    }
+}

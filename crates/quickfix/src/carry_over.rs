@@ -1,0 +1,469 @@
+//! Sessions of a `.cfg` file, key by key.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use transfix_session::{BeginString, SessionId};
+use transfix_settings::{SessionSettings, Settings};
+
+use crate::keys::{self, Line, Section, Variables, list, quoted};
+use crate::read::Cfg;
+use crate::session::{Parts, Session, Told, is_credential};
+use crate::table::{Rule, find, find_in_any_case};
+use crate::values::written;
+use crate::{
+    Dialect, Fate, Finding, ForeignStore, Migration, THE_SESSION, data_dictionary, destinations,
+    schedule, tls, zones,
+};
+
+/// Carries over all sessions of a file.
+pub(crate) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
+    // The line of each, and its place among those that are written.
+    let mut ids: Vec<(SessionId, usize, usize)> = Vec::new();
+    let (mut known, mut stores_known) = (HashSet::new(), HashSet::new());
+    let mut told = Told::default();
+    for section in &cfg.sessions {
+        let mut session = Session::new(cfg, section, all, overlays_in);
+        session.tell_of_unknown();
+        let settings = session.carry_over();
+        // In place of a session that is given up stands the reason alone.
+        let why = session.toml.last().cloned();
+        session.tell_of_variables();
+        session.tell_of_the_rest(&mut told);
+        let Parts { toml, sections, overlays, store } = session.into_parts();
+        let Some(settings) = settings else {
+            all.sessions.push(("", why.into_iter().collect()));
+            continue;
+        };
+        let id = settings.id();
+        let is_known = !known.insert(id.clone());
+        let place = is_known.then(|| ids.iter().position(|(other, ..)| *other == id)).flatten();
+        if let Some(place) = place {
+            let line = ids[place].1;
+            if all.dialect != Dialect::Java {
+                let says = format!("session {id} is there twice: line {line} has it too");
+                all.findings.push(Finding::of_line(section.line, Fate::NotCarriedOver, &says));
+                all.sessions.push(dropped(section.line, says));
+                continue;
+            }
+            let last = section.line;
+            let says = format!("session {id} is there twice: QuickFIX/J takes that of line {last}");
+            all.findings.push(Finding::of_line(line, Fate::Dangerous, &says));
+            let (_, _, place) = ids.remove(place);
+            all.sessions[place] = dropped(line, says);
+        }
+        ids.push((id, section.line, all.sessions.len()));
+        let store = store.map(|(dir, session)| {
+            let to = settings.store_path();
+            ForeignStore { dir, session, to }
+        });
+        let is_new = |store: &ForeignStore| {
+            let ForeignStore { dir, session, to } = store.clone();
+            stores_known.insert((dir, session, to))
+        };
+        all.stores.extend(store.filter(is_new));
+        for overlay in overlays {
+            if !all.overlays.contains(&overlay) {
+                all.overlays.push(overlay);
+            }
+        }
+        for (heading, lines) in sections {
+            add_section(&mut all.sections, heading, lines);
+        }
+        all.sessions.push(("[[session]]", toml));
+    }
+    told.add(&all.findings);
+    for entry in cfg.defaults.iter().filter(|entry| !told.has(entry)) {
+        let says = "each session says it itself";
+        all.findings.push(Finding::of(entry, Fate::Ignored, "", says));
+    }
+}
+
+/// The text in place of a session.
+fn dropped(line: usize, says: String) -> Section {
+    ("", vec![Line::Dropped(format!("[SESSION] (line {line})"), says)])
+}
+
+/// Adds the keys of a section that the sessions before have not written.
+fn add_section(sections: &mut Vec<Section>, heading: &'static str, lines: Vec<Line>) {
+    if sections.iter().all(|(known, _)| *known != heading) {
+        sections.push((heading, lines));
+    }
+}
+
+/// The finding about a store in PostgreSQL.
+const IN_POSTGRES: &str = "the package transfix-stores keeps stores in PostgreSQL, with a table of \
+                           its own";
+
+/// Keys that a session cannot do without.
+const NEEDED: [&str; 5] = ["role", "begin_string", "sender_comp_id", "target_comp_id", "address"];
+
+impl Session<'_> {
+    /// Writes all keys; `None` if the session cannot be carried over.
+    fn carry_over(&mut self) -> Option<SessionSettings> {
+        let wrong = self.identity().and_then(|()| self.address()).err();
+        self.simple_keys();
+        if let Some(says) = wrong {
+            self.tell_of_session(Fate::NotCarriedOver, "", &format!("{THE_SESSION}{says}"));
+            return None;
+        }
+        self.allow_from();
+        self.sockets();
+        self.reconnect();
+        self.admin();
+        destinations::carry_over(self);
+        tls::carry_over(self);
+        self.checks();
+        schedule::carry_over(self);
+        self.reset_at();
+        data_dictionary::carry_over(self);
+        self.logon();
+        self.store();
+        self.log();
+        self.defaults();
+        self.offline();
+        self.taken()
+    }
+
+    /// The settings as they are read again. Keys that they do not take are left out, and told.
+    fn taken(&mut self) -> Option<SessionSettings> {
+        loop {
+            let error = match self.parsed(&self.toml) {
+                Ok(settings) => return Some(settings),
+                Err(error) => error,
+            };
+            // The key without which all is well, or something else is wrong.
+            let is_it = |n: &usize| {
+                let others = [&self.toml[..*n], &self.toml[n + 1..]].concat();
+                self.parsed(&others).map_or_else(|other| other != error, |_| true)
+            };
+            // Without its TLS no session goes on: it would be open on the line.
+            let is_optional = |line: &Line| match line {
+                Line::Key(key, _) => !NEEDED.contains(&&**key) && !key.starts_with("tls."),
+                _ => false,
+            };
+            let optional = (0..self.toml.len()).filter(|n| is_optional(&self.toml[*n]));
+            let place = optional.into_iter().find(is_it);
+            let key = place.map(|place| (place, self.toml[place].clone()));
+            let Some((place, Line::Key(key, value))) = key else {
+                let says = format!("{THE_SESSION}our settings do not take it: {error}");
+                self.tell_of_session(Fate::NotCarriedOver, "", &says);
+                return None;
+            };
+            self.leave_out(place, (&key, &value), &error);
+        }
+    }
+
+    /// Leaves out a key that our settings do not take, and says so.
+    fn leave_out(&mut self, place: usize, (key, value): (&str, &str), error: &str) {
+        // Without it everybody may connect.
+        let opens_door = key == "allow_from";
+        let fate = if opens_door { Fate::Dangerous } else { Fate::NotCarriedOver };
+        let becomes = Variables::Named.put(&format!("{key} = {value}"));
+        let mut theirs = Vec::new();
+        for finding in self.findings_of(&becomes) {
+            finding.fate = fate;
+            error.clone_into(&mut finding.says);
+            theirs.push(format!("{}={} (line {})", finding.key, finding.value, finding.line));
+        }
+        self.toml[place] = match theirs.is_empty() {
+            true => Line::Dropped(format!("`{key}`"), error.to_owned()),
+            false => Line::Dropped(theirs.join(", "), error.to_owned()),
+        };
+        if theirs.is_empty() {
+            let line = self.line;
+            self.note(Finding::of_line(line, fate, &format!("`{key}` is left out: {error}")));
+        }
+    }
+
+    /// The only session of a file with these keys, without those that are undecided. An overlay is
+    /// not written yet, but only its name is looked at.
+    fn parsed(&self, toml: &[Line]) -> Result<SessionSettings, String> {
+        let keys = toml.iter().filter(|line| matches!(line, Line::Key(..))).cloned().collect();
+        let (from, session) = ((&*self.path, self.dialect), ("[[session]]", keys));
+        let text = keys::file(from, &[], &[session], Variables::WithDefault);
+        let settings = Settings::parse(&self.path.display().to_string(), &text);
+        let mut settings = settings.map_err(|error| error.message().to_owned())?;
+        settings.sessions.pop().ok_or_else(|| "no session".to_owned())
+    }
+
+    fn identity(&mut self) -> Result<(), String> {
+        let role = match (self.value("ConnectionType"), self.dialect) {
+            (_, Dialect::Go) if self.has("SocketAcceptPort") => "acceptor",
+            (_, Dialect::Go) => "initiator",
+            (Some(role), _) if role == "initiator" || role == "acceptor" => role,
+            (Some(role), _) => {
+                return Err(format!("ConnectionType is initiator or acceptor, not `{role}`"));
+            }
+            (None, _) => return Err(self.missing("ConnectionType")),
+        };
+        self.becomes("ConnectionType", "role", quoted(role));
+        let begin_string = self.required("BeginString")?;
+        if BeginString::parse(begin_string.as_bytes()).is_none() {
+            return Err(format!(
+                "BeginString is FIX.4.0 to FIX.4.4 or FIXT.1.1, not {begin_string}"
+            ));
+        }
+        self.becomes("BeginString", "begin_string", quoted(begin_string));
+        let sender = self.required("SenderCompID")?;
+        if sender == "*" {
+            return Err("a template for any SenderCompID: write one for each".to_owned());
+        }
+        self.becomes("SenderCompID", "sender_comp_id", quoted(sender));
+        let target = self.required("TargetCompID")?;
+        self.becomes("TargetCompID", "target_comp_id", quoted(target));
+        if target == "*" {
+            let says = "a template: `transfix run` lets counterparties in, and a program by \
+                        `EngineBuilder::admit`";
+            self.tell("AcceptorTemplate", Fate::Mapped, "target_comp_id = \"*\"", says);
+            self.tell("DynamicSession", Fate::Ignored, "", "a template is one by its name");
+        } else {
+            let says = "the session has a TargetCompID of its own, and so is no template";
+            self.tell("AcceptorTemplate", Fate::Ignored, "", says);
+            self.tell("DynamicSession", Fate::Ignored, "", says);
+        }
+        if let Some(qualifier) = self.value("SessionQualifier") {
+            if role == "initiator" {
+                self.becomes("SessionQualifier", "qualifier", quoted(qualifier));
+            } else {
+                let says = "nothing in a Logon(A) would tell an acceptor which session it means";
+                self.tell("SessionQualifier", Fate::NotCarriedOver, "", says);
+            }
+        }
+        self.appl_ver_id(begin_string)
+    }
+
+    fn appl_ver_id(&mut self, begin_string: &str) -> Result<(), String> {
+        const KEY: &str = "DefaultApplVerID";
+        let Some(version) = self.value(KEY) else { return Ok(()) };
+        if begin_string != "FIXT.1.1" {
+            self.tell(KEY, Fate::Ignored, "", "only FIXT.1.1 has it");
+            return Ok(());
+        }
+        let number = data_dictionary::appl_ver_id(version);
+        let number = number.ok_or_else(|| format!("{KEY}: `{version}` is no version"))?;
+        self.becomes(KEY, "default_appl_ver_id", number.to_string());
+        Ok(())
+    }
+
+    /// The keys that stand alone.
+    fn simple_keys(&mut self) {
+        let in_postgres = self.is_in_postgres();
+        for entry in self.entries.clone() {
+            let Some(row) = find(&entry.key, self.dialect) else { continue };
+            if !row.is_known_to(self.dialect) || row.rule == Rule::With {
+                continue;
+            }
+            if row.rule == Rule::Tls && !self.has_tls() {
+                let says = "TLS is not switched on";
+                self.find(Finding::of(entry, Fate::Ignored, "", says));
+                continue;
+            }
+            let is_old = matches!(self.value("BeginString"), Some("FIX.4.0" | "FIX.4.1"));
+            if is_old && matches!(row.rule, Rule::Word("precision", _)) {
+                let says = "up to FIX 4.1 times have seconds, there and here";
+                self.find(Finding::of(entry, Fate::Ignored, "", says));
+                continue;
+            }
+            let written = written(row.rule, &entry.value);
+            let (fate, mut says) = row.fate(&entry.value);
+            if in_postgres && row.is_of_database() {
+                says = IN_POSTGRES;
+            }
+            match written {
+                // Told with the other properties of Java.
+                Err(_) if !entry.variables.is_empty() => {}
+                Err(why) => self.find(Finding::of(entry, Fate::NotCarriedOver, "", &why)),
+                Ok(None) => self.find(Finding::of(entry, fate, "", says)),
+                Ok(Some((key, value))) => {
+                    let value = match row.rule {
+                        Rule::Reset(word) => self.reset_words(word),
+                        _ => value,
+                    };
+                    self.set(key, value.clone());
+                    let becomes = format!("{key} = {value}");
+                    self.find(Finding::of(entry, fate, &becomes, says));
+                }
+            }
+        }
+    }
+
+    /// Returns true if the store lies in PostgreSQL, by keys that are for any database.
+    fn is_in_postgres(&self) -> bool {
+        let keys = ["JdbcURL", "JdbcDriver", "SQLStoreDriver", "SQLStoreDataSourceName"];
+        let names = ["postgres", "pgx"];
+        let mut values = keys.iter().filter_map(|key| self.value(key));
+        values.any(|value| names.iter().any(|name| value.to_lowercase().contains(name)))
+    }
+
+    /// Returns true if the file switches TLS on, as far as a file does: in C++ a program does, by
+    /// its connector.
+    pub(crate) fn has_tls(&self) -> bool {
+        match self.dialect {
+            Dialect::Cpp => true,
+            Dialect::Java => self.is_yes("SocketUseSSL"),
+            Dialect::Net => {
+                self.is_yes("SSLEnable") || (!self.has("SSLEnable") && self.has("SSLCertificate"))
+            }
+            Dialect::Go => {
+                let certificates = ["SocketCertificateFile", "SocketCertificateBytes"];
+                self.is_yes("SocketUseSSL") || certificates.iter().any(|key| self.has(key))
+            }
+        }
+    }
+
+    /// `reset_on` with one more word.
+    fn reset_words(&self, word: &str) -> String {
+        let known = self.written("reset_on").unwrap_or("[]");
+        let known = known.trim_matches(['[', ']']).split(", ").map(|text| text.trim_matches('"'));
+        list(known.chain([word]).filter(|word| !word.is_empty()))
+    }
+
+    fn checks(&mut self) {
+        const KEY: &str = "sending_time_tolerance_s";
+        const UNKNOWN: &str = "AllowUnknownMsgFields";
+        match self.is_yes(UNKNOWN) {
+            true => {
+                for check in ["checks.undefined_tags", "checks.tags_of_message"] {
+                    self.set(check, "false".to_owned());
+                }
+                let becomes = "checks.undefined_tags = false, checks.tags_of_message = false";
+                let says = "tags from 5000 on are passed over too, if the dictionary lacks them";
+                self.tell(UNKNOWN, Fate::Mapped, becomes, says);
+            }
+            false => self.tell(UNKNOWN, Fate::Honoured, "", ""),
+        }
+        if self.is_no("CheckLatency") {
+            self.becomes("CheckLatency", KEY, "0".to_owned());
+            let says = "CheckLatency=N: any time is taken";
+            return self.tell("MaxLatency", Fate::Ignored, "", says);
+        }
+        self.tell("CheckLatency", Fate::Honoured, "", "");
+        match self.value("MaxLatency").map(|value| written(Rule::Number(KEY, 1), value)) {
+            Some(Ok(Some((_, value)))) => self.becomes("MaxLatency", KEY, value),
+            Some(Err(why)) => self.tell("MaxLatency", Fate::NotCarriedOver, "", &why),
+            _ => {}
+        }
+    }
+
+    fn reset_at(&mut self) {
+        const KEY: &str = "ResetSeqTime";
+        let Some(time) = self.value(KEY) else { return };
+        let name = self.value("TimeZone").unwrap_or("UTC");
+        match zones::ours(name).filter(|_| name != "Local") {
+            Some(zone) if zone == "UTC" => self.becomes(KEY, "reset_at", quoted(time)),
+            Some(zone) => {
+                let (time, zone) = (quoted(time), quoted(&zone));
+                let becomes = format!("reset_at = {time}, reset_at_zone = {zone}");
+                self.set("reset_at", time);
+                self.set("reset_at_zone", zone);
+                self.tell(KEY, Fate::Honoured, &becomes, "");
+            }
+            None => {
+                let says = format!(
+                    "a time in the zone {name}, which is not known here; the engine does not start \
+                     until `reset_at_zone` is put right"
+                );
+                self.tell(KEY, Fate::NotCarriedOver, "", &says);
+                self.set_undecided("reset_at", quoted(time));
+                self.set_undecided("reset_at_zone", quoted("?"));
+            }
+        }
+    }
+
+    /// LogonTag, and what programs read themselves to send it.
+    fn logon(&mut self) {
+        let has_fields = self.value("BeginString") >= Some("FIX.4.3");
+        let is_fixt = self.value("BeginString") == Some("FIXT.1.1");
+        let mut fields = Vec::new();
+        for entry in self.beginning_with("LogonTag") {
+            let is_known =
+                self.dialect == Dialect::Java && find(&entry.key, self.dialect).is_some();
+            if !is_known {
+                continue;
+            }
+            let (tag, value) = entry.value.split_once('=').unwrap_or((&entry.value, ""));
+            let key = match tag.trim() {
+                "553" if has_fields => "logon.username",
+                "554" if has_fields => "logon.password",
+                "925" if is_fixt => "logon.new_password",
+                _ => {
+                    fields.push(entry.value.as_str());
+                    self.tell(&entry.key, Fate::Honoured, "logon.fields", "");
+                    continue;
+                }
+            };
+            if self.is_acceptor() {
+                let says = "only an initiator says who it is";
+                self.tell(&entry.key, Fate::NotCarriedOver, "", says);
+                continue;
+            }
+            self.becomes(&entry.key, key, quoted(value));
+        }
+        if !fields.is_empty() {
+            self.set("logon.fields", list(fields));
+        }
+        for entry in self.entries.clone() {
+            if !is_credential(&entry.key) || find_in_any_case(&entry.key).is_some() {
+                continue;
+            }
+            let key = format!("logon.{}", entry.key.to_ascii_lowercase());
+            if self.is_acceptor() || !has_fields {
+                let says = "no QuickFIX reads it; here an acceptor may have \
+                            `logon.expected_username` and `logon.expected_password`, from FIX 4.3 \
+                            on";
+                self.tell(&entry.key, Fate::NotCarriedOver, "", says);
+                continue;
+            }
+            let value = quoted(&entry.value);
+            let becomes = format!("{key} = {value}");
+            self.set(&key, value);
+            let says = "no QuickFIX reads it, programs do, in toAdmin; here our Logon(A) has it, \
+                        and { env = \"NAME\" } keeps a password out of the file";
+            self.tell(&entry.key, Fate::Mapped, &becomes, says);
+        }
+    }
+
+    /// Defaults of QuickFIX that differ from ours.
+    fn defaults(&mut self) {
+        let mut absent = vec![("LogoutTimeout", "2", "logout_timeout_ms", "2000")];
+        if !self.is_acceptor() {
+            absent.push(("ReconnectInterval", "30", "reconnect_interval_ms", "30000"));
+        }
+        for (key, there, ours, value) in absent {
+            if !self.has(key) {
+                self.set(ours, value.to_owned());
+                let becomes = format!("{ours} = {value}");
+                let says = format!("{key} is {there} if it is not there");
+                self.tell_of_session(Fate::Mapped, &becomes, &says);
+            }
+        }
+        if self.dialect == Dialect::Cpp && !self.has("SocketNodelay") {
+            let says = "SocketNodelay is N if it is not there; here small messages go out at once";
+            self.tell_of_session(Fate::Mapped, "tcp_nodelay = true", says);
+        }
+    }
+
+    /// The treatment of messages that are sent while the session is not logged on.
+    fn offline(&mut self) {
+        let resets = self.written("reset_on").is_some_and(|words| words != "[]");
+        let keeps = self.written("keep_outbound") != Some("false");
+        if keeps && !resets {
+            self.set("offline", quoted("store"));
+            let says = "as in QuickFIX, what is sent without a connection is numbered and stored, \
+                        and the counterparty asks for it";
+            let closed = match self.written("schedule") {
+                Some(_) => {
+                    "; the reset of the next window loses what is sent while the schedule \
+                            is closed"
+                }
+                None => "",
+            };
+            let says = format!("{says}{closed}");
+            return self.tell_of_session(Fate::Mapped, "offline = \"store\"", &says);
+        }
+        let says = "what is sent without a connection is refused; QuickFIX takes it, and it is \
+                    lost at the next reset, or for want of a store";
+        self.tell_of_session(Fate::Mapped, "offline = \"refuse\"", says);
+    }
+}

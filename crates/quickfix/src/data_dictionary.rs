@@ -1,0 +1,265 @@
+//! The keys that name dictionaries.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::dictionary::{self, Compared};
+use crate::keys::quoted;
+use crate::session::Session;
+use crate::{Dialect, Fate, Overlay};
+
+/// Names of versions, the number in ApplVerID(1128), and our dictionary.
+const VERSIONS: [(&str, u8, &str); 8] = [
+    ("FIX.4.0", 2, "FIX40"),
+    ("FIX.4.1", 3, "FIX41"),
+    ("FIX.4.2", 4, "FIX42"),
+    ("FIX.4.3", 5, "FIX43"),
+    ("FIX.4.4", 6, "FIX44"),
+    ("FIX.5.0", 7, "FIX50"),
+    ("FIX.5.0SP1", 8, "FIX50SP1"),
+    ("FIX.5.0SP2", 9, "FIX50SP2"),
+];
+
+/// Differences that the report says; the others it counts.
+const SHOWN_MAX: usize = 10;
+
+/// The number of a version, by its number or name.
+pub(crate) fn appl_ver_id(version: &str) -> Option<u8> {
+    let by_name = VERSIONS.iter().find(|(name, _, _)| *name == version).map(|(_, n, _)| *n);
+    by_name.or_else(|| version.parse().ok().filter(|n| (2..=10).contains(n)))
+}
+
+/// Our dictionary of a version.
+fn standard(version: &str) -> Option<&'static str> {
+    let number = appl_ver_id(version)?;
+    VERSIONS.iter().find(|(_, n, _)| *n == number).map(|(_, _, name)| *name)
+}
+
+const KEYS: [&str; 3] = ["DataDictionary", "TransportDataDictionary", "AppDataDictionary"];
+
+/// Writes `dictionary` and `appl_versions`, and `validate` where QuickFIX does not.
+pub(crate) fn carry_over(session: &mut Session<'_>) {
+    let of_versions: Vec<_> = session.beginning_with("AppDataDictionary.");
+    if session.is_no("UseDataDictionary") {
+        session.set("validate", "false".to_owned());
+        let says = "messages of the session layer are validated all the same";
+        session.tell("UseDataDictionary", Fate::Mapped, "validate = false", says);
+        let of_versions = of_versions.iter().map(|entry| &*entry.key);
+        for key in KEYS.into_iter().chain(of_versions) {
+            session.tell(key, Fate::Ignored, "", "UseDataDictionary=N");
+        }
+        return;
+    }
+    session.tell("UseDataDictionary", Fate::Honoured, "", "");
+    let begin_string = session.value("BeginString").unwrap_or_default();
+    let is_fixt = begin_string == "FIXT.1.1";
+    let version = match is_fixt {
+        true => session.value("DefaultApplVerID").unwrap_or("9"),
+        false => begin_string,
+    };
+    let (used, unused) = match is_fixt {
+        true => ("AppDataDictionary", "DataDictionary"),
+        false => ("DataDictionary", "AppDataDictionary"),
+    };
+    // QuickFIX/n and /J take DataDictionary on FIXT too, for the application.
+    let used = if is_fixt && !session.has(used) && session.has(unused) { unused } else { used };
+    for key in KEYS.into_iter().filter(|key| *key != used) {
+        if key != "TransportDataDictionary" || !is_fixt {
+            session.tell(key, Fate::Ignored, "", "not of this version of FIX");
+        }
+    }
+    match session.value(used) {
+        Some(file) => {
+            if let Some(value) = one(session, used, file, standard(version)) {
+                session.set("dictionary", value);
+            }
+        }
+        None if session.dialect == Dialect::Go => {
+            session.set("validate", "false".to_owned());
+            let says = "QuickFIX/Go validates nothing without a dictionary; those of the standard \
+                        are built in here";
+            session.tell_of_session(Fate::Mapped, "validate = false", says);
+        }
+        None => {
+            let says = "no dictionary is named: that of the version is built in, with the \
+                        project's amendments";
+            session.tell_of_session(Fate::Mapped, "", says);
+        }
+    }
+    if is_fixt {
+        transport(session);
+    }
+    versions(session, is_fixt);
+}
+
+/// The dictionary of the session layer: ours, unless the file has something beyond it.
+fn transport(session: &mut Session<'_>) {
+    const KEY: &str = "TransportDataDictionary";
+    let Some(file) = session.value(KEY).map(str::to_owned) else { return };
+    let found = found(session, &file).map(|path| dictionary::compare(&path, "FIXT11"));
+    let (fate, says) = match found {
+        Some(Ok(Compared { differences, .. })) => match beside_ours(differences) {
+            Some(told) => told,
+            None => {
+                if let Some(value) = one(session, KEY, &file, Some("FIXT11")) {
+                    session.set("session_dictionary", value);
+                }
+                return;
+            }
+        },
+        Some(Err(error)) => (Fate::NotCarriedOver, error),
+        None => (Fate::Mapped, "the session layer has ours, FIXT11".to_owned()),
+    };
+    session.tell(KEY, fate, "", &says);
+}
+
+/// The finding about a dictionary that has nothing beyond ours: fields that it lacks are taken
+/// here.
+fn beside_ours(differences: Vec<String>) -> Option<(Fate, String)> {
+    let is_beyond = |difference: &String| {
+        // Which messages there are is said by the application's dictionary.
+        let is_more = difference.ends_with(" added") || difference.ends_with(" required");
+        is_more && !difference.contains("of MsgType(35)")
+    };
+    match (differences.iter().any(is_beyond), differences.len()) {
+        (true, _) => None,
+        (false, 0) => Some((Fate::Honoured, "the same as ours, FIXT11".to_owned())),
+        (false, _) => {
+            Some((Fate::Mapped, "the session layer has ours, FIXT11, which takes more".to_owned()))
+        }
+    }
+}
+
+fn versions(session: &mut Session<'_>, is_fixt: bool) {
+    let mut all = Vec::new();
+    for entry in session.beginning_with("AppDataDictionary.") {
+        let (key, version) =
+            (entry.key.clone(), entry.key["AppDataDictionary.".len()..].to_owned());
+        let number = appl_ver_id(&version);
+        match number.filter(|_| is_fixt) {
+            None if !is_fixt => session.tell(&key, Fate::Ignored, "", "not of this version of FIX"),
+            None => {
+                session.tell(&key, Fate::NotCarriedOver, "", &format!("`{version}` is no version"))
+            }
+            Some(number) => {
+                let value = one(session, &key, &entry.value, standard(&version));
+                all.extend(value.map(|value| format!("{number} = {value}")));
+            }
+        }
+    }
+    if !all.is_empty() {
+        session.set("appl_versions", format!("{{ {} }}", all.join(", ")));
+    }
+}
+
+/// The value of `dictionary` for a file of QuickFIX.
+fn one(
+    session: &mut Session<'_>,
+    key: &str,
+    file: &str,
+    base: Option<&'static str>,
+) -> Option<String> {
+    let Some(path) = found(session, file) else {
+        return not_there(session, key, file, base);
+    };
+    let base = base.unwrap_or("FIXLatest");
+    let compared = match dictionary::compare(&path, base) {
+        Ok(compared) => compared,
+        Err(error) => {
+            session.tell(key, Fate::NotCarriedOver, "", &error);
+            return None;
+        }
+    };
+    let kept = quoted(&path.display().to_string());
+    let (fate, value, says) =
+        match (compared.differences.len(), compared.overlay, session.overlays_in) {
+            (0, ..) => (Fate::Honoured, quoted(base), "the same as the standard's".to_owned()),
+            (_, Some(text), Some(dir)) => {
+                let of = (fs::canonicalize(&path).unwrap_or(path), base);
+                let path = overlay_path(session, dir, &of, &text);
+                let overlay = quoted(&path.display().to_string());
+                let value = format!("{{ base = {}, overlays = [{overlay}] }}", quoted(base));
+                session.overlays.push(Overlay { path, text, of });
+                (Fate::Mapped, value, shown(&compared.differences))
+            }
+            (..) => (
+                Fate::Honoured,
+                kept,
+                format!("beside our {base}: {}", shown(&compared.differences)),
+            ),
+        };
+    session.tell(key, fate, &format!("{} = {value}", ours(key)), &says);
+    Some(value)
+}
+
+/// Where the overlay for this dictionary is written: each dictionary has one of its own. Those that
+/// are called alike are told apart by their folders, `b2-FIX44.overlay.xml`.
+/// A file that is there with another text may be the overlay of other settings: it stays.
+fn overlay_path(
+    session: &Session<'_>,
+    dir: &Path,
+    of: &(PathBuf, &'static str),
+    text: &str,
+) -> PathBuf {
+    let known = || session.overlays_known.iter().chain(&session.overlays);
+    if let Some(overlay) = known().find(|overlay| overlay.of == *of) {
+        return overlay.path.clone();
+    }
+    let mut name = of.0.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let folders = of.0.ancestors().skip(1).filter_map(Path::file_name);
+    let mut folders = folders.map(|folder| folder.to_string_lossy());
+    loop {
+        let path = dir.join(format!("{name}.overlay.xml"));
+        let is_free = !path.exists() || fs::read(&path).is_ok_and(|there| there == text.as_bytes());
+        if is_free && known().all(|overlay| overlay.path != path) {
+            return path;
+        }
+        let folder = folders.next().unwrap_or_else(|| of.1.into());
+        name = format!("{folder}-{name}");
+    }
+}
+
+/// The key of ours.
+fn ours(key: &str) -> String {
+    if key == "TransportDataDictionary" {
+        return "session_dictionary".to_owned();
+    }
+    let version = key.strip_prefix("AppDataDictionary.").and_then(appl_ver_id);
+    version.map_or_else(|| "dictionary".to_owned(), |number| format!("appl_versions.{number}"))
+}
+
+/// A file that cannot be found: QuickFIX/J has those of the standard among its classes.
+fn not_there(
+    session: &mut Session<'_>,
+    key: &str,
+    file: &str,
+    base: Option<&'static str>,
+) -> Option<String> {
+    let stem = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
+    let is_standard = base.is_some_and(|base| stem.eq_ignore_ascii_case(base));
+    let (fate, says) = match (is_standard, session.dialect) {
+        (true, Dialect::Java) => (Fate::Mapped, "ours in place of the one that QuickFIX/J brings"),
+        (true, _) => (Fate::NotCarriedOver, "the file is not there: ours stands in its place"),
+        (false, _) => (Fate::NotCarriedOver, "the file is not there: the standard's is used"),
+    };
+    let value = base.filter(|_| is_standard).map(quoted);
+    let becomes = value.iter().map(|value| format!("{} = {value}", ours(key))).collect::<String>();
+    session.tell(key, fate, &becomes, says);
+    value
+}
+
+/// The file, from here or from where the settings are.
+pub(crate) fn found(session: &Session<'_>, file: &str) -> Option<PathBuf> {
+    let here = PathBuf::from(file);
+    let beside = session.path.parent().unwrap_or(Path::new("")).join(file);
+    [here, beside].into_iter().find(|path| path.is_file())
+}
+
+fn shown(differences: &[String]) -> String {
+    let count = differences.len();
+    let some = differences[..count.min(SHOWN_MAX)].join("; ");
+    let what = if count == 1 { "difference" } else { "differences" };
+    let more = count.saturating_sub(SHOWN_MAX);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("{count} {what}: {some}{more}")
+}

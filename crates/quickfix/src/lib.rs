@@ -1,0 +1,563 @@
+//! The way over from QuickFIX: its `.cfg` files, read as QuickFIX C++, /J, /n or /Go reads them,
+//! and what becomes of each key.
+//!
+//! ```
+//! use transfix_quickfix::{Dialect, Fate, Migration};
+//!
+//! let cfg = b"[SESSION]
+//! ConnectionType=initiator
+//! BeginString=FIX.4.4
+//! SenderCompID=DESK
+//! TargetCompID=VENUE
+//! SocketConnectHost=127.0.0.1
+//! SocketConnectPort=9880
+//! HeartBtInt=30
+//! NonStopSession=Y
+//! CheckCompID=N
+//! ";
+//! let migration = Migration::parse("desk.cfg", cfg, Some(Dialect::Cpp))?;
+//! assert!(migration.toml().contains("heart_bt_int_s = 30"));
+//! let dangerous = migration.findings().iter().find(|f| f.fate == Fate::Dangerous).unwrap();
+//! assert_eq!((dangerous.line, &*dangerous.key), (10, "CheckCompID"));
+//! # Ok::<(), transfix_settings::SettingsError>(())
+//! ```
+//!
+//! Invariants: no key of the file is without a [`Finding`]. [`Settings::parse`] takes the written
+//! file, but for values that the operator has to decide. It refuses these, so no session starts
+//! with other hours than it had.
+
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+mod carry_over;
+mod data_dictionary;
+mod destinations;
+mod dictionary;
+mod files;
+mod foreign;
+mod keys;
+mod read;
+mod schedule;
+mod session;
+mod sockets;
+mod table;
+mod tls;
+mod values;
+mod zones;
+
+use transfix_settings::{Settings, SettingsError, settings_of_another, text_file};
+
+pub use foreign::reference;
+use keys::Variables;
+use table::Row;
+
+/// An engine of the QuickFIX family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// QuickFIX C++.
+    Cpp,
+    /// QuickFIX/J.
+    Java,
+    /// QuickFIX/n.
+    Net,
+    /// QuickFIX/Go.
+    Go,
+}
+
+impl Dialect {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Cpp, Self::Java, Self::Net, Self::Go];
+
+    const fn letter(self) -> char {
+        match self {
+            Self::Cpp => 'C',
+            Self::Java => 'J',
+            Self::Net => 'N',
+            Self::Go => 'G',
+        }
+    }
+
+    /// Returns true if it takes keys in letters of any case.
+    const fn is_case_free(self) -> bool {
+        matches!(self, Self::Cpp | Self::Net)
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cpp => "QuickFIX C++",
+            Self::Java => "QuickFIX/J",
+            Self::Net => "QuickFIX/n",
+            Self::Go => "QuickFIX/Go",
+        })
+    }
+}
+
+/// The fate of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Fate {
+    /// It means the same here.
+    Honoured,
+    /// It means nearly the same: the finding says the difference.
+    Mapped,
+    /// It is not needed here: the finding says why.
+    Ignored,
+    /// It puts messages or trust at risk, or it has never counted although it is there. It may have
+    /// been carried over all the same.
+    Dangerous,
+    /// There is nothing like it here, or its value cannot be read.
+    NotCarriedOver,
+}
+
+impl Fate {
+    const ALL: [Self; 5] =
+        [Self::Honoured, Self::Mapped, Self::Ignored, Self::Dangerous, Self::NotCarriedOver];
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Honoured => "honoured",
+            Self::Mapped => "mapped",
+            Self::Ignored => "ignored",
+            Self::Dangerous => "dangerous",
+            Self::NotCarriedOver => "not carried over",
+        })
+    }
+}
+
+/// The finding about a line of the file, or about a key that it does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The key; empty if it is about a whole line, or about what the file does not say.
+    pub key: String,
+    /// Its value; stars where it may hold a password.
+    pub value: String,
+    /// Its fate.
+    pub fate: Fate,
+    /// Its form in our settings, such as `heart_bt_int_s = 30`; may be empty.
+    pub becomes: String,
+    /// The difference, the reason or the danger; may be empty.
+    pub says: String,
+    /// In a file of several sessions: those that it is about, such as `all 3 sessions` or
+    /// `FIX.4.4:DESK->VENUE`. Empty if the line is a key of its session.
+    pub whose: String,
+    /// The sessions, before their names are put together.
+    sessions: Vec<String>,
+}
+
+impl Finding {
+    fn of_line(line: usize, fate: Fate, says: &str) -> Self {
+        let (key, value, becomes, whose) = Default::default();
+        let (says, sessions) = (says.to_owned(), Vec::new());
+        Self { line, key, value, fate, becomes, says, whose, sessions }
+    }
+
+    fn of(entry: &read::Entry, fate: Fate, becomes: &str, says: &str) -> Self {
+        let value = if is_secret(&entry.key) { "***".to_owned() } else { entry.shown.clone() };
+        let becomes = if is_secret(&entry.key) { keys::without_value(becomes) } else { becomes };
+        let named = |text| Variables::Named.put(text);
+        let (key, becomes) = (entry.key.clone(), named(becomes));
+        Self { key, value, becomes, ..Self::of_line(entry.line, fate, &named(says)) }
+    }
+
+    /// Puts together the names of its sessions, of all these in the file.
+    fn name_sessions(&mut self, all: usize) {
+        let names = std::mem::take(&mut self.sessions);
+        let more = names.len().saturating_sub(NAMED_MAX);
+        self.whose = match (names.len(), all) {
+            (0, _) | (_, 0 | 1) => String::new(),
+            (n, _) if n == all => format!("all {all} sessions"),
+            _ if more > 0 => format!("{} and {more} more", names[..NAMED_MAX].join(", ")),
+            _ => names.join(", "),
+        };
+    }
+}
+
+/// So many sessions are named in a line.
+const NAMED_MAX: usize = 3;
+
+/// Parts of the names of keys whose values may hold a password.
+const SECRET: [&str; 7] = [
+    "password",
+    "logontag",
+    "privatekeybytes",
+    "connectionstring",
+    "datasourcename",
+    "jdbcurl",
+    "mongo",
+];
+
+fn is_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    SECRET.iter().any(|part| key.contains(part))
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.fate)?;
+        if !self.key.is_empty() {
+            write!(f, ": {}={}", self.key, self.value)?;
+        }
+        if !self.becomes.is_empty() {
+            write!(f, " -> {}", self.becomes)?;
+        }
+        if !self.says.is_empty() {
+            write!(f, ": {}", self.says)?;
+        }
+        if !self.whose.is_empty() {
+            write!(f, " [{}]", self.whose)?;
+        }
+        Ok(())
+    }
+}
+
+/// The files of a store that a session had, and where ours is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ForeignStore {
+    /// The directory of the files.
+    pub dir: PathBuf,
+    /// The names of the files without their endings.
+    pub session: String,
+    /// The directory of our store, which may not exist yet.
+    pub to: PathBuf,
+}
+
+/// A `DataDictionary` that differs little from a standard one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Overlay {
+    /// The file that the settings name, still to be written.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
+    /// The dictionary that it stands for, and the standard one that it is laid over.
+    of: (PathBuf, &'static str),
+}
+
+/// The finding about the other keys of a session that cannot be carried over.
+const OF_LOST_SESSION: &str = "its session is not carried over";
+
+/// The begin of what is said of a session that cannot be carried over.
+const THE_SESSION: &str = "the session: ";
+
+/// The error about a file that needs no migration.
+const OURS: &str = "these are settings of Transfix already; `transfix settings check FILE` says \
+                    what is wrong with them";
+
+/// Returns true if the text is TOML, with sessions as we write them. No file of QuickFIX has two
+/// brackets.
+fn is_ours(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start().starts_with("[[session]]"))
+        || (text.lines().any(|line| line.trim_start().starts_with("include"))
+            && text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("include")))
+}
+
+/// A `.cfg` file, read and carried over.
+#[derive(Clone, Debug)]
+pub struct Migration {
+    path: PathBuf,
+    dialect: Dialect,
+    /// The keys that told the dialect; `None` if the caller named it.
+    telling: Option<Vec<&'static str>>,
+    findings: Vec<Finding>,
+    /// Sections that hold for all sessions.
+    sections: Vec<keys::Section>,
+    /// Those of the sessions; without a heading, what stands in place of one that is not carried
+    /// over.
+    sessions: Vec<keys::Section>,
+    stores: Vec<ForeignStore>,
+    overlays: Vec<Overlay>,
+}
+
+impl Migration {
+    /// Reads a `.cfg` file. Without a dialect the one is taken that knows most of the keys.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is none of QuickFIX. One of which no session can be carried
+    /// over is no error here, as its report is wanted: see [`is_empty`](Self::is_empty).
+    pub fn read(path: impl AsRef<Path>, dialect: Option<Dialect>) -> Result<Self, SettingsError> {
+        let path = path.as_ref();
+        let bytes =
+            text_file::read_bytes(path).map_err(|error| SettingsError::unreadable(path, error))?;
+        Self::of(path, &bytes, dialect, None)
+    }
+
+    /// The same with the dictionaries that differ little from the standard as [overlays] in this
+    /// directory, which the caller writes.
+    ///
+    /// [overlays]: Self::overlays
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_with_overlays(
+        path: impl AsRef<Path>,
+        dialect: Option<Dialect>,
+        dir: impl AsRef<Path>,
+    ) -> Result<Self, SettingsError> {
+        let path = path.as_ref();
+        let bytes =
+            text_file::read_bytes(path).map_err(|error| SettingsError::unreadable(path, error))?;
+        Self::of(path, &bytes, dialect, Some(dir.as_ref()))
+    }
+
+    /// Reads the bytes of a `.cfg` file; `name` stands for the file in errors and in the report.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse(
+        name: &str,
+        bytes: &[u8],
+        dialect: Option<Dialect>,
+    ) -> Result<Self, SettingsError> {
+        Self::of(Path::new(name), bytes, dialect, None)
+    }
+
+    fn of(
+        path: &Path,
+        bytes: &[u8],
+        dialect: Option<Dialect>,
+        overlays: Option<&Path>,
+    ) -> Result<Self, SettingsError> {
+        let mut findings = Vec::new();
+        let text = read::text_of(bytes, &mut findings);
+        if is_ours(&text) {
+            return Err(SettingsError::at_line(path, 0, OURS.to_owned()));
+        }
+        if let Some(what) = settings_of_another(&text) {
+            return Err(SettingsError::at_line(path, 0, what.to_owned()));
+        }
+        let (guessed, telling) = read::guess(&text);
+        let telling = dialect.is_none().then_some(telling);
+        let dialect = dialect.unwrap_or(guessed);
+        let mut all = Self::carried_over(path, &text, dialect, (findings, overlays));
+        all.telling = telling;
+        if all.is_empty() {
+            all.tell_of_other_dialects(&text);
+        }
+        Ok(all)
+    }
+
+    /// The migration of the text, read as that dialect reads it.
+    fn carried_over(
+        path: &Path,
+        text: &str,
+        dialect: Dialect,
+        (mut findings, overlays_in): (Vec<Finding>, Option<&Path>),
+    ) -> Self {
+        let cfg = read::read(text, dialect, &mut findings);
+        let mut all = Self {
+            path: path.to_owned(),
+            dialect,
+            telling: None,
+            findings,
+            sections: Vec::new(),
+            sessions: Vec::new(),
+            stores: Vec::new(),
+            overlays: Vec::new(),
+        };
+        carry_over::all(&cfg, overlays_in, &mut all);
+        all.sort_findings(cfg.sessions.len());
+        all
+    }
+
+    /// Says how else the file could be read, if an engine that sees as much of it finds sessions.
+    fn tell_of_other_dialects(&mut self, text: &str) {
+        let own = read::sees(text, self.dialect);
+        let others = Dialect::ALL.into_iter().filter(|dialect| *dialect != self.dialect);
+        let mut others = others.filter(|dialect| read::sees(text, *dialect) >= own);
+        let other = others.find(|dialect| {
+            let other = Self::carried_over(&self.path, text, *dialect, (Vec::new(), None));
+            !other.is_empty()
+        });
+        if let Some(dialect) = other {
+            let says = format!("read as a file of {dialect} it has sessions: name that dialect");
+            let last = text.lines().count().max(1);
+            self.findings.push(Finding::of_line(last, Fate::NotCarriedOver, &says));
+        }
+    }
+
+    /// Returns true if no session can be carried over: the report says why.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sessions.iter().all(|(heading, _)| heading.is_empty())
+    }
+
+    /// By line, each once, with the sessions that it is about.
+    fn sort_findings(&mut self, sessions: usize) {
+        let mut places = HashMap::new();
+        let mut all: Vec<Finding> = Vec::new();
+        for mut finding in self.findings.drain(..) {
+            let Finding { line, key, becomes, says, fate, .. } = &finding;
+            // A default of the file holds for all sessions: once is enough.
+            let is_of_all = key.is_empty() && !becomes.is_empty();
+            let line = (!is_of_all).then_some(*line);
+            let what = (line, key.clone(), becomes.clone(), says.clone(), *fate as u8);
+            match places.entry(what) {
+                Entry::Occupied(place) => {
+                    let known: &mut Finding = &mut all[*place.get()];
+                    // The same may be said of a session twice.
+                    finding.sessions.retain(|one| known.sessions.last() != Some(one));
+                    known.sessions.append(&mut finding.sessions);
+                }
+                Entry::Vacant(place) => {
+                    place.insert(all.len());
+                    all.push(finding);
+                }
+            }
+        }
+        all.iter_mut().for_each(|finding| finding.name_sessions(sessions));
+        all.sort_by_key(|finding| finding.line);
+        self.findings = all;
+    }
+
+    /// The engine whose file it is.
+    #[must_use]
+    pub const fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The finding about each key, in the order of the file.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Returns true if nothing is [dangerous](Fate::Dangerous) and everything was carried over.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.findings.iter().all(|f| f.fate < Fate::Dangerous)
+    }
+
+    /// The stores that the file names. Their contents are not read: `transfix store import` makes
+    /// stores of ours from them.
+    #[must_use]
+    pub fn stores(&self) -> &[ForeignStore] {
+        &self.stores
+    }
+
+    /// The overlays that the settings name, which must be written before they are loaded.
+    #[must_use]
+    pub fn overlays(&self) -> &[Overlay] {
+        &self.overlays
+    }
+
+    /// The settings. Errors of theirs, here and at the start of an engine, have the lines of
+    /// [`toml`](Self::toml), and the name of the file with `, migrated` behind it.
+    ///
+    /// # Errors
+    /// If no session could be carried over, or the operator has to decide something first, such as
+    /// an unknown time zone. If a variable of the environment is not set, or a password or a
+    /// dictionary is no longer where it was.
+    pub fn settings(&self) -> Result<Settings, SettingsError> {
+        if self.is_empty() {
+            return Err(self.no_session());
+        }
+        // Lines in its errors are those of the text, not of the `.cfg` file.
+        Settings::parse(&format!("{}, migrated", self.path.display()), &self.toml())
+    }
+
+    fn no_session(&self) -> SettingsError {
+        let lost = self.findings.iter().filter(|finding| finding.fate == Fate::NotCarriedOver);
+        // Keys of a session that was given up are a consequence, and may stand before its cause.
+        let causes = lost.filter(|finding| finding.says != OF_LOST_SESSION);
+        let worst = causes.min_by_key(|finding| !finding.says.starts_with(THE_SESSION));
+        let (line, why) = match worst {
+            Some(finding) => (finding.line, format!("; {finding}")),
+            None => (0, String::new()),
+        };
+        let what = format!("no [SESSION] of {} that can be carried over{why}", self.dialect);
+        SettingsError::at_line(&self.path, line, what)
+    }
+
+    /// The settings as the text of a file: what all sessions have in common stands in `[defaults]`,
+    /// and what was dropped is a comment in its place.
+    #[must_use]
+    pub fn toml(&self) -> String {
+        let from = (&*self.path, self.dialect);
+        keys::file(from, &self.sections, &self.sessions, Variables::Named)
+    }
+
+    /// The findings as text, a line each, with file and line, and a line that counts them.
+    #[must_use]
+    pub fn report(&self) -> String {
+        let path = self.path.display();
+        let how = match self.telling.as_deref() {
+            None => "as was said".to_owned(),
+            Some([]) => "guessed: no key of the file tells; name another if it is not".to_owned(),
+            Some(telling) => {
+                format!("guessed from {}; name another if it is not", telling.join(", "))
+            }
+        };
+        let mut text = format!("{path}: {}, {how}\n", self.dialect);
+        for finding in &self.findings {
+            text += &format!("{path}:{}: {finding}\n", finding.line);
+        }
+        let count = |fate| self.findings.iter().filter(|f| f.fate == fate).count();
+        let counts = Fate::ALL.map(|fate| format!("{} {fate}", count(fate)));
+        text + &format!("{path}: {}\n", counts.join(", "))
+    }
+}
+
+/// A key of the QuickFIX family, for a list of all.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// As its engines write it.
+    pub(crate) name: &'static str,
+    /// Their names.
+    pub(crate) engines: String,
+    /// The key of ours that says the same by itself.
+    pub(crate) ours: Option<&'static str>,
+    /// The difference, or why there is none.
+    pub(crate) says: &'static str,
+}
+
+impl Known {
+    fn of(row: &Row) -> Self {
+        let engines: Vec<_> = row.dialects().map(|dialect| dialect.to_string()).collect();
+        let Row { name, says, .. } = *row;
+        Self { name, engines: engines.join(", "), ours: row.rule.key(), says }
+    }
+}
+
+/// The key of this name, in letters of any case.
+pub(crate) fn known(name: &str) -> Option<Known> {
+    table::find_in_any_case(name).as_ref().map(Known::of)
+}
+
+/// All keys.
+pub(crate) fn all_known() -> impl Iterator<Item = Known> {
+    table::rows().map(|row| Known::of(&row))
+}
+
+/// Reads a `.cfg` file of QuickFIX, and says what has become of each key. Without a dialect the one
+/// is taken that knows most of the keys. Keys that are [not carried over](Fate::NotCarriedOver) do
+/// not count: look at [`Migration::is_sound`] before an engine is started.
+///
+/// ```no_run
+/// let (settings, migration) = transfix_quickfix::settings("desk.cfg", None)?;
+/// if !migration.is_sound() {
+///     eprint!("{}", migration.report());
+/// }
+/// # Ok::<(), transfix_settings::SettingsError>(())
+/// ```
+///
+/// # Errors
+/// As those of [`Migration::read`] and [`Migration::settings`].
+pub fn settings(
+    path: impl AsRef<Path>,
+    dialect: Option<Dialect>,
+) -> Result<(Settings, Migration), SettingsError> {
+    let migration = Migration::read(path, dialect)?;
+    Ok((migration.settings()?, migration))
+}

@@ -1,0 +1,237 @@
+//! Hours of a session: StartTime, EndTime and what belongs to them, as a schedule of ours.
+
+use transfix_settings::schedule::{Schedule, ScheduleSettings};
+
+use crate::keys::quoted;
+use crate::session::Session;
+use crate::{Dialect, Fate, zones};
+
+/// All keys about hours.
+const KEYS: [&str; 12] = [
+    "StartTime",
+    "EndTime",
+    "StartDay",
+    "EndDay",
+    "Weekdays",
+    "TimeZone",
+    "UseLocalTime",
+    "NonStopSession",
+    "LogonTime",
+    "LogoutTime",
+    "LogonDay",
+    "LogoutDay",
+];
+
+/// Keys of which one says nothing without the other.
+const PAIRS: [[&str; 2]; 3] =
+    [["StartTime", "EndTime"], ["StartDay", "EndDay"], ["LogonDay", "LogoutDay"]];
+
+/// The placeholder for a value that only the operator knows, if its key is there.
+const UNKNOWN: &str = "?";
+
+/// Writes `schedule`.
+pub(crate) fn carry_over(session: &mut Session<'_>) {
+    let hours = match found(session) {
+        Ok(None) => {
+            let says = "no schedule: the session may be connected at any time";
+            return tell(session, Fate::Mapped, "", says);
+        }
+        Ok(Some(hours)) => hours,
+        Err(says) => return tell(session, Fate::NotCarriedOver, "", &says),
+    };
+    let error = Schedule::new(&hours.settings()).err().map(|error| error.to_string());
+    match hours.wrong.clone().or(error) {
+        None => {
+            let becomes = format!("schedule = {}", hours.text());
+            session.set("schedule", hours.text());
+            tell(session, hours.fate, &becomes, &hours.says);
+        }
+        Some(why) => {
+            let says = format!("{why}; the engine does not start until `schedule` is put right");
+            tell(session, Fate::NotCarriedOver, "", &says);
+            session.set_undecided("schedule", hours.text());
+        }
+    }
+}
+
+/// Says it of all keys about hours; of the session, if it has none.
+fn tell(session: &mut Session<'_>, fate: Fate, becomes: &str, says: &str) {
+    let there: Vec<_> = KEYS.into_iter().filter(|key| session.has(key)).collect();
+    for key in &there {
+        session.tell(key, fate, becomes, says);
+    }
+    if there.is_empty() {
+        session.tell_of_session(fate, becomes, says);
+    }
+}
+
+/// A window as it is written.
+struct Hours {
+    zone: String,
+    days: Option<String>,
+    from: String,
+    to: String,
+    /// The finding about it.
+    fate: Fate,
+    says: String,
+    /// Why it is not what the file says, or cannot be known from it.
+    wrong: Option<String>,
+}
+
+impl Hours {
+    fn text(&self) -> String {
+        let Self { zone, days, from, to, .. } = self;
+        // A time that is not known is left out, so that the settings name its key.
+        let time = |time| Some(time).filter(|time| *time != UNKNOWN);
+        let keys = [("days", days.as_ref()), ("from", time(from)), ("to", time(to))];
+        let keys = keys.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        let keys = keys.map(|(key, value)| format!(", {key} = {}", quoted(value)));
+        format!("{{ zone = {}{} }}", quoted(zone), keys.collect::<String>())
+    }
+
+    fn settings(&self) -> ScheduleSettings {
+        ScheduleSettings {
+            days: self.days.clone(),
+            from: Some(self.from.clone()),
+            to: Some(self.to.clone()),
+            ..ScheduleSettings::in_zone(&self.zone)
+        }
+    }
+
+    /// Notes why the operator has to decide; the first reason counts.
+    fn doubt(&mut self, why: impl Into<String>) {
+        self.wrong.get_or_insert_with(|| why.into());
+    }
+
+    /// Adds a difference to what the file says.
+    fn differs(&mut self, says: &str) {
+        self.fate = Fate::Mapped;
+        let semicolon = if self.says.is_empty() { "" } else { "; " };
+        self.says += &format!("{semicolon}{says}");
+    }
+}
+
+fn found(session: &Session<'_>) -> Result<Option<Hours>, String> {
+    if session.is_yes("NonStopSession") {
+        return Ok(None);
+    }
+    let text = |key: &str| session.value(key).unwrap_or_default().to_owned();
+    let (start, end) = (text("StartTime"), text("EndTime"));
+    if start.is_empty() && end.is_empty() {
+        return match session.dialect {
+            Dialect::Go => Ok(None),
+            dialect => Err(format!(
+                "{dialect} does not start without StartTime and EndTime, or NonStopSession; here \
+                 the session is always open"
+            )),
+        };
+    }
+    let (from, zone_from) = with_zone(session.dialect, &start);
+    let (to, zone_to) = with_zone(session.dialect, &end);
+    let (fate, says) = (Fate::Honoured, String::new());
+    let zone = String::new();
+    let mut hours = Hours { zone, days: None, from, to, fate, says, wrong: None };
+    for [first, second] in PAIRS {
+        let is_there = |key| session.value(key).is_some_and(|value| !value.is_empty());
+        let (there, missing) = match (is_there(first), is_there(second)) {
+            (true, false) => (first, second),
+            (false, true) => (second, first),
+            _ => continue,
+        };
+        hours.doubt(format!("{}; {there} does not go without it", session.missing(missing)));
+    }
+    for time in [&mut hours.from, &mut hours.to].into_iter().filter(|time| time.is_empty()) {
+        UNKNOWN.clone_into(time);
+    }
+    days(session, &mut hours);
+    zone_of(session, &mut hours, (zone_from, zone_to));
+    Ok(Some(hours))
+}
+
+/// The days of the window, and the times of the logon.
+fn days(session: &Session<'_>, hours: &mut Hours) {
+    let has_any = |keys: &[&str]| keys.iter().any(|key| session.has(key));
+    let is_weekly = has_any(&["StartDay", "EndDay"]);
+    if has_any(&["LogonTime", "LogoutTime", "LogonDay", "LogoutDay"]) {
+        if is_weekly || has_any(&["LogonDay", "LogoutDay"]) {
+            hours.doubt("a logon window of a day within a week: write `windows`");
+            UNKNOWN.clone_into(&mut hours.from);
+        } else {
+            let time = |key: &str, other: &str| session.value(key).unwrap_or(other).to_owned();
+            hours.from = time("LogonTime", &hours.from);
+            hours.to = time("LogoutTime", &hours.to);
+            hours.differs(
+                "the window is that of LogonTime and LogoutTime, and numbers restart when it opens",
+            );
+        }
+    }
+    if is_weekly {
+        let (mut from, mut to) = (hours.from.clone(), hours.to.clone());
+        for (key, time) in [("StartDay", &mut from), ("EndDay", &mut to)] {
+            // Why a day is missing has been said.
+            let Some(text) = session.value(key).filter(|text| !text.is_empty()) else { continue };
+            let day = day(text).unwrap_or_else(|why| {
+                hours.doubt(why);
+                UNKNOWN
+            });
+            *time = format!("{day} {time}");
+        }
+        (hours.from, hours.to) = (from, to);
+    } else if hours.from == hours.to {
+        hours.differs(
+            "where a window ends as the next one opens, the session logs out and connects again",
+        );
+    }
+    if let Some(weekdays) = session.value("Weekdays") {
+        let all: Result<Vec<_>, _> = weekdays.split(',').map(day).collect();
+        match all {
+            Ok(all) => hours.days = Some(all.join(",")),
+            Err(why) => {
+                hours.doubt(why);
+                hours.days = Some(UNKNOWN.to_owned());
+            }
+        }
+    }
+}
+
+/// The zone of the window: that behind its times, or that of the session.
+fn zone_of(
+    session: &Session<'_>,
+    hours: &mut Hours,
+    (zone_from, zone_to): (Option<&str>, Option<&str>),
+) {
+    UNKNOWN.clone_into(&mut hours.zone);
+    if zone_from != zone_to {
+        return hours.doubt("StartTime and EndTime are in different zones");
+    }
+    if session.is_yes("UseLocalTime") || session.value("TimeZone") == Some("Local") {
+        return hours.doubt("the zone is that of the host, which the file does not name");
+    }
+    let name = zone_from.or_else(|| session.value("TimeZone")).unwrap_or("UTC");
+    match zones::ours(name) {
+        Some(zone) => {
+            if zone != name {
+                hours.differs(&format!("{name} is {zone} here"));
+            }
+            hours.zone = zone;
+        }
+        // The schedule says what is wrong with it.
+        None => name.clone_into(&mut hours.zone),
+    }
+}
+
+/// QuickFIX/J may have a zone behind the time.
+fn with_zone(dialect: Dialect, text: &str) -> (String, Option<&str>) {
+    match text.split_once(' ').filter(|_| dialect == Dialect::Java) {
+        Some((time, zone)) => (time.to_owned(), Some(zone.trim())),
+        None => (text.to_owned(), None),
+    }
+}
+
+/// `sun` for `Sunday`, `SU` and what else QuickFIX takes.
+fn day(text: &str) -> Result<&'static str, String> {
+    const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+    let lower = text.trim().to_ascii_lowercase();
+    let is_it = |day: &&&str| lower.get(..2).is_some_and(|start| day.starts_with(start));
+    DAYS.iter().find(is_it).copied().ok_or_else(|| format!("`{text}` is no day of the week"))
+}

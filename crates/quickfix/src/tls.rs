@@ -1,0 +1,560 @@
+//! The table `tls`, from what the four engines say of certificates.
+//!
+//! Invariants: a session that had TLS has it here, or is not carried over. A certificate that
+//! cannot be read is written as the file that is to be made, so nothing starts without it. Nothing
+//! is checked less because QuickFIX checked less.
+
+use std::path::Path;
+
+use transfix_settings::text_file;
+
+use crate::data_dictionary::found;
+use crate::keys::{list, quoted};
+use crate::session::Session;
+use crate::{Dialect, Fate};
+
+/// The keys that are looked at here.
+const KEYS: [&str; 34] = [
+    "SSLProtocol",
+    "CertificationAuthoritiesFile",
+    "CertificationAuthoritiesDirectory",
+    "ServerCertificateFile",
+    "ServerCertificateKeyFile",
+    "ClientCertificateFile",
+    "ClientCertificateKeyFile",
+    "CertificateVerifyLevel",
+    "CertificateRevocationListFile",
+    "CertificateRevocationListDirectory",
+    "SocketUseSSL",
+    "SocketKeyStore",
+    "SocketTrustStore",
+    "NeedClientAuth",
+    "EnabledProtocols",
+    "EndpointIdentificationAlgorithm",
+    "UseSNI",
+    "SNIHostName",
+    "SSLEnable",
+    "SSLServerName",
+    "SSLProtocols",
+    "SSLCertificate",
+    "SSLRequireClientCertificate",
+    "SSLCACertificate",
+    "SocketPrivateKeyFile",
+    "SocketCertificateFile",
+    "SocketCAFile",
+    "SocketServerName",
+    "SocketMinimumTLSVersion",
+    "KeyStoreType",
+    "TrustStoreType",
+    "SocketPrivateKeyBytes",
+    "SocketCertificateBytes",
+    "SocketCABytes",
+];
+
+const CERTIFICATE: &str = "tls.certificate";
+const KEY: &str = "tls.key";
+const CA: &str = "tls.ca";
+const CLIENT: &str = "tls.client_certificate";
+const SERVER_NAME: &str = "tls.server_name";
+/// The finding about a key of the other role.
+const OTHER_ROLE: &str = "a key of the other role";
+
+/// Writes the table, if the session has TLS.
+pub(crate) fn carry_over(session: &mut Session<'_>) {
+    if !is_on(session) {
+        let (fate, says) = match session.dialect {
+            Dialect::Cpp => (
+                Fate::NotCarriedOver,
+                "the file names no certificate of this role, so that it has no TLS here: if the \
+                 program takes an SSL connector, write the table `tls`, see the page TLS of the \
+                 book",
+            ),
+            _ => (Fate::Ignored, "TLS is not switched on"),
+        };
+        KEYS.iter().for_each(|key| session.tell(key, fate, "", says));
+        return;
+    }
+    session.set("tls.enabled", "true".to_owned());
+    match session.dialect {
+        Dialect::Cpp => cpp(session),
+        Dialect::Java => java(session),
+        Dialect::Net => net(session),
+        Dialect::Go => go(session),
+    }
+    if session.is_acceptor() && session.written(CERTIFICATE).is_none() {
+        session.set(CERTIFICATE, quoted("acceptor.pem"));
+        session.set(KEY, quoted("acceptor.key"));
+        let says = "the file names no certificate that can be read here, and an acceptor needs \
+                    one: write these files, in PEM";
+        let becomes = "tls.certificate = \"acceptor.pem\", tls.key = \"acceptor.key\"";
+        session.tell_of_session(Fate::NotCarriedOver, becomes, says);
+    }
+}
+
+/// Returns true if the session has TLS. In QuickFIX C++ the program says so: that it names
+/// certificates is the nearest that a file has.
+fn is_on(session: &Session<'_>) -> bool {
+    match session.dialect {
+        Dialect::Cpp if session.is_acceptor() => session.has("ServerCertificateFile"),
+        Dialect::Cpp => {
+            let own = ["CertificationAuthoritiesFile", "CertificationAuthoritiesDirectory"];
+            own.iter().chain(&["ClientCertificateFile"]).any(|key| session.has(key))
+        }
+        _ => session.has_tls(),
+    }
+}
+
+fn cpp(session: &mut Session<'_>) {
+    let says = "in QuickFIX C++ the program switches TLS on, by its connector: if this one does \
+                not, remove the table `tls`";
+    session.tell_of_session(Fate::Mapped, "tls.enabled = true", says);
+    let (own, other) = match session.is_acceptor() {
+        true => ("ServerCertificate", "ClientCertificate"),
+        false => ("ClientCertificate", "ServerCertificate"),
+    };
+    for end in ["File", "KeyFile"] {
+        session.tell(&format!("{other}{end}"), Fate::Ignored, "", OTHER_ROLE);
+    }
+    let (certificate, key) = (format!("{own}File"), format!("{own}KeyFile"));
+    file(session, &certificate, CERTIFICATE, Form::Certificate);
+    if session.has(&key) {
+        file(session, &key, KEY, Form::Key);
+    } else if let Some(path) = session.value(&certificate) {
+        session.set(KEY, quoted(path));
+    }
+    let asks = cpp_verify_level(session);
+    for (one, many, ours) in [
+        ("CertificationAuthoritiesFile", "CertificationAuthoritiesDirectory", CA),
+        ("CertificateRevocationListFile", "CertificateRevocationListDirectory", "tls.crl"),
+    ] {
+        if asks {
+            file(session, one, ours, Form::List);
+            directory(session, many, ours);
+            continue;
+        }
+        let says = "CertificateVerifyLevel is 0, which it is if it is not there: no counterparty \
+                    was ever asked for a certificate, and none is asked here; with 1 it would \
+                    count";
+        for key in [one, many] {
+            session.tell(key, Fate::Dangerous, "", says);
+        }
+    }
+    if session.value("SSLProtocol").is_some() {
+        versions(session, "SSLProtocol", &["+", " "]);
+    }
+    tell_of_names(session);
+}
+
+/// Returns whether the counterparty's certificate is looked at.
+fn cpp_verify_level(session: &mut Session<'_>) -> bool {
+    const LEVEL: &str = "CertificateVerifyLevel";
+    let level = session.value(LEVEL);
+    if !session.is_acceptor() {
+        let says =
+            "an initiator that checks nothing takes any certificate; here it is always checked";
+        match level {
+            Some("0") => session.tell(LEVEL, Fate::Dangerous, "", says),
+            _ => session.tell(LEVEL, Fate::Honoured, "", ""),
+        }
+        return true;
+    }
+    let word = match level {
+        Some("1") => "required",
+        Some("2") => "optional",
+        _ => {
+            let says = "no counterparty is asked for a certificate";
+            session.tell(LEVEL, Fate::Dangerous, "", says);
+            return false;
+        }
+    };
+    session.becomes(LEVEL, CLIENT, quoted(word));
+    let files = ["CertificationAuthoritiesFile", "CertificationAuthoritiesDirectory"];
+    if !files.iter().any(|key| session.has(key)) {
+        needs_ca(session);
+    }
+    true
+}
+
+fn java(session: &mut Session<'_>) {
+    session.tell("SocketUseSSL", Fate::Honoured, "tls.enabled = true", "");
+    if let Some(path) = session.value("SocketKeyStore") {
+        let kind = session.value("KeyStoreType").unwrap_or("JKS");
+        let (becomes, says) = own_store(session, path, kind);
+        session.tell("SocketKeyStore", Fate::NotCarriedOver, &becomes, &says);
+    } else if session.is_acceptor() {
+        let says = "SocketKeyStore is missing: QuickFIX/J takes the key of its own archive then, \
+                    which everybody has";
+        session.tell_of_session(Fate::Dangerous, "", says);
+    }
+    let asks = java_client_auth(session);
+    if let Some(path) = session.value("SocketTrustStore").filter(|_| asks) {
+        let kind = session.value("TrustStoreType").unwrap_or("JKS");
+        let (becomes, says) = trust_store(session, path, kind);
+        session.tell("SocketTrustStore", Fate::NotCarriedOver, &becomes, &says);
+    } else if !session.is_acceptor() {
+        let says = "SocketTrustStore is missing: whom Java trusts is trusted there, whom the \
+                    system trusts here";
+        session.tell_of_session(Fate::Mapped, "tls.ca = []", says);
+    } else if session.has("SocketTrustStore") {
+        let says = "NeedClientAuth is not Y: no counterparty is asked for a certificate";
+        session.tell("SocketTrustStore", Fate::Ignored, "", says);
+    }
+    for key in ["KeyStoreType", "TrustStoreType"] {
+        session.tell(key, Fate::Ignored, "", "the files here are in PEM");
+    }
+    versions(session, "EnabledProtocols", &[","]);
+    for key in ["UseSNI", "SNIHostName", "EndpointIdentificationAlgorithm"] {
+        if session.is_acceptor() {
+            session.tell(key, Fate::Ignored, "", OTHER_ROLE);
+        }
+    }
+    if session.is_acceptor() {
+        return;
+    }
+    match session.value("SNIHostName").filter(|_| session.is_yes("UseSNI")) {
+        Some(name) => {
+            let value = quoted(name);
+            session.set(SERVER_NAME, value.clone());
+            let says = "the acceptor's certificate must be for it too";
+            session.tell("SNIHostName", Fate::Mapped, &format!("{SERVER_NAME} = {value}"), says);
+        }
+        None => session.tell("SNIHostName", Fate::Ignored, "", "it counts only with UseSNI=Y"),
+    }
+    match session.is_yes("UseSNI") {
+        true => session.tell("UseSNI", Fate::Honoured, "", ""),
+        false => session.tell("UseSNI", Fate::Mapped, "", "the name is sent all the same"),
+    }
+    match session.value("EndpointIdentificationAlgorithm") {
+        Some(_) => session.tell("EndpointIdentificationAlgorithm", Fate::Honoured, "", ""),
+        None => tell_of_names(session),
+    }
+}
+
+/// Returns whether the counterparty's certificate is looked at.
+fn java_client_auth(session: &mut Session<'_>) -> bool {
+    if !session.is_acceptor() {
+        session.tell("NeedClientAuth", Fate::Ignored, "", OTHER_ROLE);
+        return true;
+    }
+    if !session.is_yes("NeedClientAuth") {
+        session.tell("NeedClientAuth", Fate::Honoured, "", "");
+        return false;
+    }
+    session.becomes("NeedClientAuth", CLIENT, quoted("required"));
+    if !session.has("SocketTrustStore") {
+        needs_ca(session);
+    }
+    true
+}
+
+fn net(session: &mut Session<'_>) {
+    session.tell("SSLEnable", Fate::Honoured, "tls.enabled = true", "");
+    if let Some(path) = session.value("SSLCertificate") {
+        let is_file = [".pfx", ".p12"].iter().any(|end| path.to_ascii_lowercase().ends_with(end));
+        let (becomes, says) = match is_file {
+            true => own_store(session, path, "PKCS12"),
+            false => {
+                let (becomes, says) = own_store(session, "certificate.pfx", "PKCS12");
+                let store = format!(
+                    "a certificate of the store of Windows: export it with its key as \
+                     certificate.pfx, then {says}"
+                );
+                (becomes, store)
+            }
+        };
+        session.tell("SSLCertificate", Fate::NotCarriedOver, &becomes, &says);
+    }
+    let asks = net_client_certificate(session);
+    match asks {
+        true => file(session, "SSLCACertificate", CA, Form::List),
+        false => {
+            let says = "no counterparty is asked for a certificate";
+            session.tell("SSLCACertificate", Fate::Ignored, "", says);
+        }
+    }
+    versions(session, "SSLProtocols", &[",", "|"]);
+    server_name(session, "SSLServerName");
+}
+
+/// Returns whether the counterparty's certificate is looked at.
+fn net_client_certificate(session: &mut Session<'_>) -> bool {
+    const KEY: &str = "SSLRequireClientCertificate";
+    if !session.is_acceptor() {
+        session.tell(KEY, Fate::Ignored, "", OTHER_ROLE);
+        return true;
+    }
+    if session.is_no(KEY) {
+        session.tell(KEY, Fate::Honoured, "", "");
+        return false;
+    }
+    let value = quoted("required");
+    if session.has(KEY) {
+        session.becomes(KEY, CLIENT, value);
+    } else {
+        let becomes = format!("{CLIENT} = {value}");
+        session.set(CLIENT, value);
+        let says = format!("{KEY} is Y if it is not there");
+        session.tell_of_session(Fate::Mapped, &becomes, &says);
+    }
+    if !session.has("SSLCACertificate") {
+        needs_ca(session);
+    }
+    true
+}
+
+fn go(session: &mut Session<'_>) {
+    session.tell("SocketUseSSL", Fate::Honoured, "tls.enabled = true", "");
+    file(session, "SocketCertificateFile", CERTIFICATE, Form::Certificate);
+    file(session, "SocketPrivateKeyFile", KEY, Form::Key);
+    bytes(session, "SocketCertificateBytes", CERTIFICATE, (Form::Certificate, "certificate.pem"));
+    bytes(session, "SocketPrivateKeyBytes", KEY, (Form::Key, "certificate.key"));
+    let asks = !session.is_acceptor() || !session.is_yes("SocketUseSSL");
+    if session.is_acceptor() && asks {
+        let (value, becomes) = (quoted("required"), format!("{CLIENT} = \"required\""));
+        session.set(CLIENT, value);
+        let says = "QuickFIX/Go asks each counterparty for a certificate, unless SocketUseSSL=Y";
+        session.tell_of_session(Fate::Mapped, &becomes, says);
+        if !session.has("SocketCAFile") && !session.has("SocketCABytes") {
+            needs_ca(session);
+        }
+    }
+    match asks {
+        true => {
+            file(session, "SocketCAFile", CA, Form::List);
+            bytes(session, "SocketCABytes", CA, (Form::List, "ca.pem"));
+        }
+        false => {
+            let says = "with SocketUseSSL=Y no counterparty is asked for a certificate: it has \
+                        never counted";
+            for key in ["SocketCAFile", "SocketCABytes"] {
+                session.tell(key, Fate::Dangerous, "", says);
+            }
+        }
+    }
+    versions(session, "SocketMinimumTLSVersion", &[","]);
+    server_name(session, "SocketServerName");
+}
+
+fn server_name(session: &mut Session<'_>, key: &str) {
+    match session.value(key) {
+        Some(name) if !session.is_acceptor() => {
+            session.becomes(key, SERVER_NAME, quoted(name));
+        }
+        _ => session.tell(key, Fate::Ignored, "", OTHER_ROLE),
+    }
+}
+
+/// Counterparties must show a certificate, and nobody is named whose signature is trusted.
+fn needs_ca(session: &mut Session<'_>) {
+    let value = list(["clients-ca.pem"]);
+    let becomes = format!("{CA} = {value}");
+    session.set(CA, value);
+    let says = "whose signature on the certificates of counterparties is trusted is not said in \
+                the file: there it is what the system or Java trusts, here these must be in a \
+                file, in PEM";
+    session.tell_of_session(Fate::NotCarriedOver, &becomes, says);
+}
+
+/// The key of an engine that compares no host name.
+fn tell_of_names(session: &mut Session<'_>) {
+    if session.is_acceptor() {
+        return;
+    }
+    let dialect = session.dialect;
+    let says = format!(
+        "{dialect} does not ask for which host the acceptor's certificate is: here it must be for \
+         the host of `address`, or for `tls.server_name`"
+    );
+    session.tell_of_session(Fate::Mapped, "tls.check_name = true", &says);
+}
+
+/// The oldest version that is spoken. `between`: what stands between two words.
+fn versions(session: &mut Session<'_>, key: &str, between: &[&str]) {
+    let Some(value) = session.value(key) else { return };
+    let parts = between.iter().fold(vec![value], |parts, between| {
+        parts.into_iter().flat_map(|part| part.split(between)).collect()
+    });
+    let words =
+        parts.into_iter().map(|word| word.trim().to_ascii_lowercase().replace(['_', '.', 'v'], ""));
+    let words: Vec<_> = words.filter(|word| !word.is_empty() && !word.starts_with('-')).collect();
+    let has = |known: &str| words.iter().any(|word| word == known);
+    if !words.is_empty() && words.iter().all(|word| word == "tls13") {
+        return session.becomes(key, "tls.min_version", quoted("1.3"));
+    }
+    let says = "TLS 1.2 and 1.3 are spoken, and nothing older";
+    let fate = match words.iter().all(|word| word == "tls12" || word == "tls13") && has("tls12") {
+        true => Fate::Honoured,
+        false => Fate::Mapped,
+    };
+    let becomes = "tls.min_version = \"1.2\"";
+    session.set("tls.min_version", quoted("1.2"));
+    session.tell(key, fate, becomes, if fate == Fate::Mapped { says } else { "" });
+}
+
+/// The contents of a file of PEM.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Certificate,
+    Key,
+    /// Certificates, or lists of revoked ones: our key takes several files.
+    List,
+}
+
+impl Form {
+    fn value(self, path: &str) -> String {
+        if self == Self::List { list([path]) } else { quoted(path) }
+    }
+}
+
+/// A file that is to be in PEM; of another one the command that makes it so.
+fn file(session: &mut Session<'_>, key: &str, ours: &str, form: Form) {
+    let Some(path) = session.value(key) else { return };
+    let made = made_of(path, if form == Form::Key { "open.key" } else { "pem" });
+    let (from, to) = (shell(path), shell(&made));
+    let command = match (text_of(session, path), form) {
+        (Some(text), Form::Key) if text.contains("ENCRYPTED") => {
+            format!("the key has a password: `openssl pkey -in {from} -out {to}` asks for it")
+        }
+        (Some(text), _) if text.contains("-----BEGIN") => {
+            return session.becomes(key, ours, form.value(path));
+        }
+        (None, _) if !has_end(path, &["cer", "der", "p7b"]) => {
+            return session.becomes(key, ours, form.value(path));
+        }
+        (_, Form::Key) => {
+            format!("not PEM: `openssl pkey -inform DER -in {from} -out {to}` makes it")
+        }
+        (..) if ours == "tls.crl" => {
+            format!("not PEM: `openssl crl -inform DER -in {from} -out {to}` makes it")
+        }
+        (..) if has_end(path, &["p7b"]) => format!(
+            "not PEM: `openssl pkcs7 -inform DER -print_certs -in {from} -out {to}` makes it"
+        ),
+        (..) => format!("not PEM: `openssl x509 -inform DER -in {from} -out {to}` makes it"),
+    };
+    let value = form.value(&made);
+    let becomes = format!("{ours} = {value}");
+    session.set(ours, value);
+    session.tell(key, Fate::NotCarriedOver, &becomes, &command);
+}
+
+/// A value that stands in the settings themselves, and is a file here.
+fn bytes(session: &mut Session<'_>, key: &str, ours: &str, (form, made): (Form, &str)) {
+    if !session.has(key) {
+        return;
+    }
+    let value = form.value(made);
+    let becomes = format!("{ours} = {value}");
+    session.set(ours, value);
+    session.tell(key, Fate::NotCarriedOver, &becomes, "write what it holds into this file, in PEM");
+}
+
+/// A directory of files in PEM, which become one.
+fn directory(session: &mut Session<'_>, key: &str, ours: &str) {
+    let Some(path) = session.value(key) else { return };
+    let dir = path.trim_end_matches('/');
+    let made = format!("{dir}.pem");
+    let value = match session.written(ours) {
+        // The file and the directory together.
+        Some(known) => format!("{}, {}]", known.trim_end_matches(']'), quoted(&made)),
+        None => list([&*made]),
+    };
+    let becomes = format!("{ours} = {value}");
+    session.set(ours, value);
+    let says = format!("`cat {}/* > {}` makes the file", shell(dir), shell(&made));
+    session.tell(key, Fate::NotCarriedOver, &becomes, &says);
+}
+
+/// A store of Java or of Windows with a certificate and its key. Returns what it becomes, and the
+/// commands that make it.
+fn own_store(session: &mut Session<'_>, path: &str, kind: &str) -> (String, String) {
+    let (certificate, key) = (made_of(path, "pem"), made_of(path, "key"));
+    let (before, from) = pkcs12(path, kind);
+    let becomes = format!("{CERTIFICATE} = {}, {KEY} = {}", quoted(&certificate), quoted(&key));
+    session.set(CERTIFICATE, quoted(&certificate));
+    session.set(KEY, quoted(&key));
+    let says = format!(
+        "`{before}openssl pkcs12 -in {from} -nokeys -out {} && openssl pkcs12 -in {from} -nocerts \
+         -nodes -out {}` makes these files, and asks for the password",
+        shell(&certificate),
+        shell(&key)
+    );
+    (becomes, says)
+}
+
+/// The same of certificates that are trusted.
+fn trust_store(session: &mut Session<'_>, path: &str, kind: &str) -> (String, String) {
+    let (before, from) = pkcs12(path, kind);
+    // The same store may hold our own certificate.
+    let made = format!("{}-ca.pem", stem_of(path));
+    let value = list([&*made]);
+    let becomes = format!("{CA} = {value}");
+    session.set(CA, value);
+    let says = format!(
+        "`{before}openssl pkcs12 -in {from} -nokeys -out {}` makes the file, and asks for the \
+         password",
+        shell(&made)
+    );
+    (becomes, says)
+}
+
+/// The command that makes a store one in PKCS #12, if it is none, and what that is called then.
+fn pkcs12(path: &str, kind: &str) -> (String, String) {
+    if kind.eq_ignore_ascii_case("PKCS12") || has_end(path, &["p12", "pfx"]) {
+        return (String::new(), shell(path));
+    }
+    let made = shell(&made_of(path, "p12"));
+    let command = format!(
+        "keytool -importkeystore -srckeystore {} -srcstoretype {} -destkeystore {made} \
+         -deststoretype PKCS12 && ",
+        shell(path),
+        shell(kind)
+    );
+    (command, made)
+}
+
+/// The text of the file, if it is there.
+fn text_of(session: &Session<'_>, path: &str) -> Option<String> {
+    let bytes = text_file::read_bytes(found(session, path)?).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn has_end(path: &str, ends: &[&str]) -> bool {
+    let end = Path::new(path).extension().and_then(|end| end.to_str()).unwrap_or_default();
+    ends.iter().any(|known| known.eq_ignore_ascii_case(end))
+}
+
+fn stem_of(path: &str) -> String {
+    Path::new(path).with_extension("").display().to_string()
+}
+
+fn made_of(path: &str, end: &str) -> String {
+    format!("{}.{end}", stem_of(path))
+}
+
+/// A word of a command.
+fn shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_command_hold_together() {
+        for (word, expected) in [
+            ("/etc/fix/desk.jks", "/etc/fix/desk.jks"),
+            ("my store.jks", "'my store.jks'"),
+            ("a'b;rm -rf ~", "'a'\\''b;rm -rf ~'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell(word), expected);
+        }
+        assert_eq!(made_of("a.b/desk.jks", "pem"), "a.b/desk.pem");
+    }
+}

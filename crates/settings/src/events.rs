@@ -1,0 +1,344 @@
+//! The section `[events]`: where the program's events go, and which of them.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tracing::level_filters::LevelFilter;
+use transfix_session::settings_table;
+
+/// The gravest level at which a destination, or a part of the engine, still tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EventLevel {
+    /// Nothing.
+    Off,
+    /// Failures.
+    Error,
+    /// Events that somebody should look at.
+    Warn,
+    /// Events of sessions.
+    Info,
+    /// Events that help to find a fault.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl EventLevel {
+    const ALL: [(&str, Self); 6] = [
+        ("off", Self::Off),
+        ("error", Self::Error),
+        ("warn", Self::Warn),
+        ("info", Self::Info),
+        ("debug", Self::Debug),
+        ("trace", Self::Trace),
+    ];
+
+    /// Its word in a settings file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        Self::ALL[self as usize].0
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        let is_it = |(name, _): &&(&str, Self)| name.eq_ignore_ascii_case(word);
+        Self::ALL.iter().find(is_it).map(|(_, level)| *level)
+    }
+}
+
+impl From<EventLevel> for LevelFilter {
+    fn from(level: EventLevel) -> Self {
+        match level {
+            EventLevel::Off => Self::OFF,
+            EventLevel::Error => Self::ERROR,
+            EventLevel::Warn => Self::WARN,
+            EventLevel::Info => Self::INFO,
+            EventLevel::Debug => Self::DEBUG,
+            EventLevel::Trace => Self::TRACE,
+        }
+    }
+}
+
+/// How events are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EventForm {
+    /// Lines for people, with the code of the event at the end.
+    #[default]
+    Text,
+    /// An object of JSON in each line.
+    Json,
+}
+
+/// The part of a system that a line of syslog comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names are those of RFC 5424")]
+pub enum SyslogFacility {
+    User = 1,
+    Daemon = 3,
+    Local0 = 16,
+    Local1,
+    Local2,
+    Local3,
+    Local4,
+    Local5,
+    Local6,
+    Local7,
+}
+
+settings_table! {
+    /// `[events]`: where the events of the program go, and which of them. The library writes none:
+    /// `transfix serve` and `transfix connect` do.
+    #[derive(Serialize, PartialEq, Eq)]
+    pub struct EventSettings {
+        /// Which events there are, in the words of `tracing`: a level, or parts of the program with
+        /// their own, such as `warn,transfix=info`. Levels are `off`, `error`, `warn`,
+        /// `info`, `debug`, `trace`. A reload changes it, and so does `transfix admin levels`.
+        pub levels: String = "info".into(),
+        /// The finest level that goes to standard error: `off`, `error`, `warn`, `info`, `debug`,
+        /// `trace`. With `--verbose` all that `levels` lets through.
+        pub stderr_level: EventLevel = EventLevel::Warn,
+        /// `text` or `json` on standard error; `--events` counts more.
+        pub stderr_form: EventForm = EventForm::Text,
+        /// File that events are appended to; none without it. Closed ones lie beside it, with the
+        /// time in their names.
+        pub file: PathBuf = PathBuf::new(),
+        /// The finest level that goes to the file: `off`, `error`, `warn`, `info`, `debug`,
+        /// `trace`.
+        pub file_level: EventLevel = EventLevel::Trace,
+        /// `text` or `json` in the file.
+        pub file_form: EventForm = EventForm::Text,
+        /// Bytes at which the file is closed and a new one begun: at least 1,024; 0 for any.
+        pub roll_bytes: u64 = 64 << 20,
+        /// Time, counted from midnight UTC, after which a new file is begun: 24 for each day, 0 for
+        /// never.
+        #[least(0)]
+        #[most(8_784)]
+        #[hours("roll_every_h")]
+        pub roll_every: Duration = 24,
+        /// How many closed files are kept; 0 for any number.
+        pub rolled_files_max: usize = 30,
+        /// How long closed files are kept; 0 for ever.
+        #[least(0)]
+        #[most(36_500)]
+        #[days("rolled_days_max")]
+        pub rolled_age_max: Duration = 0,
+        /// If true, closed files are compressed to `.zst`; needs the cargo feature `zstd`.
+        pub compress: bool = false,
+        /// Where syslog takes lines (RFC 5424): the path of its socket, mostly `/dev/log`, or
+        /// `udp://host:port`; none without it.
+        pub syslog: String = String::new(),
+        /// The finest level that goes to syslog: `off`, `error`, `warn`, `info`, `debug`, `trace`.
+        pub syslog_level: EventLevel = EventLevel::Trace,
+        /// The facility of syslog: `user`, `daemon`, or `local0`, `local1`, `local2`, `local3`,
+        /// `local4`, `local5`, `local6`, `local7`.
+        pub syslog_facility: SyslogFacility = SyslogFacility::Daemon,
+        /// The socket of journald, mostly `/run/systemd/journal/socket`; none without it.
+        pub journald: PathBuf = PathBuf::new(),
+        /// The finest level that goes to journald: `off`, `error`, `warn`, `info`, `debug`,
+        /// `trace`.
+        pub journald_level: EventLevel = EventLevel::Trace,
+    }
+}
+
+impl EventSettings {
+    /// The key that is wrong, and what is wrong with it.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        let wrong = |key, what: String| Err((key, what));
+        if let Err(what) = self.levels.parse::<EventLevels>() {
+            return wrong("levels", format!("levels of [events]: {what}"));
+        }
+        if self.compress && !cfg!(feature = "zstd") {
+            let what = "compress of [events] needs the cargo feature `zstd` of the package \
+                        transfix; build with it, or leave the key out";
+            return wrong("compress", what.to_owned());
+        }
+        if let Err(what) = self.check_ranges() {
+            let what = what.to_string();
+            let key = Self::KEYS.iter().find(|key| what.starts_with(key.name));
+            return wrong(key.map_or("", |key| key.name), what);
+        }
+        if (1..1_024).contains(&self.roll_bytes) {
+            let what = format!("roll_bytes is 0 or at least 1024, not {}", self.roll_bytes);
+            return wrong("roll_bytes", what);
+        }
+        let file = &self.file;
+        if !file.as_os_str().is_empty() && file.file_name().is_none() {
+            return wrong("file", format!("file = \"{}\" names no file", file.display()));
+        }
+        let is_address = |text: &str| {
+            text.rsplit_once(':').is_some_and(|(host, port)| {
+                !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
+            })
+        };
+        let syslog = &*self.syslog;
+        let is_udp = syslog.strip_prefix("udp://").is_some_and(is_address);
+        if !syslog.is_empty() && !syslog.starts_with('/') && !is_udp {
+            let what = "is the path of a socket, such as /dev/log, or udp://host:port";
+            return wrong("syslog", format!("syslog {what}, not {syslog}"));
+        }
+        let journald = &self.journald;
+        if !journald.as_os_str().is_empty() && !journald.is_absolute() {
+            let what = "is the path of a socket, mostly /run/systemd/journal/socket";
+            return wrong("journald", format!("journald {what}, not {}", journald.display()));
+        }
+        Ok(())
+    }
+}
+
+/// Which events there are, by the part of the program that tells them: `levels` of `[events]`.
+///
+/// ```
+/// let levels: transfix::EventLevels = "info,transfix::link=debug".parse().unwrap();
+/// assert_eq!(levels.to_string(), "info,transfix::link=debug");
+/// assert!("info,transfix::link=loud".parse::<transfix::EventLevels>().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventLevels {
+    /// That of all parts which are not named.
+    pub of_others: EventLevel,
+    /// Parts of the program, as modules of its code, with their levels. The longest name counts.
+    pub of_parts: Vec<(String, EventLevel)>,
+}
+
+/// The longest text of levels, in bytes.
+const LEVELS_MAX: usize = 2_048;
+
+/// The fault of a text of levels.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventLevelsError {
+    /// The text is longer than 2,048 bytes: so long.
+    TooLong(usize),
+    /// This is no level.
+    NoLevel(String),
+    /// This is no part of a program.
+    NoPart(String),
+    /// This part has two levels; an empty one stands for all others.
+    Twice(String),
+}
+
+impl fmt::Display for EventLevelsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong(bytes) => {
+                write!(f, "{bytes} bytes are too long; {LEVELS_MAX} at most")
+            }
+            Self::NoLevel(word) => {
+                let words = EventLevel::ALL.map(|(name, _)| name).join(", ");
+                write!(f, "`{}` is no level; known are {words}", word.escape_debug())
+            }
+            Self::NoPart(part) => {
+                write!(f, "`{}` is no part; write transfix::link=debug", part.escape_debug())
+            }
+            Self::Twice(part) if part.is_empty() => {
+                f.write_str("two levels for all other parts; leave one out")
+            }
+            Self::Twice(part) => write!(f, "two levels for `{part}`; leave one out"),
+        }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for EventLevelsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for EventLevelsError {}
+
+impl FromStr for EventLevels {
+    type Err = EventLevelsError;
+
+    fn from_str(text: &str) -> Result<Self, EventLevelsError> {
+        if text.len() > LEVELS_MAX {
+            return Err(EventLevelsError::TooLong(text.len()));
+        }
+        let (mut of_others, mut of_parts) = (None, Vec::new());
+        let level = |word: &str| {
+            EventLevel::of(word).ok_or_else(|| EventLevelsError::NoLevel(word.to_owned()))
+        };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "_:-".contains(c);
+        for one in text.split(',') {
+            let Some((part, word)) = one.split_once('=') else {
+                if of_others.replace(level(one)?).is_some() {
+                    return Err(EventLevelsError::Twice(String::new()));
+                }
+                continue;
+            };
+            if part.is_empty() || !part.chars().all(is_name) {
+                return Err(EventLevelsError::NoPart(part.to_owned()));
+            }
+            let level = level(word)?;
+            if of_parts.iter().any(|(name, _)| name == part) {
+                return Err(EventLevelsError::Twice(part.to_owned()));
+            }
+            of_parts.push((part.to_owned(), level));
+        }
+        Ok(Self { of_others: of_others.unwrap_or(EventLevel::Off), of_parts })
+    }
+}
+
+/// As it is parsed.
+impl fmt::Display for EventLevels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.of_others.as_str())?;
+        self.of_parts.iter().try_for_each(|(part, level)| write!(f, ",{part}={}", level.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_read_strictly() {
+        for (text, expected) in [
+            ("info", Ok("info")),
+            ("transfix=WARN", Ok("off,transfix=warn")),
+            ("transfix::link=debug,error", Ok("error,transfix::link=debug")),
+            ("loud", Err("`loud` is no level; known are off, error, warn, info, debug, trace")),
+            ("", Err("`` is no level; known are off, error, warn, info, debug, trace")),
+            ("info,", Err("`` is no level; known are off, error, warn, info, debug, trace")),
+            ("info, a=warn", Err("` a` is no part; write transfix::link=debug")),
+            ("info,warn", Err("two levels for all other parts; leave one out")),
+            ("a=info,a=warn", Err("two levels for `a`; leave one out")),
+            ("a[b]=info", Err("`a[b]` is no part; write transfix::link=debug")),
+            ("=info", Err("`` is no part; write transfix::link=debug")),
+            ("a\nb=info", Err("`a\\nb` is no part; write transfix::link=debug")),
+        ] {
+            let read = text.parse::<EventLevels>().map(|levels| levels.to_string());
+            let read = read.map_err(|error| error.to_string());
+            assert_eq!(read.as_deref().map_err(|error| &**error), expected, "{text:?}");
+        }
+        assert!("x".repeat(LEVELS_MAX + 1).parse::<EventLevels>().is_err());
+    }
+
+    #[test]
+    fn what_no_destination_can_be_is_told_with_its_key() {
+        let wrong = |change: fn(&mut EventSettings)| {
+            let mut settings = EventSettings::default();
+            change(&mut settings);
+            settings.check().map_err(|(key, _)| key)
+        };
+        assert_eq!(wrong(|_| ()), Ok(()));
+        assert_eq!(wrong(|of| of.levels = "loud".into()), Err("levels"));
+        assert_eq!(wrong(|of| of.roll_bytes = 5), Err("roll_bytes"));
+        assert_eq!(wrong(|of| of.roll_every = Duration::from_hours(9_000)), Err("roll_every_h"));
+        assert_eq!(wrong(|of| of.file = "/".into()), Err("file"));
+        for syslog in ["dev/log", "udp://", "udp://host", "udp://:514", "udp://h:0", "tcp://h:1"] {
+            let of = EventSettings { syslog: syslog.into(), ..EventSettings::default() };
+            assert_eq!(of.check().map_err(|(key, _)| key), Err("syslog"), "{syslog}");
+        }
+        for syslog in ["/dev/log", "udp://logs.example:514", "udp://[::1]:514"] {
+            let of = EventSettings { syslog: syslog.into(), ..EventSettings::default() };
+            assert_eq!(of.check(), Ok(()), "{syslog}");
+        }
+        assert_eq!(wrong(|of| of.journald = "socket".into()), Err("journald"));
+    }
+}

@@ -1,0 +1,155 @@
+//! The sections of all files, as if they stood in one.
+//!
+//! Sessions stand in the order of the files: those of a file itself, then those of the files that
+//! it includes. `[defaults]` hold for the sessions of all files. A file overrides the defaults of
+//! those that it includes; what two other files say of one key is an error.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::file::error::{Errors, SettingsError};
+use crate::file::merged;
+use crate::file::sources::Sources;
+use crate::words::nearest;
+
+#[derive(Default)]
+pub(super) struct Sections<'t> {
+    /// `[engine]`, and where it stands.
+    pub(super) engine: Option<(Range<usize>, DeTable<'t>)>,
+    /// `[admin]`, and where it stands.
+    pub(super) admin: Option<(Range<usize>, DeTable<'t>)>,
+    /// `[events]`, and where it stands.
+    pub(super) events: Option<(Range<usize>, DeTable<'t>)>,
+    pub(super) defaults: DeTable<'t>,
+    pub(super) dictionaries: DeTable<'t>,
+    pub(super) sessions: Vec<Spanned<DeValue<'t>>>,
+    /// True if each file is TOML, so that nothing is missing.
+    pub(super) is_whole: bool,
+}
+
+impl<'t> Sections<'t> {
+    pub(super) fn of(sources: &'t Sources, errors: &mut Errors) -> Result<Self, SettingsError> {
+        let mut said = HashMap::new();
+        let roots = sources.roots(errors)?;
+        let mut all = Self { is_whole: roots.iter().all(Option::is_some), ..Self::default() };
+        for (n, root) in roots.into_iter().enumerate() {
+            for (key, value) in root.into_iter().flatten() {
+                all.add((sources, n), &mut said, (key, value), errors)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Takes a section of the n-th file.
+    fn add(
+        &mut self,
+        (sources, n): (&'t Sources, usize),
+        said: &mut HashMap<String, Vec<(usize, usize)>>,
+        (key, value): (Spanned<std::borrow::Cow<'t, str>>, Spanned<DeValue<'t>>),
+        errors: &mut Errors,
+    ) -> Result<(), SettingsError> {
+        let at = key.span().start;
+        let wrong = |what: &str| sources.error(at, what.to_owned());
+        let span = value.span();
+        match (key.get_ref().as_ref(), value.into_inner()) {
+            // The files have been read.
+            ("include", _) => {}
+            (name @ ("engine" | "admin" | "events"), DeValue::Table(table)) => {
+                let one = match name {
+                    "engine" => &mut self.engine,
+                    "admin" => &mut self.admin,
+                    _ => &mut self.events,
+                };
+                match one {
+                    None => *one = Some((span, table)),
+                    Some((first, _)) => {
+                        let place = sources.place(first.start);
+                        let what = format!("[{name}] stands at {place} already; leave one out");
+                        errors.found(wrong(&what))?;
+                    }
+                }
+            }
+            ("engine", _) => {
+                errors.found(wrong("write the keys of the engine below [engine], once"))?;
+            }
+            ("admin", _) => {
+                errors.found(wrong("write the keys of the administration below [admin], once"))?;
+            }
+            ("events", _) => {
+                errors.found(wrong("write the keys of the event log below [events], once"))?;
+            }
+            ("defaults", DeValue::Table(table)) => {
+                self.defaults((sources, n), said, table, errors)?;
+            }
+            ("defaults", _) => {
+                errors.found(wrong("write the keys that hold for all sessions as [defaults]"))?;
+            }
+            ("dictionaries", DeValue::Table(table)) => {
+                for (name, source) in table {
+                    if let Some((first, _)) = self.dictionaries.get_key_value(&**name.get_ref()) {
+                        let place = sources.place(first.span().start);
+                        let what = format!("`{}` stands at {place} already", name.get_ref());
+                        errors.found(sources.error(name.span().start, what))?;
+                    } else {
+                        self.dictionaries.insert(name, source);
+                    }
+                }
+            }
+            ("dictionaries", _) => {
+                let found = sources.text.get(span).unwrap_or_default();
+                let what = "`dictionaries` is a table, such as { key = value }, not";
+                errors.found(wrong(&format!("{what} {found}")))?;
+            }
+            ("session", DeValue::Array(array)) => self.sessions.extend(array),
+            ("session", _) => {
+                errors.found(wrong("write each session as [[session]], with two brackets"))?;
+            }
+            (other, value) => errors.found(wrong(&unknown_section(other, &value)))?,
+        }
+        Ok(())
+    }
+
+    /// Takes the defaults of the n-th file. Files that include others come before them.
+    fn defaults(
+        &mut self,
+        (sources, n): (&'t Sources, usize),
+        said: &mut HashMap<String, Vec<(usize, usize)>>,
+        table: DeTable<'t>,
+        errors: &mut Errors,
+    ) -> Result<(), SettingsError> {
+        for (key, value) in &table {
+            let before = said.entry(key.get_ref().to_string()).or_default();
+            let at = key.span().start;
+            let is_over = |(file, _): &&(usize, usize)| sources.includes(*file, n);
+            // The first file overrides all others, unless it says only a part of a table.
+            let is_decided =
+                before.first().filter(is_over).is_some() && !value.get_ref().is_table();
+            if let Some((_, other)) = before.iter().find(|one| !is_decided && !is_over(one)) {
+                let what = format!(
+                    "[defaults] of {} has `{}` too, and neither file includes the other; say it in \
+                     one of them, or in the file that includes both",
+                    sources.place(*other),
+                    key.get_ref()
+                );
+                errors.found(sources.error(at, what))?;
+            }
+            before.push((n, at));
+        }
+        self.defaults = merged(&table, std::mem::take(&mut self.defaults));
+        Ok(())
+    }
+}
+
+/// The error about a heading, or a key before the first heading, that is none of ours.
+fn unknown_section(name: &str, value: &DeValue<'_>) -> String {
+    if value.as_table().is_none() && !value.is_array() {
+        return format!(
+            "`{name}` stands before any heading; write it below [[session]] or [defaults]"
+        );
+    }
+    let known = ["include", "engine", "admin", "events", "defaults", "dictionaries", "session"];
+    format!("unknown section `{name}`{}", nearest(name, known.into_iter()))
+}

@@ -1,0 +1,325 @@
+//! The settings in force, each with the place that it comes from.
+//!
+//! Invariant: no password is shown, and no field that may be one.
+
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use transfix_codec::{Mask, Tag};
+use transfix_session::{Key, SessionId};
+
+use super::error::{Errors, SettingsError};
+use super::sections::Sections;
+use super::sources::Sources;
+use super::{merged, parse_or_all};
+use crate::reference::{self, SESSION, TABLES, Table};
+use crate::text_file;
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// No file says it.
+    Default,
+    /// The table or session itself says it, at this place: `venue.toml:7`.
+    File(String),
+    /// `[defaults]` say it, at this place.
+    Defaults(String),
+}
+
+/// One key with its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShownKey {
+    /// Its table, such as `logon`; empty for those that stand directly in `[engine]` or a session.
+    pub table: &'static str,
+    /// Its name.
+    pub key: &'static str,
+    /// Its value as a settings file has it, with stars for passwords; `None` where nothing is set.
+    pub value: Option<String>,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// True if a part of it is of the environment (`${NAME}`).
+    pub of_environment: bool,
+}
+
+/// The settings of `[engine]`, of `[admin]`, of `[events]`, or of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShownSettings {
+    /// The heading in the file: `[engine]`, `[admin]`, `[events]` or `[[session]]`.
+    pub heading: &'static str,
+    /// The session, if it is one.
+    pub id: Option<SessionId>,
+    /// Where it begins: `venue.toml:12`.
+    pub place: String,
+    /// All keys that it may have.
+    pub keys: Vec<ShownKey>,
+}
+
+/// The settings of `[engine]`, `[admin]` and `[events]`, then those of each session, in the order
+/// of the file.
+pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError>> {
+    let text = text_file::read(path);
+    let text = text.map_err(|error| vec![SettingsError::unreadable(path, error)])?;
+    let settings = parse_or_all(path, &text)?;
+    let (sources, _) = Sources::read(path, &text);
+    // It is sound.
+    let sections = Sections::of(&sources, &mut Errors(None)).map_err(|error| vec![error])?;
+    let none = DeTable::new();
+    let names = &sections.dictionaries;
+    let mut all = Vec::new();
+    let parts = [&sections.engine, &sections.admin, &sections.events];
+    for (heading, part) in SECTIONS.into_iter().zip(parts) {
+        let there = part.as_ref().map(|(span, table)| (span.start, table));
+        // Without its table there is no administration.
+        if heading != "[engine]" && there.is_none() {
+            continue;
+        }
+        let (start, own) = there.unwrap_or((0, &none));
+        let look = Look { sources: &sources, own, defaults: &none, names, mask: &[] };
+        let mut keys = look.keys(|table| table.name == heading);
+        if heading == "[admin]" {
+            keys.extend(look.fix());
+        }
+        all.push(ShownSettings { heading, id: None, place: sources.place(start), keys });
+    }
+    for (session, settings) in sections.sessions.iter().zip(&settings.sessions) {
+        let Some(own) = session.get_ref().as_table() else { continue };
+        let mask = settings.log.as_ref().map_or(&[][..], |log| &log.mask);
+        let look = Look { sources: &sources, own, defaults: &sections.defaults, names, mask };
+        let keys = look.keys(|table| !SECTIONS.contains(&table.name));
+        let place = sources.place(session.span().start);
+        let id = Some(settings.id());
+        all.push(ShownSettings { heading: SESSION, id, place, keys });
+    }
+    Ok(all)
+}
+
+/// Sections beside the sessions.
+const SECTIONS: [&str; 4] = ["[engine]", "[admin]", FIX, "[events]"];
+
+/// The table of an administration over FIX.
+const FIX: &str = "[admin.fix]";
+/// Tables whose keys are shown each; those of others are a part of one value.
+const SINGLE: [&str; 10] = [
+    "fix",
+    "logon",
+    "numbers",
+    "resend",
+    "timing",
+    "unavailable",
+    "application",
+    "retention",
+    "failover",
+    "tls",
+];
+
+/// A table of the file, and what it takes over.
+struct Look<'l, 't> {
+    sources: &'t Sources,
+    own: &'l DeTable<'t>,
+    defaults: &'l DeTable<'t>,
+    /// The meaning of the names of dictionaries.
+    names: &'l DeTable<'t>,
+    /// Tags whose values are stars in messages, too: `log.mask`.
+    mask: &'l [u32],
+}
+
+impl Look<'_, '_> {
+    fn keys(&self, is_wanted: impl Fn(&Table) -> bool) -> Vec<ShownKey> {
+        let mut shown = Vec::new();
+        for table in TABLES.iter().filter(|table| is_wanted(table)) {
+            if table.name == SESSION || SECTIONS.contains(&table.name) {
+                let keys = table.keys.iter().filter(|key| !SINGLE.contains(&key.name));
+                shown.extend(keys.map(|key| self.one("", key, (self.own, self.defaults))));
+            } else if SINGLE.contains(&table.name) {
+                self.table(table, &mut shown);
+            }
+        }
+        shown
+    }
+
+    /// The keys of `[admin.fix]`, if that is there.
+    fn fix(&self) -> Vec<ShownKey> {
+        let of_fix = TABLES.iter().filter(|table| table.name == FIX);
+        let keys = of_fix.flat_map(|table| table.keys);
+        let own = inner(self.own, "fix");
+        let is_there = self.own.contains_key("fix");
+        keys.filter(|_| is_there).map(|key| self.one("fix", key, (&own, self.defaults))).collect()
+    }
+
+    /// The keys of a table in a session.
+    fn table(&self, table: &'static Table, shown: &mut Vec<ShownKey>) {
+        let is_there = [self.own, self.defaults].iter().any(|of| of.contains_key(table.name));
+        // Without the table there is no TLS, whatever the defaults of its keys are.
+        if table.name == "tls" && !is_there {
+            let (key, value, origin) = (table.name, None, Origin::Default);
+            return shown.push(ShownKey { table: "", key, value, origin, of_environment: false });
+        }
+        let (own, defaults) = (inner(self.own, table.name), inner(self.defaults, table.name));
+        shown.extend(table.keys.iter().map(|key| self.one(table.name, key, (&own, &defaults))));
+    }
+
+    fn one(
+        &self,
+        table: &'static str,
+        key: &'static Key,
+        (own, defaults): (&DeTable<'_>, &DeTable<'_>),
+    ) -> ShownKey {
+        let found = match (own.get_key_value(key.name), defaults.get_key_value(key.name)) {
+            (Some((name, _)), _) => Some((name, false)),
+            (None, Some((name, _))) => Some((name, true)),
+            (None, None) => None,
+        };
+        let value = match table {
+            "" => in_force(key.name, own, defaults),
+            _ => own.get(key.name).or_else(|| defaults.get(key.name)).cloned(),
+        };
+        let (Some((name, is_of_all)), Some(value)) = (found, value) else {
+            let (value, origin) = (reference::default_in_file(key), Origin::Default);
+            return ShownKey { table, key: key.name, value, origin, of_environment: false };
+        };
+        let place = self.sources.place(name.span().start);
+        let origin = if is_of_all { Origin::Defaults(place) } else { Origin::File(place) };
+        let of_environment = self.is_of_environment(&value);
+        let value = self.without_names(table, key.name, self.text(&value));
+        let value = Some(self.masked(key.name, &value));
+        ShownKey { table, key: key.name, value, origin, of_environment }
+    }
+
+    /// The value without names of `[dictionaries]`, which are not shown.
+    fn without_names(&self, table: &str, key: &str, value: toml::Value) -> toml::Value {
+        match (table, key, value) {
+            ("", "dictionary" | "session_dictionary", source) => self.without_name(source),
+            ("", "appl_versions", toml::Value::Table(all)) => {
+                let all = all.into_iter();
+                let all = all.map(|(version, source)| (version, self.without_name(source)));
+                toml::Value::Table(all.collect())
+            }
+            (_, _, value) => value,
+        }
+    }
+
+    fn without_name(&self, source: toml::Value) -> toml::Value {
+        let name = source.as_str().or_else(|| source.get("base")?.as_str());
+        let Some(named) = name.and_then(|name| self.names.get(name)) else { return source };
+        let named = self.text(named);
+        let Some(own) = source.get("overlays").and_then(toml::Value::as_array) else {
+            return named;
+        };
+        let mut whole = match named {
+            toml::Value::Table(whole) => whole,
+            base => [("base".to_owned(), base)].into_iter().collect(),
+        };
+        let no_overlays = toml::Value::Array(Vec::new());
+        let overlays = whole.entry("overlays").or_insert(no_overlays);
+        if let toml::Value::Array(all) = overlays {
+            all.extend(own.iter().cloned());
+        }
+        toml::Value::Table(whole)
+    }
+
+    fn is_of_environment(&self, value: &Spanned<DeValue<'_>>) -> bool {
+        self.sources.is_variable(value.span().start)
+            || match value.get_ref() {
+                DeValue::Array(all) => all.iter().any(|one| self.is_of_environment(one)),
+                DeValue::Table(table) => table.values().any(|one| self.is_of_environment(one)),
+                _ => false,
+            }
+    }
+
+    /// The value as it counts.
+    fn text(&self, value: &Spanned<DeValue<'_>>) -> toml::Value {
+        let number_or_switch = self.sources.number_or_switch(value.span().start);
+        match number_or_switch.as_ref().unwrap_or_else(|| value.get_ref()) {
+            DeValue::String(text) => toml::Value::String(text.to_string()),
+            DeValue::Integer(n) => {
+                let digits = n.as_str().replace('_', "");
+                let read = i64::from_str_radix(&digits, n.radix());
+                read.map_or_else(|_| toml::Value::String(digits), toml::Value::Integer)
+            }
+            DeValue::Float(n) => toml::Value::String(n.as_str().to_owned()),
+            DeValue::Boolean(is_on) => toml::Value::Boolean(*is_on),
+            DeValue::Datetime(time) => toml::Value::Datetime(*time),
+            DeValue::Array(all) => {
+                toml::Value::Array(all.iter().map(|one| self.text(one)).collect())
+            }
+            DeValue::Table(table) => {
+                let all = table.iter();
+                let all = all.map(|(key, one)| (key.get_ref().to_string(), self.text(one)));
+                toml::Value::Table(all.collect())
+            }
+        }
+    }
+
+    /// The text of a value, with stars for what may be a password.
+    fn masked(&self, key: &str, value: &toml::Value) -> String {
+        let stars = || toml::Value::String(STARS.to_owned());
+        // RawData(96) of a Logon(A), or of a UserRequest(BE), is a password.
+        let hides = |tag: &str| {
+            tag.parse().is_ok_and(|n| Mask::default().hides("A", Tag(n)) || self.mask.contains(&n))
+        };
+        let shown = match value {
+            toml::Value::Table(of) if reference::is_secret(key) => {
+                // Which variable or file has it is no secret; arguments of a program may be one.
+                let shown = |(name, value): (&String, &toml::Value)| match value {
+                    toml::Value::Array(words) => {
+                        let program = words.iter().take(1).cloned();
+                        let rest = words.iter().skip(1).map(|_| stars());
+                        (name.clone(), toml::Value::Array(program.chain(rest).collect()))
+                    }
+                    value => (name.clone(), value.clone()),
+                };
+                toml::Value::Table(of.iter().map(shown).collect())
+            }
+            _ if reference::is_secret(key) => stars(),
+            toml::Value::Array(all) if FIELDS.contains(&key) => {
+                let field = |one: &toml::Value| {
+                    let field = one.as_str().and_then(|text| text.split_once('='));
+                    let hidden = field.filter(|(tag, _)| hides(tag));
+                    hidden.map_or_else(
+                        || one.clone(),
+                        |(tag, _)| toml::Value::String(format!("{tag}={STARS}")),
+                    )
+                };
+                toml::Value::Array(all.iter().map(field).collect())
+            }
+            toml::Value::Table(of) if of.contains_key("password") => {
+                let shown = |(name, value): (&String, &toml::Value)| {
+                    let value = match reference::is_secret(name) {
+                        true => stars(),
+                        false => value.clone(),
+                    };
+                    (name.clone(), value)
+                };
+                toml::Value::Table(of.iter().map(shown).collect())
+            }
+            value => value.clone(),
+        };
+        shown.to_string()
+    }
+}
+
+/// The table of this name in a session; empty if there is none.
+fn inner<'t>(of: &DeTable<'t>, name: &str) -> DeTable<'t> {
+    of.get(name).and_then(|value| value.get_ref().as_table()).cloned().unwrap_or_default()
+}
+
+/// The value of a key of a session: a table has the keys that it lacks from that of `[defaults]`.
+fn in_force<'t>(
+    key: &str,
+    own: &DeTable<'t>,
+    defaults: &DeTable<'t>,
+) -> Option<Spanned<DeValue<'t>>> {
+    let only = |of: &DeTable<'t>| -> DeTable<'t> {
+        let one = of.get_key_value(key).into_iter();
+        one.map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    merged(&only(defaults), only(own)).remove(key)
+}
+
+const STARS: &str = "***";
+/// Keys whose values are lists of texts `TAG=VALUE`.
+const FIELDS: [&str; 3] = ["fields", "header_fields", "body_fields"];

@@ -1,0 +1,71 @@
+//! The table `fix` of `[admin]`: the administration over sessions of FIX.
+
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use transfix_session::{BeginString, settings_table};
+
+use crate::admin::is_of_this_machine;
+use crate::allow_from::Subnet;
+use crate::entries::all_of;
+
+settings_table! {
+    /// `fix` of `[admin]`: the administration over sessions of FIX, by XML in XMLnonFIX(n), which
+    /// is there if this table is.
+    #[derive(Serialize, PartialEq, Eq)]
+    pub struct FixAdminSettings {
+        /// Where to listen for administrators, as `host:port`; no session that trades listens
+        /// there. At another address than one of this machine alone, `certificate` and `key` of
+        /// `[admin]` are needed; with them each connection is encrypted.
+        pub address: String = "127.0.0.1:9891".into(),
+        /// SenderCompID(49) of the answers: what an administrator writes as TargetCompID(56). Its
+        /// own SenderCompID(49) may be any.
+        pub sender_comp_id: String = "FIXADMIN".into(),
+        /// BeginString(8) of the sessions: `FIX.4.3`, `FIX.4.4` or `FIXT.1.1`. By default
+        /// `FIX.4.4`.
+        #[serde(serialize_with = "as_text")]
+        pub begin_string: BeginString = BeginString::Fix44,
+        /// Addresses and subnets from which administrators may connect, such as
+        /// `["10.1.0.0/16", "192.0.2.7"]`; by default from everywhere.
+        pub allow_from: Vec<String> = Vec::new(),
+        /// Administrators at once.
+        #[least(1)]
+        #[most(1000)]
+        pub sessions_max: u32 = 16,
+        /// Time without a command after which an administrator is logged out; one with a
+        /// subscription stays. 0 for never.
+        #[mins("idle_min")]
+        pub idle: Duration = 30,
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn as_text<S: Serializer>(version: &BeginString, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(version.as_str())
+}
+
+impl FixAdminSettings {
+    /// The faults of the table.
+    pub(crate) fn check(&self, has_tls: bool) -> Result<(), String> {
+        if !has_tls && !is_of_this_machine(&self.address) {
+            return Err(format!(
+                "address = \"{}\" of [admin.fix] can be reached from other machines: set \
+                 certificate and key of [admin] too, or listen at 127.0.0.1",
+                self.address
+            ));
+        }
+        if self.begin_string < BeginString::Fix43 {
+            return Err(format!(
+                "begin_string of [admin.fix] is FIX.4.3, FIX.4.4 or FIXT.1.1; {} has neither \
+                 XMLnonFIX(n) nor Username(553)",
+                self.begin_string.as_str()
+            ));
+        }
+        if self.sender_comp_id.is_empty() || self.sender_comp_id == "*" {
+            return Err("sender_comp_id of [admin.fix] is a name, such as FIXADMIN".to_owned());
+        }
+        let wrong = self.allow_from.iter().filter_map(|text| Subnet::parse(text).err());
+        all_of(wrong).map_err(|wrong| format!("allow_from of [admin.fix]: {wrong}"))?;
+        self.check_ranges().map_err(|wrong| format!("[admin.fix]: {wrong}"))
+    }
+}

@@ -1,0 +1,169 @@
+//! Settings, from code or from a TOML file; strict: nothing unknown is passed over.
+//!
+//! ```
+//! # use std::time::Duration;
+//! let settings = transfix_settings::Settings::parse("example.toml", r#"
+//!     [engine]
+//!     workers = 2
+//!
+//!     [defaults]
+//!     begin_string = "FIX.4.4"
+//!     sender_comp_id = "VENUE"
+//!     role = "acceptor"
+//!     address = "127.0.0.1:9880"
+//!
+//!     [[session]]
+//!     target_comp_id = "CLIENT1"
+//!
+//!     [[session]]
+//!     target_comp_id = "CLIENT2"
+//!     heart_bt_int_s = 10
+//! "#)?;
+//! assert_eq!(settings.sessions.len(), 2);
+//! assert_eq!(settings.sessions[0].protocol.heart_bt_int, Duration::from_secs(30));
+//! # Ok::<(), transfix_settings::SettingsError>(())
+//! ```
+//!
+//! A time is a `Duration` in code. A file has it as a whole number, and its key ends with the unit:
+//! `heart_bt_int_s` is the field `heart_bt_int`. A time made in code may be finer than the key
+//! says: the engine uses it exactly, and rounds it up where it shows or checks the key.
+//! HeartBtInt(108) is sent as whole seconds; a check refuses any other value.
+
+#![forbid(unsafe_code)]
+
+mod added;
+mod admin;
+mod allow_from;
+mod check;
+mod dictionary_choice;
+mod dictionary_source;
+mod engine;
+mod entries;
+mod events;
+mod failover;
+mod file;
+mod fix_admin;
+mod form;
+mod log;
+mod other_engines;
+mod password_hash;
+mod proxy;
+pub mod reference;
+mod retention;
+pub mod schedule;
+#[cfg(feature = "schema")]
+mod schema;
+mod secret;
+mod session;
+mod session_dictionaries;
+mod socket;
+mod store;
+mod template;
+pub mod text_file;
+mod threads;
+mod tls;
+mod validation;
+mod words;
+
+use std::path::Path;
+
+pub use admin::AdminSettings;
+pub use allow_from::Subnet;
+pub use dictionary_choice::DictionaryChoice;
+pub use dictionary_source::DictionarySource;
+pub use engine::{EngineSettings, ThreadLost};
+pub use events::{
+    EventForm, EventLevel, EventLevels, EventLevelsError, EventSettings, SyslogFacility,
+};
+pub use failover::{FailoverOrder, FailoverSettings};
+pub use file::SettingsError;
+pub use file::shown::{Origin, ShownKey, ShownSettings};
+pub use fix_admin::FixAdminSettings;
+pub use log::{LogDirection, LogSettings};
+pub use other_engines::settings_of_another;
+pub use password_hash::{HashMemory, hash_password, is_of as is_password_of};
+pub use proxy::{ProxyKind, ProxySettings};
+pub use retention::{BeyondLimit, RetentionSettings};
+pub use session::SessionSettings;
+pub use session_dictionaries::SessionDictionaries;
+pub use socket::{Backoff, SocketSettings};
+pub use store::{Durability, StoreSettings};
+pub use threads::{AfterPanic, Mode, SendMode, ThreadSettings};
+pub use tls::{CertificateFiles, ClientCertificate, TlsSettings, TlsVersion};
+pub use transfix_session::{
+    ApplicationSettings, GarbledPolicy, Offline, QueueSettings, QueueWhenFull, SlowConsumer,
+    TooLongPolicy, Unavailable, UnavailableAction, Unsent, WhenFull,
+};
+pub use validation::{ValidateOut, ValidationSettings};
+
+/// Everything an engine is told at its start.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The settings that all sessions share.
+    pub engine: EngineSettings,
+    /// The administration over HTTP, if there is to be one.
+    pub admin: Option<AdminSettings>,
+    /// Where the events of the program go, if the file says it.
+    pub events: Option<EventSettings>,
+    /// The sessions, in the order of the file.
+    pub sessions: Vec<SessionSettings>,
+}
+
+impl Settings {
+    /// Settings with one session and defaults for the rest.
+    #[must_use]
+    pub fn of(session: SessionSettings) -> Self {
+        Self { sessions: vec![session], ..Self::default() }
+    }
+
+    /// Reads a TOML file.
+    ///
+    /// # Errors
+    /// [`SettingsError`] with the file, the line, and the nearest right key.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SettingsError> {
+        file::load(path.as_ref())
+    }
+
+    /// The values of a settings file in force: each key of `[engine]` and of each session, with its
+    /// value and the place that it comes from. Passwords are never shown.
+    ///
+    /// # Errors
+    /// As [`Settings::load_or_all_errors`].
+    pub fn shown(path: impl AsRef<Path>) -> Result<Vec<ShownSettings>, Vec<SettingsError>> {
+        file::shown::shown(path.as_ref())
+    }
+
+    /// All tables and keys that a settings file may have, as text: the meaning, the form, the
+    /// default and the bounds of each. A name, such as `logon`, `heart_bt_int_s` or
+    /// `tls.min_version`, limits it to one table or key.
+    ///
+    /// # Errors
+    /// There is no such table or key; the text names the nearest.
+    pub fn reference(of: Option<&str>) -> Result<String, String> {
+        reference::text(of)
+    }
+
+    /// A JSON Schema (draft 2020-12) of settings files, by which editors complete and check them.
+    #[cfg(feature = "schema")]
+    #[must_use]
+    pub fn schema() -> String {
+        schema::text()
+    }
+
+    /// As [`Settings::load`], with all errors that are found, one at most for each key, in the
+    /// order of the lines: for those who mend a file.
+    ///
+    /// # Errors
+    /// At least one [`SettingsError`].
+    pub fn load_or_all_errors(path: impl AsRef<Path>) -> Result<Self, Vec<SettingsError>> {
+        file::load_or_all(path.as_ref())
+    }
+
+    /// Reads TOML text; `name` stands for the file in errors.
+    ///
+    /// # Errors
+    /// As [`Settings::load`].
+    pub fn parse(name: &str, text: &str) -> Result<Self, SettingsError> {
+        file::parse(Path::new(name), text)
+    }
+}

@@ -1,0 +1,28 @@
+//! Settings files of engines that no tool of ours reads: recognised, so that their users are told
+//! what to do.
+
+/// The error about a settings file of Fix8.
+const FIX8: &str = "these are settings of Fix8, which no verb reads; write ours: \
+                    `transfix settings reference login_retries` finds the key for each of theirs, \
+                    and the page \"Coming from FIX Antenna or Fix8\" of the book has the rest";
+
+/// The error about a settings file of FIX Antenna.
+const ANTENNA: &str = "these are settings of FIX Antenna, which no verb reads; write ours: \
+                       `transfix settings reference heartbeatInterval` finds the key for each of \
+                       theirs, and the page \"Coming from FIX Antenna or Fix8\" of the book has \
+                       the rest";
+
+/// The error about a settings file of an engine from which no tool leads here.
+pub fn settings_of_another(text: &str) -> Option<&'static str> {
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    if text.starts_with('<') {
+        return text.contains("<fix8").then_some(FIX8);
+    }
+    let keys = ["sessionIDs", "fa.home", "EngineRoot", "DictionariesFilesList"];
+    let stems = ["sessions.", "Session.Default."];
+    let is_theirs = |line: &str| {
+        let key = line.split_once('=').map_or("", |(key, _)| key.trim());
+        keys.contains(&key) || stems.iter().any(|stem| key.starts_with(stem))
+    };
+    text.lines().any(is_theirs).then_some(ANTENNA)
+}

@@ -1,0 +1,164 @@
+//! Passwords of which the settings have nothing but a hash: Argon2 (RFC 9106), written as a PHC
+//! string such as `$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHQ$…`.
+
+use argon2::password_hash::PasswordHasher;
+use argon2::password_hash::phc::{Output, PasswordHash};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use transfix_session::Secret;
+
+/// Most memory that one check may take, in KiB: the settings are trusted, but not to stop the
+/// machine.
+const MEMORY_KIB_MAX: u32 = 1 << 20;
+/// Most memory that is kept for the next check, in KiB. More than 32 MiB at once goes back to the
+/// system when it is dropped, whatever the allocator keeps.
+const KEPT_KIB_MAX: usize = 32 << 10;
+/// Most passes over it.
+const PASSES_MAX: u32 = 100;
+
+/// The hash of a password for the key `logon.expected_password_hash`: Argon2id with 19 MiB, two
+/// passes and a random salt (the first choice of the OWASP Password Storage Cheat Sheet). To
+/// check one takes some 20 ms.
+///
+/// # Errors
+/// If the system has no random numbers, or no memory.
+pub fn hash_password(password: &str) -> Result<Secret, String> {
+    let hash = Argon2::default().hash_password(password.as_bytes());
+    hash.map(|hash| Secret::new(hash.to_string())).map_err(|error| error.to_string())
+}
+
+/// Returns true if it is the Argon2 hash of this password, as a PHC string. It takes some 20 ms.
+#[must_use]
+pub fn is_of(hash: &str, password: impl AsRef<[u8]>) -> bool {
+    HashMemory::default().is_of(hash, password.as_ref())
+}
+
+/// The memory of one check, for the next one: the allocator would keep that of each thread.
+#[derive(Debug, Default)]
+pub struct HashMemory(Vec<Block>);
+
+impl HashMemory {
+    /// Returns true if it is the Argon2 hash of this password, as a PHC string.
+    pub fn is_of(&mut self, hash: &str, password: &[u8]) -> bool {
+        let is_right = PasswordHash::new(hash).is_ok_and(|hash| self.has(&hash, password));
+        if self.kib() > KEPT_KIB_MAX {
+            self.0 = Vec::new();
+        }
+        is_right
+    }
+
+    fn has(&mut self, hash: &PasswordHash, password: &[u8]) -> bool {
+        let (Some(salt), Some(expected)) = (&hash.salt, &hash.hash) else { return false };
+        let (Ok(algorithm), Ok(params)) =
+            (Algorithm::try_from(hash.algorithm.as_str()), Params::try_from(hash))
+        else {
+            return false;
+        };
+        let version = hash.version.map_or(Ok(Version::default()), Version::try_from);
+        let Ok(version) = version else { return false };
+        let (blocks, mut found) = (params.block_count(), [0; Output::MAX_LENGTH]);
+        if self.0.len() < blocks {
+            // Nothing is copied.
+            self.0 = Vec::new();
+            self.0.resize(blocks, Block::new());
+        }
+        let found = &mut found[..expected.len()];
+        let argon = Argon2::new(algorithm, version, params);
+        let memory = &mut self.0[..blocks];
+        let hashed = argon.hash_password_into_with_memory(password, salt, found, memory);
+        // `Output` is compared in a time that does not depend on how much is right.
+        hashed.is_ok() && Output::new(found).is_ok_and(|found| found == *expected)
+    }
+
+    /// The memory that is kept, in KiB.
+    #[must_use]
+    pub fn kib(&self) -> usize {
+        self.0.len() * Block::SIZE / 1_024
+    }
+}
+
+/// The fault of a hash.
+pub(crate) fn check(hash: &str) -> Result<(), String> {
+    let form = "logon.expected_password_hash is a hash by Argon2, such as \
+                $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH; `transfix password` writes it";
+    let parsed = PasswordHash::new(hash).map_err(|_| form.to_owned())?;
+    let is_argon = Algorithm::try_from(parsed.algorithm.as_str()).is_ok();
+    let params = Params::try_from(&parsed).map_err(|_| form.to_owned())?;
+    if !is_argon || parsed.hash.is_none() || parsed.salt.is_none() {
+        return Err(form.to_owned());
+    }
+    if params.m_cost() > MEMORY_KIB_MAX || params.t_cost() > PASSES_MAX {
+        return Err(format!(
+            "logon.expected_password_hash: at most m={MEMORY_KIB_MAX} and t={PASSES_MAX}, or each \
+             check takes too much"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_that_of_its_password_alone() {
+        let hash = hash_password("sesame").unwrap();
+        assert_ne!(hash.reveal(), hash_password("sesame").unwrap().reveal(), "it has a salt");
+        assert_eq!(check(hash.reveal()), Ok(()));
+        assert!(is_of(hash.reveal(), b"sesame"));
+        assert!(!is_of(hash.reveal(), b"sesam") && !is_of(hash.reveal(), b""));
+        assert!(!is_of("sesame", b"sesame"), "no hash is nobody's");
+    }
+
+    #[test]
+    fn hashes_of_the_reference_program_are_taken() {
+        // Debian's `argon2`: `printf sesame | argon2 saltsalt -id -t 1 -k 64 -p 2 -e`, and with
+        // `-i -t 3 -p 1`.
+        for hash in [
+            "$argon2id$v=19$m=64,t=1,p=2$c2FsdHNhbHQ$o83BTm/03R3cgwjnIrQwOQ9VyBcMwK+dHitsV0XK9p4",
+            "$argon2i$v=19$m=64,t=3,p=1$c2FsdHNhbHQ$DhNBUaL/gIlX32gmc5P2/x/l9Xa6WGwvgi/qXSPD8cs",
+        ] {
+            assert_eq!(check(hash), Ok(()));
+            assert!(is_of(hash, b"sesame") && !is_of(hash, b"Sesame"), "{hash}");
+        }
+    }
+
+    /// Hashes of other sizes, algorithms and versions by turns, in memory that others have used.
+    #[test]
+    fn memory_that_was_used_finds_the_same() {
+        let mut memory = HashMemory::default();
+        let algorithms = [Algorithm::Argon2d, Algorithm::Argon2i, Algorithm::Argon2id];
+        for (n, kib) in [64, 1_024, 8, 300].into_iter().enumerate() {
+            for version in [Version::V0x10, Version::V0x13] {
+                let params = Params::new(kib, 1 + n as u32 % 2, 1, Some(16 + 8 * n)).unwrap();
+                let argon = Argon2::new(algorithms[n % 3], version, params);
+                let hash = argon.hash_password(b"sesame").unwrap().to_string();
+                assert!(memory.is_of(&hash, b"sesame"), "{hash}");
+                assert!(!memory.is_of(&hash, b"Sesame"), "{hash}");
+            }
+        }
+        assert_eq!(memory.kib(), 1_024);
+        let params = Params::new(33 << 10, 1, 1, None).unwrap();
+        let hash = Argon2::from(params).hash_password(b"sesame").unwrap().to_string();
+        assert!(memory.is_of(&hash, b"sesame"));
+        assert_eq!(memory.kib(), 0, "so much is not kept");
+    }
+
+    #[test]
+    fn what_is_no_hash_is_told() {
+        for (text, expected) in [
+            ("sesame", "is a hash by Argon2"),
+            ("", "is a hash by Argon2"),
+            ("$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHQ", "is a hash by Argon2"),
+            ("$2b$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW", "is a hash by Argon2"),
+            (
+                "$argon2id$v=19$m=2000000,t=2,p=1$c2FsdHNhbHQ$\
+                 AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+                "at most m=1048576",
+            ),
+        ] {
+            let error = check(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+            assert!(text.is_empty() || !error.contains(text), "the error does not show it");
+        }
+    }
+}

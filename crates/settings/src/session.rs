@@ -1,0 +1,426 @@
+//! `[[session]]`: one session, with the tables and groups of keys that it consists of.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use transfix_codec::{Mask, Tag};
+use transfix_session::{
+    ApplicationSettings, BeginString, Config, Key, LogonConfig, NumbersConfig, ProtocolConfig,
+    QueueSettings, ResendConfig, Role, SessionId, SubIds, TimingConfig, Unavailable,
+    settings_table,
+};
+
+use crate::failover::FailoverSettings;
+use crate::log::LogSettings;
+use crate::proxy::ProxySettings;
+use crate::retention::RetentionSettings;
+use crate::schedule::{ScheduleSettings, offsets_of};
+use crate::socket::SocketSettings;
+use crate::store::StoreSettings;
+use crate::threads::ThreadSettings;
+use crate::tls::TlsSettings;
+use crate::validation::ValidationSettings;
+
+settings_table! {
+    /// `[[session]]`: one session; keys in `[defaults]` hold for all.
+    ///
+    /// A table of the file is a field of the same name. The other keys stand in groups: those of
+    /// [`StoreSettings`] in `store`, and so on; in the file they stand directly in the session.
+    pub struct SessionSettings {
+        /// `acceptor` listens at `address`, `initiator` connects to it.
+        pub role: Role,
+        /// `FIX.4.0` to `FIX.4.4`, or `FIXT.1.1`.
+        pub begin_string: BeginString,
+        /// SenderCompID(49) of what we send.
+        pub sender_comp_id: String,
+        /// TargetCompID(56) of what we send. An acceptor with `*` is a template: a session is made
+        /// from it when a counterparty that no other settings name logs on, if the program lets it
+        /// in (see [`crate::EngineBuilder::admit`]).
+        pub target_comp_id: String,
+        /// SenderSubID(50) of what we send; as the next three, it belongs to the identity. An
+        /// acceptor takes the Logon(A) of a counterparty that gives other ones for another
+        /// session's; one that gives none is taken.
+        pub sender_sub_id: String = String::new(),
+        /// SenderLocationID(142) of what we send, from FIX 4.1 on.
+        pub sender_location_id: String = String::new(),
+        /// TargetSubID(57) of what we send.
+        pub target_sub_id: String = String::new(),
+        /// TargetLocationID(143) of what we send, from FIX 4.1 on.
+        pub target_location_id: String = String::new(),
+        /// Tells sessions of an initiator apart whose version and ids are the same. It is never on
+        /// the wire, so that an acceptor, who could not know which session a Logon(A) means, has
+        /// none.
+        pub qualifier: String = String::new(),
+        /// `host:port`. Port 0 lets the system choose the port to listen at.
+        pub address: String,
+        /// Addresses and subnets from which the counterparty of an acceptor may connect, such as
+        /// `["10.1.0.0/16", "192.0.2.7"]`; by default from everywhere. Anybody else finds no such
+        /// session, and an address that no session of a listener allows is closed at once.
+        pub allow_from: Vec<String> = Vec::new(),
+        /// Addresses and subnets of proxies and load balancers that name their client by the PROXY
+        /// protocol, version 1 or 2. The client's address counts, in the log and for `allow_from`.
+        /// Such a proxy must say it, and of nobody else it is believed. All sessions at one address
+        /// have the same list.
+        pub proxy_protocol_from: Vec<String> = Vec::new(),
+        /// If true, a message with DeliverToCompID(128) is passed on to the session of the same
+        /// version with that counterparty, on behalf of its sender. If not, the application gets
+        /// it.
+        pub route_third_party: bool = false,
+        /// How long the application may take to answer a Logon(A) later. Then the counterparty is
+        /// refused. With `refresh_on_logon` also how long the store may take to be refreshed; then
+        /// the connection ends.
+        #[least(1)]
+        #[millis("logon_answer_ms")]
+        pub logon_answer: Duration = 10_000,
+        /// The Logon(A) of ours, and the one that is taken, as a table. See [`LogonConfig`].
+        pub logon: LogonConfig = LogonConfig::default(),
+        /// Numbers that are not the expected ones, as a table. See [`NumbersConfig`].
+        pub numbers: NumbersConfig = NumbersConfig::default(),
+        /// How lost messages are asked for and sent again, as a table. See [`ResendConfig`].
+        pub resend: ResendConfig = ResendConfig::default(),
+        /// Heartbeats and silence, as a table. See [`TimingConfig`].
+        pub timing: TimingConfig = TimingConfig::default(),
+        /// The reaction to messages that the application is not available for, as a table. See
+        /// [`Unavailable`].
+        pub unavailable: Unavailable = Unavailable::default(),
+        /// How messages are handed to an application that is called in threads of its own, as a
+        /// table. See [`ApplicationSettings`].
+        pub application: ApplicationSettings = ApplicationSettings::default(),
+        /// If true, it is measured how long messages take on their way through the session (see
+        /// [`crate::SessionHandle::latency`]).
+        pub latency_points: bool = true,
+        /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",
+        /// from = "08:00", to = "16:30" }`; `transfix schedule` prints the times. By
+        /// default always.
+        pub schedule: Option<ScheduleSettings> = None,
+        /// The store: its contents and its place, as a table. See [`RetentionSettings`].
+        pub retention: RetentionSettings = RetentionSettings::default(),
+        /// Encrypted connections, such as `{ certificate = "own.pem", key = "own.key" }`. See
+        /// [`TlsSettings`].
+        pub tls: Option<TlsSettings> = None,
+        /// Where else an initiator connects to, such as `{ addresses = ["b.example:9880"] }`.
+        /// See [`FailoverSettings`].
+        pub failover: FailoverSettings = FailoverSettings::default(),
+        /// Through whom an initiator connects, such as
+        /// `{ kind = "http", address = "proxy.example:3128" }`. See [`ProxySettings`].
+        pub proxy: Option<ProxySettings> = None,
+        /// The protocol log, such as `{ dir = "log" }`. See [`LogSettings`].
+        pub log: Option<LogSettings> = None,
+        and {
+            /// The other settings of the session layer.
+            pub protocol: ProtocolConfig,
+            /// The checks of each message.
+            pub validation: ValidationSettings,
+            /// Where messages and numbers are kept.
+            pub store: StoreSettings,
+            /// Messages that wait to be sent.
+            pub queue: QueueSettings,
+            /// The threads that drive it and send for it.
+            pub threads: ThreadSettings,
+            /// How it connects.
+            pub socket: SocketSettings,
+            /// Where its keys stand, if it comes from a file.
+            #[serde(skip)]
+            pub(crate) places: Option<Arc<Places>>,
+        }
+    }
+}
+
+/// The settings files, and the lines of the keys in the text of all files.
+#[derive(Debug)]
+pub(crate) struct Places {
+    pub(crate) files: Arc<Files>,
+    /// The line of the session.
+    pub(crate) line: usize,
+    /// The session's own keys.
+    pub(crate) session: Arc<KeyLines>,
+    /// The keys of `[defaults]`.
+    pub(crate) defaults: Arc<KeyLines>,
+    /// The keys of `[engine]`.
+    pub(crate) engine: Arc<KeyLines>,
+    /// The files in which passwords of the session stand.
+    pub(crate) secrets: Vec<PathBuf>,
+}
+
+/// Keys with their lines, counted from 1.
+pub(crate) type KeyLines = Vec<(&'static str, usize)>;
+
+/// Files whose texts stand behind each other: each with the number of lines before it.
+#[derive(Debug, Default)]
+pub(crate) struct Files(Vec<(PathBuf, usize)>);
+
+impl Files {
+    pub(crate) fn add(&mut self, path: &Path, lines_before: usize) {
+        self.0.push((path.to_owned(), lines_before));
+    }
+
+    /// The file of a line of all texts, and the line in that file.
+    pub(crate) fn place(&self, line: usize) -> (&Path, usize) {
+        let n = self.0.partition_point(|(_, before)| *before < line).max(1);
+        self.0.get(n - 1).map_or((Path::new(""), line), |(path, before)| (path, line - before))
+    }
+}
+
+impl Places {
+    fn place(&self, keys: &[&KeyLines], key: &str) -> String {
+        match keys.iter().flat_map(|keys| keys.iter()).find(|(name, _)| *name == key) {
+            Some((_, line)) => {
+                let (path, line) = self.files.place(*line);
+                format!("{}:{line}: ", path.display())
+            }
+            None => format!("{}: ", self.files.place(self.line).0.display()),
+        }
+    }
+}
+
+/// The keys of the groups that stand directly in a session of a file, in the order of the fields.
+pub(crate) const GROUPS: [&[Key]; 6] = [
+    ProtocolConfig::KEYS,
+    ValidationSettings::KEYS,
+    StoreSettings::KEYS,
+    QueueSettings::KEYS,
+    ThreadSettings::KEYS,
+    SocketSettings::KEYS,
+];
+
+impl SessionSettings {
+    /// Certificates of which the counterparty must show one; empty for any.
+    #[must_use]
+    pub fn tls_peers(&self) -> &[String] {
+        self.tls.as_ref().filter(|tls| tls.enabled).map_or(&[], |tls| &tls.peer)
+    }
+
+    /// A session with defaults for all but identity, role and address.
+    #[must_use]
+    pub fn new(role: Role, id: &SessionId, address: &str) -> Self {
+        Self {
+            role,
+            begin_string: id.begin_string,
+            sender_comp_id: id.sender_comp_id.to_string(),
+            target_comp_id: id.target_comp_id.to_string(),
+            sender_sub_id: id.sub_ids.sender_sub_id.clone(),
+            sender_location_id: id.sub_ids.sender_location_id.clone(),
+            target_sub_id: id.sub_ids.target_sub_id.clone(),
+            target_location_id: id.sub_ids.target_location_id.clone(),
+            qualifier: id.qualifier.to_string(),
+            address: address.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The beginning of an error about this key: `venue.toml:7: ` if the settings are from a file.
+    #[must_use]
+    pub fn place(&self, key: &str) -> String {
+        let place = |places: &Arc<Places>| places.place(&[&places.session, &places.defaults], key);
+        self.places.as_ref().map(place).unwrap_or_default()
+    }
+
+    /// Returns true if the session says the key itself: not `[defaults]`, nor a program.
+    #[must_use]
+    pub fn has_own(&self, key: &str) -> bool {
+        let own = self.places.as_ref().map(|places| &places.session);
+        own.is_some_and(|own| own.iter().any(|(name, _)| *name == key))
+    }
+
+    /// As [`place`](Self::place), for a key of `[engine]`.
+    #[must_use]
+    pub fn engine_place(&self, key: &str) -> String {
+        let place = |places: &Arc<Places>| places.place(&[&places.engine], key);
+        self.places.as_ref().map(place).unwrap_or_default()
+    }
+
+    /// The session's identity.
+    #[must_use]
+    pub fn id(&self) -> SessionId {
+        SessionId {
+            sub_ids: Arc::new(SubIds {
+                sender_sub_id: self.sender_sub_id.clone(),
+                sender_location_id: self.sender_location_id.clone(),
+                target_sub_id: self.target_sub_id.clone(),
+                target_location_id: self.target_location_id.clone(),
+            }),
+            qualifier: self.qualifier.as_str().into(),
+            ..SessionId::new(self.begin_string, &self.sender_comp_id, &self.target_comp_id)
+        }
+    }
+
+    /// Where this session's store lies: a folder of [`StoreSettings::store_dir`] named after the
+    /// identity, such as `FIX.4.4-VENUE-CLIENT`.
+    #[must_use]
+    pub fn store_path(&self) -> PathBuf {
+        self.store.store_dir.join(self.folder())
+    }
+
+    /// The session's name among files.
+    #[must_use]
+    pub fn folder(&self) -> String {
+        let sender = [&self.sender_comp_id, &self.sender_sub_id, &self.sender_location_id];
+        let target = [&self.target_comp_id, &self.target_sub_id, &self.target_location_id];
+        let mut name = format!("{}-{}-{}", self.begin_string, ids_name(sender), ids_name(target));
+        if !self.qualifier.is_empty() {
+            name = format!("{name}-{}", file_name(&self.qualifier));
+        }
+        name
+    }
+
+    /// The identity that gives a store this name, such as `FIX.4.4:VENUE->CLIENT` for
+    /// `FIX.4.4-VENUE-CLIENT`; `None` if none does.
+    #[must_use]
+    pub fn id_of_store(name: &str) -> Option<SessionId> {
+        let mut parts = name.split('-');
+        let begin_string = BeginString::parse(parts.next()?.as_bytes())?;
+        let [sender_comp_id, sender_sub_id, sender_location_id] = ids_of(parts.next()?)?;
+        let [target_comp_id, target_sub_id, target_location_id] = ids_of(parts.next()?)?;
+        let qualifier = parts.next().map_or(Some(String::new()), text_of)?;
+        let is_whole = parts.next().is_none();
+        let sub_ids =
+            SubIds { sender_sub_id, sender_location_id, target_sub_id, target_location_id };
+        is_whole.then(|| SessionId {
+            sub_ids: Arc::new(sub_ids),
+            qualifier: qualifier.as_str().into(),
+            ..SessionId::new(begin_string, &sender_comp_id, &target_comp_id)
+        })
+    }
+
+    /// The files in which passwords of the session stand.
+    #[must_use]
+    pub fn secret_files(&self) -> &[PathBuf] {
+        self.places.as_ref().map_or(&[], |places| &places.secrets)
+    }
+
+    /// The values that the session's protocol log hides: passwords, and the tags of `log.mask`. For
+    /// programs that show its messages elsewhere.
+    #[must_use]
+    pub fn mask(&self) -> Mask {
+        let tags = self.log.iter().flat_map(|log| &log.mask);
+        Mask::of(tags.map(|tag| Tag(*tag)))
+    }
+
+    /// The configuration of the session layer.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        Config {
+            id: self.id(),
+            role: self.role,
+            protocol: self.protocol.clone(),
+            logon: self.logon.clone(),
+            numbers: self.numbers,
+            resend: self.resend,
+            timing: self.timing,
+            reset_at_offsets: offsets_of(&self.protocol.reset_at_zone),
+        }
+    }
+}
+
+/// CompID, SubID and LocationID, as far as there are any.
+fn ids_name([comp_id, sub_id, location_id]: [&String; 3]) -> String {
+    let mut name = file_name(comp_id);
+    for (mark, id) in [("+", sub_id), ("@", location_id)] {
+        if !id.is_empty() {
+            name += mark;
+            name += &file_name(id);
+        }
+    }
+    name
+}
+
+/// The source of [`ids_name`]; empty where there is no SubID or LocationID.
+fn ids_of(name: &str) -> Option<[String; 3]> {
+    let (name, location_id) = name.split_once('@').unwrap_or((name, ""));
+    let (comp_id, sub_id) = name.split_once('+').unwrap_or((name, ""));
+    Some([text_of(comp_id)?, text_of(sub_id)?, text_of(location_id)?])
+}
+
+/// The source of [`file_name`].
+fn text_of(name: &str) -> Option<String> {
+    let mut parts = name.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (byte, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(byte, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    let text = String::from_utf8(bytes).ok()?;
+    (file_name(&text) == name).then_some(text)
+}
+
+/// `text` with every byte that a file name should not hold written as `%XX`, so that no two
+/// identities share a folder.
+fn file_name(text: &str) -> String {
+    let mut name = String::new();
+    for b in text.bytes() {
+        if b.is_ascii_alphanumeric() || b"_.".contains(&b) {
+            name.push(char::from(b));
+        } else {
+            name.push_str(&format!("%{b:02X}"));
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(ids: [&str; 6], qualifier: &str) -> SessionSettings {
+        let id = SessionId::new(BeginString::Fix44, ids[0], ids[3]);
+        SessionSettings {
+            sender_sub_id: ids[1].to_owned(),
+            sender_location_id: ids[2].to_owned(),
+            target_sub_id: ids[4].to_owned(),
+            target_location_id: ids[5].to_owned(),
+            qualifier: qualifier.to_owned(),
+            ..SessionSettings::new(Role::Initiator, &id, "127.0.0.1:1")
+        }
+    }
+
+    #[test]
+    fn a_store_is_named_after_one_identity() {
+        let words = ["", "A", "a-b", "x+y@z", "%2D", "50%", "\u{e9}\u{20ac}", "a b/c", "_.", "~1"];
+        let mut names = std::collections::HashSet::new();
+        for n in 0..words.len() {
+            let word = |more: usize| words[(n + more) % words.len()];
+            // CompIDs are never empty.
+            let comp_id = |more: usize| format!("C{}", word(more));
+            for (sub_id, location_id, qualifier) in [
+                ("", "", ""),
+                (word(1), "", word(2)),
+                ("", word(3), ""),
+                (word(4), word(5), word(1)),
+            ] {
+                let [sender, target] = [comp_id(0), comp_id(6)];
+                let ids = [&*sender, sub_id, location_id, &*target, location_id, sub_id];
+                let session = session(ids, qualifier);
+                let name = session.folder();
+                assert_eq!(SessionSettings::id_of_store(&name), Some(session.id()), "{name}");
+                names.insert(name);
+            }
+        }
+        assert!(names.len() > 2 * words.len(), "{names:?}");
+    }
+
+    #[test]
+    fn a_name_that_no_identity_gives_is_none() {
+        for name in [
+            "",
+            "FIX.4.4",
+            "FIX.4.4-A",
+            "FIX.9.9-A-B",
+            "FIX.4.4-A-B-C-D",
+            "FIX.4.4-A b-C",
+            "FIX.4.4-A%-B",
+            "FIX.4.4-A%2d-B",
+            "FIX.4.4-A%ff-B",
+            "FIX.4.4-A%41-B",
+            "own",
+            "FIX.4.4-A~1-B",
+        ] {
+            assert_eq!(SessionSettings::id_of_store(name), None, "{name}");
+        }
+        let id = SessionSettings::id_of_store("FIX.4.4-VENUE-CLIENT").unwrap();
+        assert_eq!(id.to_string(), "FIX.4.4:VENUE->CLIENT");
+        let id = SessionSettings::id_of_store("FIXT.1.1-A%2DB+S@L-C-second").unwrap();
+        assert_eq!(id.to_string(), "FIXT.1.1:A-B(S,L)->C/second");
+    }
+}

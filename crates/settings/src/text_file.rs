@@ -1,0 +1,62 @@
+//! Reads a file that settings name, whatever is there.
+//!
+//! Invariant: the memory is bounded: a device without an end, or a file of another kind, is an
+//! error.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// The longest file that is read: settings, dictionaries, passwords.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// The text of a file, or of a pipe.
+///
+/// # Errors
+/// The error of the system; the file is too long, or not UTF-8.
+pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
+    let bytes = read_bytes(path)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8"))
+}
+
+/// The bytes of a file, or of a pipe.
+///
+/// # Errors
+/// The error of the system, or the file is too long.
+pub fn read_bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let (file, mut bytes) = (File::open(path)?, Vec::new());
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        let why = format!("it has more than {} MiB; is it the right file?", BYTES_MAX >> 20);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(bytes)
+}
+
+/// The text of a plain file: opening a pipe may wait without end.
+///
+/// # Errors
+/// It is no plain file, or as [`read`].
+pub fn read_plain(path: &Path) -> io::Result<String> {
+    let found = std::fs::metadata(path)?;
+    if !found.is_file() && !found.is_dir() {
+        let why = "it is no plain file; copy what it has into one";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    read(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_end_is_told() {
+        let error = read("/dev/zero").unwrap_err().to_string();
+        assert_eq!(error, "it has more than 64 MiB; is it the right file?");
+        let error = read_plain(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert_eq!(error, "it is no plain file; copy what it has into one");
+        assert!(read("/nothing/here").is_err() && read("/").is_err());
+        assert!(read(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).is_ok());
+    }
+}

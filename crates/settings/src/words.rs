@@ -1,0 +1,323 @@
+//! The faults of a settings file, in the words of the file: keys and values as they stand there,
+//! not as Rust calls their types.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use transfix_session::{Key, LogonConfig, NumbersConfig, ResendConfig, TimingConfig};
+
+/// The text for an error of the reader.
+pub(crate) fn explain(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message();
+    let span = error.span().unwrap_or(0..0);
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    if let Some(key) = message.strip_prefix("missing field ") {
+        return format!("the key {key} is missing");
+    }
+    if message.starts_with("unknown field")
+        && let Some(wrong) = quoted.next()
+    {
+        return unknown_key(wrong, quoted);
+    }
+    if message.starts_with("unknown variant")
+        && let Some(wrong) = quoted.next()
+    {
+        return format!("unknown value `{wrong}`{}", nearest(wrong, quoted));
+    }
+    let of_type = message.strip_prefix("invalid type: ");
+    if let Some(found) = of_type.or_else(|| message.strip_prefix("invalid value: ")) {
+        let expected = found.rsplit_once(", expected ").map_or("", |(_, expected)| expected);
+        return Value::at(text, span).is_not(&form(expected));
+    }
+    of_toml(text, span, message).unwrap_or_else(|| message.to_owned())
+}
+
+/// The text for a key that none of these is.
+pub(crate) fn unknown_key<'a>(wrong: &str, right: impl Iterator<Item = &'a str>) -> String {
+    if wrong == "include" {
+        return "`include` stands at the top of the file, before the first heading".to_owned();
+    }
+    format!("unknown key `{wrong}`{}", nearest(wrong, right))
+}
+
+/// The text where the file is no TOML, or has no value of ours.
+fn of_toml(text: &str, span: Range<usize>, message: &str) -> Option<String> {
+    let what = match message {
+        "wanted string or table" => return Some(Value::at(text, span).is_not(WORD)),
+        "duplicate key" => {
+            let key = text.get(span).unwrap_or_default().trim();
+            return Some(format!("the key `{key}` is there twice; leave one out"));
+        }
+        "string values must be quoted, expected literal string"
+        | "invalid float, expected `inf`" => {
+            "the value behind `=` is no number, neither true nor false, and no text in quotes"
+        }
+        "unclosed array table, expected `]`" | "unclosed table, expected `]`" => {
+            "a heading has as many brackets behind its name as before: [[session]], [defaults]"
+        }
+        "invalid key-value pair, expected key" | "key with no value, expected `=`" => {
+            "this line is neither `key = value` nor a heading such as [[session]]"
+        }
+        _ => return None,
+    };
+    Some(what.to_owned())
+}
+
+/// A value of the file that cannot be taken.
+struct Value<'t> {
+    /// Its key; empty where it has none of its own.
+    key: &'t str,
+    /// As it stands there.
+    source: &'t str,
+}
+
+impl<'t> Value<'t> {
+    fn at(text: &'t str, span: Range<usize>) -> Self {
+        let before = text.get(..span.start).unwrap_or_default();
+        // An entry of a list belongs to the key of the list, if it is the first one.
+        let before = before.trim_end_matches([' ', '\t', '[']);
+        let key = before.strip_suffix('=').unwrap_or_default().trim_end();
+        let is_key = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        let key = key.rsplit(|c| !is_key(c)).next().unwrap_or_default();
+        Self { key, source: text.get(span).unwrap_or_default().trim() }
+    }
+
+    /// `heart_bt_int_s is a whole number, not "30"; write it without quotes`.
+    fn is_not(&self, form: &str) -> String {
+        let key = if self.key.is_empty() { "this".to_owned() } else { format!("`{}`", self.key) };
+        let is_secret = SECRET.iter().any(|key| self.key.rsplit('.').next() == Some(key));
+        let found = match self.source.chars().next() {
+            Some('[') => "a list",
+            Some('{') => "a table",
+            // A secret, or a whole section, which could not be shown in a line.
+            _ if is_secret => "what stands here",
+            _ if self.source.is_empty() || self.source.contains('\n') => "what stands here",
+            _ => self.source,
+        };
+        let text = self.source.trim_matches(['"', '\'']);
+        let is_text = text.len() < self.source.len();
+        let form = match form {
+            TEXT if WORDS.contains(&self.key) => WORD,
+            form => form,
+        };
+        let remedy = match form {
+            _ if is_text && form.starts_with("a whole number") && text.parse::<u64>().is_ok() => {
+                "; write it without quotes".to_owned()
+            }
+            TRUE_OR_FALSE if is_text && matches!(text, "true" | "false") => {
+                "; write it without quotes".to_owned()
+            }
+            TEXT if found == self.source => format!("; write \"{found}\""),
+            LIST if found == self.source => format!("; write [{found}]"),
+            _ => String::new(),
+        };
+        format!("{key} is {form}, not {found}{remedy}")
+    }
+}
+
+/// Keys whose values may hold a password, and the tables in which these keys stand.
+const SECRET: [&str; 7] = [
+    "fields",
+    "password",
+    "new_password",
+    "expected_password",
+    "expected_password_hash",
+    "logon",
+    "proxy",
+];
+
+/// Keys that take one of a few words, although serde reads a text.
+const WORDS: [&str; 2] = ["begin_string", "precision"];
+
+/// Tables whose keys are named where something else stands in their place.
+const TABLES: [(&str, &[Key]); 4] = [
+    ("struct LogonConfig", LogonConfig::KEYS),
+    ("struct NumbersConfig", NumbersConfig::KEYS),
+    ("struct ResendConfig", ResendConfig::KEYS),
+    ("struct TimingConfig", TimingConfig::KEYS),
+];
+
+const WORD: &str = "a word in quotes";
+const TRUE_OR_FALSE: &str = "true or false";
+const TEXT: &str = "a text in quotes";
+const LIST: &str = "a list";
+
+/// The word of the file for serde's name of a form of values.
+fn form(expected: &str) -> String {
+    if let Some((_, keys)) = TABLES.iter().find(|(name, _)| expected == *name) {
+        let keys: Vec<_> = keys.iter().map(|key| key.name).collect();
+        return format!("a table of {}", keys.join(", "));
+    }
+    let form = match expected {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number from 0 on",
+        "a boolean" => TRUE_OR_FALSE,
+        "a string" => TEXT,
+        "path string" => "a path in quotes",
+        "a sequence" => LIST,
+        "a map" => "a table, such as { key = value }",
+        "struct TlsSettings" => "a table, such as { certificate = \"own.pem\", key = \"own.key\" }",
+        "struct FailoverSettings" => "a table, such as { addresses = [\"b.example:9880\"] }",
+        "struct ProxySettings" => {
+            "a table, such as { kind = \"http\", address = \"proxy.example:3128\" }"
+        }
+        "struct LogSettings" => "a table, such as { dir = \"log\" }",
+        "struct ScheduleSettings" => {
+            "a table, such as { days = \"mon-fri\", from = \"08:00\", to = \"16:30\" }"
+        }
+        "struct Throttle" => {
+            "a table, such as { msg_type = \"D\", messages_max = 10, interval_ms = 1000, action = \
+             \"reject\" }"
+        }
+        other if other.starts_with("struct ") => "a table, such as { key = value }",
+        other => other,
+    };
+    form.to_owned()
+}
+
+/// The right word nearest to a wrong one, or all of them.
+pub(crate) fn nearest<'a>(wrong: &str, right: impl Iterator<Item = &'a str>) -> String {
+    let similar = |word: &&str| (strsim::jaro_winkler(wrong, word) * 1000.0) as u32;
+    let mut right: Vec<&str> = right.collect();
+    let mut seen = HashSet::new();
+    right.retain(|word| seen.insert(*word));
+    match right.iter().max_by_key(|word| similar(word)) {
+        Some(word) if similar(word) > 700 => format!("; did you mean `{word}`?"),
+        _ => format!("; known are {}", right.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Settings;
+
+    const SESSION: &str = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIX.4.4\"\n\
+        sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:1\"\n";
+
+    /// The text for the seventh line.
+    fn check(line: &str, expected: &str) {
+        let text = format!("{SESSION}{line}\n");
+        let error = Settings::parse("my.toml", &text).unwrap_err().to_string();
+        assert_eq!(error, format!("my.toml:7: {expected}"), "{line}");
+    }
+
+    #[test]
+    fn numbers_and_switches() {
+        let whole = "is a whole number from 0 to 4294967295, not";
+        for (value, found) in [
+            ("\"30\"", "\"30\"; write it without quotes"),
+            ("\"30 s\"", "\"30 s\""),
+            ("-1", "-1"),
+            ("30.5", "30.5"),
+            ("99999999999", "99999999999"),
+            ("99999999999999999999999", "99999999999999999999999"),
+            ("true", "true"),
+            ("[30]", "a list"),
+        ] {
+            check(
+                &format!("heart_bt_int_s = {value}"),
+                &format!("`heart_bt_int_s` {whole} {found}"),
+            );
+        }
+        check("cpu = -1", "`cpu` is a whole number from 0 on, not -1");
+        check(
+            "default_appl_ver_id = 300",
+            "`default_appl_ver_id` is a whole number from 0 to 255, not 300",
+        );
+        check(
+            "timing.margin_percent = \"20%\"",
+            &format!("`timing.margin_percent` {whole} \"20%\""),
+        );
+        check("log = { dir = \"log\", mask = [-1] }", &format!("`mask` {whole} -1"));
+        check(
+            "validate = \"true\"",
+            "`validate` is true or false, not \"true\"; write it without quotes",
+        );
+        check("validate = 1", "`validate` is true or false, not 1");
+        check("checks = { codes = 1 }", "`codes` is true or false, not 1");
+        let behind =
+            "the value behind `=` is no number, neither true nor false, and no text in quotes";
+        check("validate = yes", behind);
+        check("mode = initiator", behind);
+    }
+
+    #[test]
+    fn texts_lists_and_tables() {
+        check("qualifier = 5", "`qualifier` is a text in quotes, not 5; write \"5\"");
+        check(
+            "reset_at = 17:00:00",
+            "`reset_at` is a text in quotes, not 17:00:00; write \"17:00:00\"",
+        );
+        check("store_dir = [\"a\"]", "`store_dir` is a path in quotes, not a list");
+        check("precision = 3", "`precision` is a word in quotes, not 3");
+        check("mode = 3", "`mode` is a word in quotes, not 3");
+        check("reset_on = \"logon\"", "`reset_on` is a list, not \"logon\"; write [\"logon\"]");
+        check("log = \"log\"", "`log` is a table, such as { dir = \"log\" }, not \"log\"");
+        check("checks = [\"codes\"]", "`checks` is a table, such as { key = value }, not a list");
+        check(
+            "schedule = \"08:00\"",
+            "`schedule` is a table, such as { days = \"mon-fri\", from = \"08:00\", to = \
+             \"16:30\" }, not \"08:00\"",
+        );
+        check("logon.fields = \"554=hush\"", "`logon.fields` is a list, not what stands here");
+        check("logon = { fields = \"554=x\" }", "`fields` is a list, not what stands here");
+        check("log = { mask = [1] }", "the key `dir` is missing");
+        check("role = \"acceptor\"", "the key `role` is there twice; leave one out");
+        check("mode = \"fast\"", "unknown value `fast`; known are pool, dedicated, spin, polled");
+        check("HeartBtInt = 3", "unknown key `HeartBtInt`; did you mean `heart_bt_int_s`?");
+        check(
+            "logon = { password = { env = \"NO_SUCH_VARIABLE\" } }",
+            "the environment variable NO_SUCH_VARIABLE is not set",
+        );
+        for (place, whence) in
+            [("file = \"/dev/null\"", "file /dev/null"), ("command = [\"true\"]", "program true")]
+        {
+            check(
+                &format!("logon = {{ password = {{ {place} }} }}"),
+                &format!("the first line of the {whence} is empty, and a password is not"),
+            );
+        }
+    }
+
+    #[test]
+    fn a_word_is_listed_once() {
+        let right = ["session", "engine", "session"].into_iter();
+        assert_eq!(super::nearest("zzz", right), "; known are session, engine");
+    }
+
+    #[test]
+    fn sections() {
+        for (text, expected) in [
+            ("[[engine]]\nworkers = 2", "1: write the keys of the engine below [engine], once"),
+            ("engine = 5", "1: write the keys of the engine below [engine], once"),
+            ("dictionaries = 5", "1: `dictionaries` is a table, such as { key = value }, not 5"),
+            (
+                "[engine]\nworkers = \"2\"",
+                "2: `workers` is a whole number from 0 on, not \"2\"; write it without quotes",
+            ),
+            ("[engine]\ncpus = 2", "2: `cpus` is a list, not 2; write [2]"),
+            (
+                "role = \"initiator\"",
+                "1: `role` stands before any heading; write it below [[session]] or [defaults]",
+            ),
+            (
+                "[default]\nrole = \"initiator\"",
+                "1: unknown section `default`; did you mean `defaults`?",
+            ),
+            (
+                "[[session]\nrole = \"initiator\"",
+                "1: a heading has as many brackets behind its name as before: [[session]], \
+                 [defaults]",
+            ),
+            (
+                "{\"session\": []}",
+                "1: this line is neither `key = value` nor a heading such as [[session]]",
+            ),
+        ] {
+            let error = Settings::parse("my.toml", text).unwrap_err().to_string();
+            assert_eq!(error, format!("my.toml:{expected}"), "{text}");
+        }
+    }
+}
