@@ -10,7 +10,7 @@ use transfix::{Actor, clock};
 
 use crate::answer::Refusal;
 use crate::app::App;
-use crate::places::Seat;
+use crate::places::ConnectionPermit;
 use crate::refusals::Refusals;
 use crate::users::{Role, sha256_hex};
 
@@ -122,7 +122,7 @@ impl FromRequestParts<Arc<App>> for Access {
         let access = find(parts, app).ok_or_else(|| {
             Refusal::new(StatusCode::UNAUTHORIZED, "log in, or send a token that is known")
         })?;
-        if let Some(seat) = parts.extensions.get::<Arc<Seat>>() {
+        if let Some(seat) = parts.extensions.get::<Arc<ConnectionPermit>>() {
             seat.keep(&access.name);
         }
         Ok(access)

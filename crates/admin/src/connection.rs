@@ -25,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep, timeout};
 
 use crate::answer::Refusal;
-use crate::places::Seat;
+use crate::places::ConnectionPermit;
 
 /// How long a client may take for a TLS handshake, and for the head of a request: from the moment
 /// when the connection, or the answer before, is there.
@@ -43,7 +43,7 @@ const BUFFER_MAX: usize = 64 << 10;
 /// Serves a connection that came from there.
 pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    (from, seat): (SocketAddr, Arc<Seat>),
+    (from, seat): (SocketAddr, Arc<ConnectionPermit>),
     router: Router,
     open: Watcher,
 ) {

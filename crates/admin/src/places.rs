@@ -47,7 +47,7 @@ struct Table {
 pub(crate) struct Places(Mutex<Table>);
 
 /// The place of one connection, until it is dropped.
-pub(crate) struct Seat {
+pub(crate) struct ConnectionPermit {
     places: Arc<Places>,
     number: u64,
 }
@@ -59,7 +59,7 @@ impl Places {
         self: &Arc<Self>,
         from: SocketAddr,
         to: Option<SocketAddr>,
-    ) -> (Seat, oneshot::Receiver<()>, Option<IpAddr>) {
+    ) -> (ConnectionPermit, oneshot::Receiver<()>, Option<IpAddr>) {
         let source = network(from.ip());
         let is_local = to.is_some_and(|to| is_same_machine(from.ip(), to.ip()));
         let mut table = self.table();
@@ -69,7 +69,7 @@ impl Places {
         table.next += 1;
         table.open.insert(number, Open { source, is_local, name: None, _cut: cut });
         drop(table);
-        let seat = Seat { places: Arc::clone(self), number };
+        let seat = ConnectionPermit { places: Arc::clone(self), number };
         (seat, is_cut, gone.map(|gone| gone.source))
     }
 
@@ -109,7 +109,7 @@ impl Table {
     }
 }
 
-impl Seat {
+impl ConnectionPermit {
     /// Keeps the place from now on: a request of this connection has shown this user or token.
     /// Without effect if all such places are taken.
     pub(crate) fn keep(&self, name: &str) {
@@ -125,7 +125,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.places.table().open.remove(&self.number);
     }
@@ -137,7 +137,7 @@ mod tests {
 
     struct Room {
         places: Arc<Places>,
-        seats: Vec<(Seat, oneshot::Receiver<()>)>,
+        seats: Vec<(ConnectionPermit, oneshot::Receiver<()>)>,
     }
 
     impl Room {

@@ -172,7 +172,7 @@ impl<W: Watch> Application for Venue<W> {
 
     fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
         match notice {
-            SessionNotice::Undone(undone) => {
+            SessionNotice::RolledBack(undone) => {
                 self.undo(undone.received.start);
             }
             SessionNotice::Disconnected(end) => {

@@ -18,10 +18,10 @@ use transfix_settings::{DictionaryChoice, Durability, LogSettings, Mode, Session
 use transfix_store::{Store, StoreError};
 
 use crate::clock::Ticks;
-use crate::drive::bench::Bench;
+use crate::drive::application_task::ApplicationTask;
 use crate::drive::deferred::Deferred;
-use crate::drive::line::Line;
 use crate::drive::registry::Registry;
+use crate::drive::run_queue::RunQueue;
 use crate::drive::shared::{NO_WISH, Shared, ThreadedApplication};
 use crate::drive::stores;
 use crate::drive::template::Applicant;
@@ -32,10 +32,10 @@ use crate::io::Io;
 use crate::link::app_executor::{self, AppExecutor};
 use crate::link::callbacks::{Callbacks, Judgement};
 use crate::link::failed_logons::is_failed_logon;
-use crate::link::gate::Gate;
 use crate::link::hours::Hours;
 use crate::link::journal::Journal;
-use crate::link::points::Source;
+use crate::link::latency_probe::Source;
+use crate::link::outbound_filter::OutboundFilter;
 use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
 use crate::link::rule_book::{RuleBook, SessionRules};
@@ -250,24 +250,25 @@ pub(crate) fn assemble(
 ) -> Result<Shared, StoreError> {
     let Parts { config, data_fields, hours, store, is_at_backup, log, mut application } = parts;
     let (id, precision) = (config.id.clone(), config.precision());
-    let gate = Gate::of(settings, application.before_send(), &data_fields, &registry.io);
-    if let Some(gate) = &gate {
-        application.set_gate(Arc::clone(gate));
+    let filter =
+        OutboundFilter::of(settings, application.before_send(), &data_fields, &registry.io);
+    if let Some(filter) = &filter {
+        application.set_filter(Arc::clone(filter));
     }
     let options = link_options(settings, data_fields, registry);
     let rules = session_rules(settings, registry);
-    let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
-    let (executor, application) = executor_of(application, line, &options);
-    let points = points_of(settings, registry);
+    let run_queue = registry.run_queue.as_ref().filter(|_| settings.application.in_pool);
+    let (executor, application) = executor_of(application, run_queue, &options);
+    let probe = points_of(settings, registry);
     let journal = Journal::new(store, id.clone(), options.keeps);
-    let limits = line.map(|_| settings.application);
+    let limits = run_queue.map(|_| settings.application);
     let core = Core::new(config, journal.put_numbers(), limits, options);
     let sinks = Sinks::of(id.clone(), Arc::clone(&registry.reasons), log);
     let published = Arc::clone(&sinks.published);
-    let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, points);
-    let mut link = Link::new(core, (hours, rules), (journal, sinks, points), executor);
-    if let Some(gate) = &gate {
-        link.executor().set_gate(registry.io.now(), Arc::clone(gate));
+    let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, probe);
+    let mut link = Link::new(core, (hours, rules), (journal, sinks, probe), executor);
+    if let Some(filter) = &filter {
+        link.executor().set_filter(registry.io.now(), Arc::clone(filter));
     }
     link.executor().begin_from_store(&*registry.io)?;
     queue.note_taken(link.core().outgoing.bytes());
@@ -277,11 +278,11 @@ pub(crate) fn assemble(
         link: Mutex::new(link),
         wishes: AtomicUsize::new(0),
         queue,
-        gate,
+        filter,
         send_mode: settings.threads.send,
         queue_when_full: settings.queue.queue_when_full,
         queue_wait_ns: nanos(settings.queue.queue_wait),
-        bell: Arc::default(),
+        session_waker: Arc::default(),
         io: Arc::clone(&registry.io),
         offline: settings.queue.offline,
         spin_ns: nanos(settings.threads.spin),
@@ -309,13 +310,14 @@ pub(crate) fn assemble(
 /// How the application is called: in the thread of the session, or in those of a line.
 fn executor_of(
     application: Box<dyn Callbacks>,
-    line: Option<&Arc<Line>>,
+    run_queue: Option<&Arc<RunQueue>>,
     options: &LinkOptions,
 ) -> (AppExecutor, Option<Arc<dyn ThreadedApplication>>) {
-    let Some(line) = line else { return (AppExecutor::Inline(application), None) };
-    let bench = Bench::of((application, options.index()), options.turn_messages_max, line);
-    let (caller, desk) = (Arc::clone(bench.caller()), Arc::clone(bench.desk()));
-    (AppExecutor::Threads { caller, desk }, Some(bench))
+    let Some(run_queue) = run_queue else { return (AppExecutor::Inline(application), None) };
+    let task =
+        ApplicationTask::of((application, options.index()), options.turn_messages_max, run_queue);
+    let (caller, deliveries) = (Arc::clone(task.caller()), Arc::clone(task.deliveries()));
+    (AppExecutor::Threads { caller, deliveries }, Some(task))
 }
 
 /// Where an initiator connects to.

@@ -20,17 +20,17 @@ use crate::assemble::{check_rules, judge, open, open_or_defer, open_stores, tell
 use crate::drive::acceptor::{Acceptor, AcceptorDoor};
 use crate::drive::balance::{Balance, PoolLimits, Shares};
 use crate::drive::certificates::OwnCertificates;
+use crate::drive::command_queue::{CommandQueue, Pool};
 use crate::drive::connector::{Connector, Pauses};
 use crate::drive::descriptors;
 use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::driven::DrivenSession;
-use crate::drive::line::Line;
 use crate::drive::listening::Listening;
-use crate::drive::mailbox::{Mailbox, Pool};
 use crate::drive::mappings;
 use crate::drive::outcome::SessionOutcome;
 use crate::drive::registry::{OpenStore, Registry};
 use crate::drive::routes::Routes;
+use crate::drive::run_queue::RunQueue;
 use crate::drive::shared::Shared;
 use crate::drive::template::{Admit, CreatedPlaces, Creator, Maker};
 use crate::drive::waiting::WaitingTotal;
@@ -88,7 +88,7 @@ pub struct Engine {
     /// For a first acceptor that is added later: who says whom templates let in, and how many
     /// connections may wait.
     later: (Option<AdmitTo>, usize),
-    threads: Vec<(Arc<Mailbox>, Job<Vec<SessionOutcome>>)>,
+    threads: Vec<(Arc<CommandQueue>, Job<Vec<SessionOutcome>>)>,
     polled: Option<Worker>,
     acceptor: Option<(Arc<AcceptorDoor>, Job<()>)>,
     watching: Option<Watching>,
@@ -247,7 +247,7 @@ impl Engine {
         seen.clone_from(&self.listening);
     }
 
-    /// Returns the mailboxes of the pool's workers.
+    /// Returns the command queues of the pool's workers.
     fn start_workers(
         &mut self,
         plan: Plan,
@@ -274,9 +274,9 @@ impl Engine {
         for (n, (name, slots, spins, cpu)) in jobs.into_iter().enumerate() {
             let mut worker = self.worker(slots, spins, destinations)?;
             let lost = settings.engine.thread_lost;
-            let mailbox = Arc::clone(worker.mailbox());
+            let command_queue = Arc::clone(worker.command_queue());
             if n < pool_size {
-                pool.push(Arc::clone(&mailbox));
+                pool.push(Arc::clone(&command_queue));
                 if pool_size > 1 && limits.interval_ns > 0 {
                     worker.share(Balance::new(&shared_pool, n, limits));
                 }
@@ -288,7 +288,7 @@ impl Engine {
                 pin_to(cpu);
                 supervise(lost, &*io, || worker.run())
             });
-            self.threads.push((mailbox, job.map_err(io_error(what))?));
+            self.threads.push((command_queue, job.map_err(io_error(what))?));
         }
         if !plan.polled.is_empty() {
             self.polled = Some(self.worker(plan.polled, !plan.has_fd, destinations)?);
@@ -306,7 +306,7 @@ impl Engine {
         let shared: Vec<_> = slots.iter().map(|slot| Arc::clone(&slot.shared)).collect();
         let worker = Worker::new(slots, spins, &self.registry.io).map_err(io_error("epoll"))?;
         for (slot, shared) in shared.into_iter().enumerate() {
-            shared.belongs_to(worker.mailbox().door(), slot);
+            shared.belongs_to(worker.command_queue().handle(), slot);
             destinations.push((shared.id.clone(), Destination::of(&shared)));
         }
         Ok(worker)
@@ -350,7 +350,7 @@ impl Engine {
         let limits = (limits, failed, Arc::clone(&self.registry.passwords));
         let acceptor = Acceptor::new(entrances, keys, (creator, maker), limits, &io);
         let (mut acceptor, lost) = (acceptor.map_err(io_error("epoll"))?, all.thread_lost);
-        let door = Arc::clone(acceptor.door());
+        let worker = Arc::clone(acceptor.worker());
         let (name, of_thread) = ("tfx-accept".to_owned(), Arc::clone(&io));
         self.registry.accepts.store(true, Ordering::Release);
         let registry = Arc::clone(&self.registry);
@@ -362,7 +362,7 @@ impl Engine {
                 acceptor.run()
             });
         });
-        self.acceptor = Some((door, job.map_err(io_error("thread tfx-accept"))?));
+        self.acceptor = Some((worker, job.map_err(io_error("thread tfx-accept"))?));
         Ok(())
     }
 
@@ -459,17 +459,17 @@ impl Engine {
 
     fn stop_all(&mut self, deadline: Duration) -> Vec<SessionOutcome> {
         let until_ns = self.registry.io.monotonic_ns().saturating_add(nanos(deadline));
-        if let Some((door, job)) = self.acceptor.take() {
-            door.close();
+        if let Some((worker, job)) = self.acceptor.take() {
+            worker.close();
             // A thread that panicked has nothing to say at the end.
             let _ = job.join();
         }
-        for (mailbox, _) in &self.threads {
-            mailbox.stop(until_ns, String::new());
+        for (command_queue, _) in &self.threads {
+            command_queue.stop(until_ns, String::new());
         }
         let mut outcomes = Vec::new();
         if let Some(mut worker) = self.polled.take() {
-            worker.mailbox().stop(until_ns, String::new());
+            worker.command_queue().stop(until_ns, String::new());
             worker.run_once(false);
             while !worker.is_done() {
                 worker.wait_once();
@@ -521,9 +521,9 @@ impl Drop for Ended<'_> {
 
 /// Ends the threads in which applications are called.
 fn end_line(registry: &Registry) {
-    if let Some(line) = &registry.line {
+    if let Some(run_queue) = &registry.run_queue {
         let io = &*registry.io;
-        line.stop(io, io.monotonic_ns().saturating_add(LAST_WORDS_NS_MAX));
+        run_queue.stop(io, io.monotonic_ns().saturating_add(LAST_WORDS_NS_MAX));
     }
 }
 
@@ -544,7 +544,7 @@ fn registry(
     io: &Arc<dyn Io>,
 ) -> Result<Registry, EngineError> {
     let mut registry = Registry::default();
-    registry.line = Line::start(settings, io).map_err(io_error("thread tfx-app"))?;
+    registry.run_queue = RunQueue::start(settings, io).map_err(io_error("thread tfx-app"))?;
     registry.io = Arc::clone(io);
     registry.certificates = Arc::new(OwnCertificates::new(Arc::clone(io)));
     registry.watch = Arc::new(Watch::new(settings.slow_callback));

@@ -89,8 +89,8 @@ pub use drive::outcome::{Outcome, SessionOutcome};
 pub use engine::Engine;
 pub use error::EngineError;
 pub use link::before_send::{BeforeSend, OutgoingMessage, Veto};
-pub use link::told::{
-    Disconnection, Rejected, RejectedBy, SessionEvent, SessionNotice, Unsendable,
+pub use link::session_event::{
+    Disconnection, Rejected, RejectedBy, SessionEvent, SessionNotice, Undeliverable,
 };
 pub use observe::counters::Counters;
 pub use observe::event_codes::EventCode;
@@ -134,9 +134,8 @@ pub use transfix_dictionary::Dictionary;
 pub use transfix_session::{
     ApplVerId, BeginString, BusinessReject, Direction, Disconnect, HeaderChange, Key, LogonConfig,
     LogonFault, LogonRefusal, MSG_SEQ_NUM_MAX, Now, NumbersConfig, OperateError, OutOfRange,
-    ProtocolConfig, Remark, Resend, ResendConfig, ResetPolicy, Role, Secret, SendError, Sent,
-    SessionId, State, SubIds, Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
-    Undone,
+    ProtocolConfig, Remark, Resend, ResendConfig, ResetPolicy, Role, RolledBack, Secret, SendError,
+    Sent, SessionId, State, SubIds, Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
 };
 pub use transfix_settings::{
     AdminSettings, AfterPanic, ApplicationSettings, Backoff, BeyondLimit, CertificateFiles,

@@ -13,23 +13,23 @@ pub(crate) mod access;
 pub(crate) mod app_executor;
 pub(crate) mod before_send;
 pub(crate) mod callbacks;
-pub(crate) mod desk;
+pub(crate) mod delivery_queue;
 pub(crate) mod down;
 pub(crate) mod event;
 pub(crate) mod event_log;
 pub(crate) mod executor;
 pub(crate) mod failed_logons;
-pub(crate) mod gate;
 pub(crate) mod hours;
-mod inbox;
 pub(crate) mod journal;
+pub(crate) mod latency_probe;
 pub(crate) mod later;
-pub(crate) mod points;
+pub(crate) mod outbound_filter;
 pub(crate) mod queue;
+mod receive_buffer;
 pub(crate) mod refusal;
 pub(crate) mod rule_book;
+pub(crate) mod session_event;
 pub(crate) mod sinks;
-pub(crate) mod told;
 
 use std::hint::cold_path;
 use std::io;
@@ -48,10 +48,10 @@ use crate::link::event::Event;
 use crate::link::executor::Executor;
 use crate::link::failed_logons::LogonWatch;
 use crate::link::hours::Hours;
-use crate::link::inbox::Inbox;
 use crate::link::journal::Journal;
-use crate::link::points::Source;
+use crate::link::latency_probe::Source;
 use crate::link::queue::SendQueue;
+use crate::link::receive_buffer::ReceiveBuffer;
 use crate::link::rule_book::SessionRules;
 use crate::link::sinks::Sinks;
 use crate::observe::protocol_log::Received;
@@ -98,9 +98,9 @@ impl Arrival {
 pub(crate) struct Link {
     executor: Executor,
     stream: Option<Box<dyn Stream>>,
-    inbox: Inbox,
-    /// The inbox holds what no turn has looked at: another owner of the stream has read it, or the
-    /// last turn has ended before it.
+    input: ReceiveBuffer,
+    /// The receive buffer holds what no turn has looked at: another owner of the stream has read
+    /// it, or the last turn has ended before it.
     unseen: bool,
     /// The messages that are not logged yet.
     received: Received,
@@ -113,13 +113,13 @@ impl Link {
     pub(crate) fn new(
         core: Core,
         (hours, rules): (Option<Hours>, SessionRules),
-        (journal, sinks, points): (Journal, Sinks, Source),
+        (journal, sinks, probe): (Journal, Sinks, Source),
         application: AppExecutor,
     ) -> Self {
-        let (inbox, index) = (Inbox::default(), core.index());
+        let (input, index) = (ReceiveBuffer::default(), core.index());
         let received = Received::of(sinks.log.as_ref());
-        let executor = Executor::new(core, (hours, rules), (journal, sinks, points), application);
-        Self { executor, stream: None, inbox, unseen: false, received, index, last_turn_ns: 0 }
+        let executor = Executor::new(core, (hours, rules), (journal, sinks, probe), application);
+        Self { executor, stream: None, input, unseen: false, received, index, last_turn_ns: 0 }
     }
 
     /// The core decides for this session.
@@ -208,8 +208,8 @@ impl Link {
         self.executor.sinks.event_log.connected(peer);
         self.executor.sinks.published.note_peer(peer);
         self.stream = Some(arrival.stream);
-        self.inbox.clear();
-        self.inbox.preload(&arrival.read);
+        self.input.clear();
+        self.input.preload(&arrival.read);
         self.unseen = !arrival.read.is_empty();
         self.executor.sinks.watch = arrival.watch;
         self.executor.connected(now, arrival.offer)?;
@@ -240,7 +240,7 @@ impl Link {
         is_alone: bool,
         clock: impl FnOnce() -> Now,
     ) -> Result<Turn, Down> {
-        let Self { executor, stream: Some(stream), inbox, index, unseen, received, .. } = self
+        let Self { executor, stream: Some(stream), input, index, unseen, received, .. } = self
         else {
             return Ok(Turn::default());
         };
@@ -249,7 +249,8 @@ impl Link {
         }
         // In a thread that sends, which has told its caller.
         executor.journal.check().map_err(Down::Store)?;
-        // While the application judges a Logon(A), this and what follows wait in inbox and kernel.
+        // While the application judges a Logon(A), this and what follows wait in receive buffer and
+        // kernel.
         let judges = executor.core.is_judging() && !executor.hears_answer();
         // So they wait for an application that has as much before it as may be.
         let (is_behind, has_news) = (executor.core.is_behind(), executor.has_news());
@@ -259,7 +260,7 @@ impl Link {
         let (mut left, check_sum) = (core.options.turn_messages_max, core.options.check_sum);
         // 1 read, unless the last turn has left something: what is not read yet waits in the kernel
         let (read, again) =
-            if had || waits { (0, had) } else { read(executor, inbox, &mut **stream)? };
+            if had || waits { (0, had) } else { read(executor, input, &mut **stream)? };
         if read == 0 && !had && !executor.core.waits() && !queue.is_pending() && !has_news {
             return Ok(Turn { progress: false, again });
         }
@@ -267,8 +268,8 @@ impl Link {
         let queue_first = executor.begin_with_queue(now, queue, &mut left);
         // Messages kept above a gap that the last turn has left come before all else.
         let mut outcome = executor.hear_and_go_on(now, &mut left);
-        outcome = outcome.and_then(|()| skip(executor, (inbox, received), now));
-        while outcome.is_ok() && !waits && !inbox.bytes().is_empty() {
+        outcome = outcome.and_then(|()| skip(executor, (input, received), now));
+        while outcome.is_ok() && !waits && !input.bytes().is_empty() {
             if left == 0 || executor.core.is_behind() {
                 cold_path();
                 // The other sessions of the worker have their turn first.
@@ -277,12 +278,12 @@ impl Link {
             }
             left -= 1;
             // 2 split
-            match frame::split(inbox.bytes(), executor.core.options.limits) {
+            match frame::split(input.bytes(), executor.core.options.limits) {
                 Frame::Whole(mut end) => {
                     // 3 index
-                    match Message::parse(&inbox.bytes()[..end], index, check_sum) {
+                    match Message::parse(&input.bytes()[..end], index, check_sum) {
                         Ok(message) => {
-                            received.message(inbox.range(end), || executor.core.has_asked());
+                            received.message(input.range(end), || executor.core.has_asked());
                             // 4 session
                             let verdict = executor.receive(now, &message);
                             if verdict == Verdict::LogonOffered {
@@ -296,24 +297,24 @@ impl Link {
                             }
                         }
                         Err(why) => {
-                            (end, outcome) = lose(executor, (inbox, received), now, (end, why))
+                            (end, outcome) = lose(executor, (input, received), now, (end, why))
                         }
                     }
-                    pass(executor, (inbox, received), (now, end, is_alone), &mut **stream)?;
+                    pass(executor, (input, received), (now, end, is_alone), &mut **stream)?;
                 }
                 Frame::Partial => break,
-                other => outcome = pass_over(executor, (inbox, received), now, other),
+                other => outcome = pass_over(executor, (input, received), now, other),
             }
         }
         *unseen |= executor.core.session.holds_next();
         executor.end_with_queue(now, queue, &mut left, queue_first).map_err(Down::Store)?;
-        let more = end_turn(executor, (inbox, received), now, &mut **stream)?;
+        let more = end_turn(executor, (input, received), now, &mut **stream)?;
         if let Err(why) = outcome {
             return executor.end(now, why).map(|()| Turn { progress: true, again: more });
         }
         // The worker is called when the application has had enough.
-        let goes_on = executor.goes_on(now, is_behind || *unseen);
-        let again = again || more || goes_on;
+        let has_more_work = executor.has_more_work(now, is_behind || *unseen);
+        let again = again || more || has_more_work;
         self.note_memory(now);
         // A counterparty that has hung up is looked at when the application has answered.
         Ok(Turn { progress: !waits || has_news, again })
@@ -359,22 +360,22 @@ impl Link {
     /// one takes, and finds it in the processor's cache.
     #[cold]
     fn rest(&mut self) {
-        self.inbox.rest();
+        self.input.rest();
         self.index = self.executor.core.index();
         self.executor.core.session.rest();
     }
 
     /// Bytes of the receive buffer between two turns.
     #[cfg(test)]
-    pub(crate) fn inbox_bytes(&self) -> usize {
-        self.inbox.buffer().len()
+    pub(crate) fn input_bytes(&self) -> usize {
+        self.input.buffer().len()
     }
 
     /// Plans to give memory back if a burst has left far more than is used.
     #[inline]
     fn note_bulk(&mut self, now: Now) {
         let is_bulky =
-            self.inbox.is_bulky() || self.index.is_bulky() || self.executor.core.is_bulky();
+            self.input.is_bulky() || self.index.is_bulky() || self.executor.core.is_bulky();
         if is_bulky && self.executor.core.trim_at_ns.is_none() {
             self.executor.core.trim_at_ns = Some(now.monotonic_ns + TRIM_AFTER_NS);
         }
@@ -383,7 +384,7 @@ impl Link {
     /// Gives back the memory of a burst that is over.
     fn trim(&mut self, queue: &SendQueue) {
         self.executor.core.trim_at_ns = None;
-        self.inbox.trim();
+        self.input.trim();
         self.index.trim();
         self.executor.trim();
         queue.trim();
@@ -407,8 +408,8 @@ impl Link {
         let has_answer = self.executor.core.is_judging() && self.executor.hears_answer();
         let owes_turn = self.executor.core.delivery.owes_turn();
         // There may be room before the application again.
-        let goes_on = self.unseen && !self.executor.core.is_behind();
-        Ok(has_answer || owes_turn || goes_on || self.executor.core.sends_more())
+        let has_more_work = self.unseen && !self.executor.core.is_behind();
+        Ok(has_answer || owes_turn || has_more_work || self.executor.core.sends_more())
     }
 
     /// Sends in the thread of the caller, who holds the lock.
@@ -425,7 +426,7 @@ impl Link {
         }
         // Messages that were handed over before go out before.
         self.executor.send_queued(now, queue);
-        let mut put = self.executor.points.source().at(now);
+        let mut put = self.executor.probe.source().at(now);
         let sent = self.executor.send_put(now, &mut put, msg_type, fill);
         // A link that fails here is closed by its worker's next turn. A message
         // that was stored is accepted: it is sent again after the next logon.
@@ -451,7 +452,7 @@ impl Link {
         self.executor.send_queued(now, queue);
         let (mut outcome, mut flushed) = (Ok(()), 0);
         // A message is put when the one before it is encoded: one look at the clock for each.
-        let mut put = self.executor.points.source().at(now);
+        let mut put = self.executor.probe.source().at(now);
         for (msg_type, body) in messages {
             let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
             match self.executor.send_put(now, &mut put, msg_type, fill) {
@@ -464,7 +465,7 @@ impl Link {
             if self.executor.is_batch_full(false) {
                 self.flush_batch(now, sent, flushed)?;
                 flushed = sent.len();
-                put = self.executor.points.source().at(now);
+                put = self.executor.probe.source().at(now);
             }
         }
         self.flush_batch(now, sent, flushed)?;
@@ -514,7 +515,7 @@ impl Link {
 
     /// Takes note of what the application has had in a thread of its own.
     fn note_had(&mut self, now: Now) -> Result<(), Down> {
-        match self.executor.hear(now) {
+        match self.executor.poll_application(now) {
             // The worker's next turn ends the connection.
             Err(Down::Session(why)) => self.executor.core.cut = Some(why),
             // The worker's next turn finds it again.
@@ -573,7 +574,7 @@ impl Link {
         let more = match self.stream.as_deref_mut() {
             // The turn that began a replay goes on with it, or the socket's next event does.
             Some(stream) => {
-                let mut unlogged = self.received.of_turn(self.inbox.buffer());
+                let mut unlogged = self.received.of_turn(self.input.buffer());
                 self.executor.write(now, stream, &mut unlogged)
             }
             None => self.executor.look_what_is_safe(now).map(|()| false).map_err(Down::Store),
@@ -585,7 +586,7 @@ impl Link {
     /// Goes on from the store, after it has failed or a turn has panicked.
     pub(crate) fn reopen(&mut self, io: &dyn Io, queue: &SendQueue) -> Result<(), StoreError> {
         self.executor.reopen(io, queue)?;
-        self.inbox.clear();
+        self.input.clear();
         self.unseen = false;
         self.index = self.executor.core.index();
         self.received = Received::of(self.executor.sinks.log.as_ref());
@@ -607,8 +608,8 @@ impl Link {
         // already makes this fail, which changes nothing.
         let _ = stream.shutdown();
         // The cause of the link's end is in the log.
-        self.executor.log_received(now, &mut self.received.of_turn(self.inbox.buffer()));
-        self.inbox.clear();
+        self.executor.log_received(now, &mut self.received.of_turn(self.input.buffer()));
+        self.input.clear();
         self.executor.return_unsent(now, queue, SendError::NotLoggedOn);
         self.executor.closed(now, queue, reason);
         self.make_calls(now);
@@ -622,13 +623,13 @@ impl Link {
 #[inline(always)]
 fn pass(
     executor: &mut Executor,
-    (inbox, received): (&mut Inbox, &mut Received),
+    (input, received): (&mut ReceiveBuffer, &mut Received),
     (now, end, is_alone): (Now, usize, bool),
     stream: &mut dyn Stream,
 ) -> Result<(), Down> {
-    inbox.consume(end);
-    if !inbox.bytes().is_empty() && executor.is_batch_full(is_alone) {
-        store_and_write(executor, (inbox, received), now, stream)?;
+    input.consume(end);
+    if !input.bytes().is_empty() && executor.is_batch_full(is_alone) {
+        store_and_write(executor, (input, received), now, stream)?;
     }
     Ok(())
 }
@@ -637,26 +638,26 @@ fn pass(
 #[inline]
 fn store_and_write(
     executor: &mut Executor,
-    (inbox, received): (&Inbox, &mut Received),
+    (input, received): (&ReceiveBuffer, &mut Received),
     now: Now,
     stream: &mut dyn Stream,
 ) -> Result<bool, Down> {
     // 7 store
     executor.commit(now).map_err(Down::Store)?;
     // 8 write
-    executor.write(now, stream, &mut received.of_turn(inbox.buffer()))
+    executor.write(now, stream, &mut received.of_turn(input.buffer()))
 }
 
 /// The same, for the last time in a turn.
 #[inline]
 fn end_turn(
     executor: &mut Executor,
-    (inbox, received): (&Inbox, &mut Received),
+    (input, received): (&ReceiveBuffer, &mut Received),
     now: Now,
     stream: &mut dyn Stream,
 ) -> Result<bool, Down> {
-    let more = store_and_write(executor, (inbox, received), now, stream)?;
-    executor.log_received(now, &mut received.of_turn(inbox.buffer()));
+    let more = store_and_write(executor, (input, received), now, stream)?;
+    executor.log_received(now, &mut received.of_turn(input.buffer()));
     if executor.core.is_stalled() {
         return Err(Down::Session(Disconnect::Stalled));
     }
@@ -667,14 +668,14 @@ fn end_turn(
 #[cold]
 fn lose(
     executor: &mut Executor,
-    (inbox, received): (&mut Inbox, &mut Received),
+    (input, received): (&mut ReceiveBuffer, &mut Received),
     now: Now,
     (end, reason): (usize, Garbled),
 ) -> (usize, Result<(), Down>) {
-    let new = inbox.take_received();
-    let end = executor.core.lost_with(inbox.bytes(), end, new);
-    received.garbled(inbox.range(end));
-    let lost = executor.core.garbled_frame(now, &inbox.bytes()[..end], reason);
+    let new = input.take_received();
+    let end = executor.core.lost_with(input.bytes(), end, new);
+    received.garbled(input.range(end));
+    let lost = executor.core.garbled_frame(now, &input.bytes()[..end], reason);
     (end, lost.map_err(Down::from).and_then(|()| executor.put_entries(now).map_err(Down::Store)))
 }
 
@@ -682,21 +683,21 @@ fn lose(
 #[inline]
 fn skip(
     executor: &mut Executor,
-    (inbox, received): (&mut Inbox, &mut Received),
+    (input, received): (&mut ReceiveBuffer, &mut Received),
     now: Now,
 ) -> Result<(), Down> {
-    let Some(mut message) = inbox.too_long.take() else { return Ok(()) };
+    let Some(mut message) = input.too_long.take() else { return Ok(()) };
     cold_path();
-    let taken = message.take(inbox.bytes());
-    received.garbled(inbox.range(taken));
-    inbox.consume(taken);
+    let taken = message.take(input.bytes());
+    received.garbled(input.range(taken));
+    input.consume(taken);
     match message.outcome() {
         Some(outcome) => {
             executor.core.end_too_long(now, &message, outcome)?;
             executor.put_entries(now).map_err(Down::Store)
         }
         None => {
-            inbox.too_long = Some(message);
+            input.too_long = Some(message);
             Ok(())
         }
     }
@@ -710,46 +711,46 @@ const TLS_ALERT: &[u8] = &[21, 3];
 #[cold]
 fn pass_over(
     executor: &mut Executor,
-    (inbox, received): (&mut Inbox, &mut Received),
+    (input, received): (&mut ReceiveBuffer, &mut Received),
     now: Now,
     found: Frame,
 ) -> Result<(), Down> {
     let (end, reason) = match found {
         Frame::Garbled { skip, reason } => (skip, reason),
         Frame::TooLong { end } => {
-            inbox.too_long = Some(Box::new(TooLong::new(end)));
+            input.too_long = Some(Box::new(TooLong::new(end)));
             executor.core.begin_too_long(now, end)?;
             executor.put_entries(now).map_err(Down::Store)?;
-            return skip(executor, (inbox, received), now);
+            return skip(executor, (input, received), now);
         }
         Frame::Whole(_) | Frame::Partial => return Ok(()),
     };
-    let new = inbox.take_received();
-    let end = executor.core.lost_with(inbox.bytes(), end, new);
-    received.garbled(inbox.range(end));
+    let new = input.take_received();
+    let end = executor.core.lost_with(input.bytes(), end, new);
+    received.garbled(input.range(end));
     // Later it is but bytes that a counterparty may send to mislead whoever reads the log.
     let answers_logon = executor.core.session.state() == transfix_session::State::LogonSent;
-    if answers_logon && inbox.bytes().starts_with(TLS_ALERT) {
+    if answers_logon && input.bytes().starts_with(TLS_ALERT) {
         executor.tell(now, &Event::SpeaksTls);
     }
     executor.core.garbled(now, reason, end);
-    inbox.consume(end);
+    input.consume(end);
     Ok(())
 }
 
 /// Reads once. Returns the bytes read, and whether there may be more at once.
 fn read(
     executor: &mut Executor,
-    inbox: &mut Inbox,
+    input: &mut ReceiveBuffer,
     stream: &mut dyn Stream,
 ) -> Result<(usize, bool), Down> {
     let was_away = executor.core.was_away;
     if was_away {
         executor.prefetch_parts();
     }
-    match inbox.read(stream) {
+    match input.read(stream) {
         // The application may still answer messages that it has not had yet.
-        Ok((0, _)) if !executor.core.delivery.stands_still() => Ok((0, false)),
+        Ok((0, _)) if !executor.core.delivery.await_idle() => Ok((0, false)),
         Ok((0, _)) => Err(ENDED),
         Ok(read) => {
             if was_away {

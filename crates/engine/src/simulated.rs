@@ -153,9 +153,9 @@ impl SimulatedSession {
             let ticked = link.tick(now, &self.shared.queue);
             let offers_more = link.core().delivery.offers_more(now);
             drop(link);
-            let goes_on = ticked.as_ref().is_ok_and(|sends_more| *sends_more || offers_more);
+            let has_more_work = ticked.as_ref().is_ok_and(|sends_more| *sends_more || offers_more);
             self.settle(now, ticked.map(drop));
-            if !goes_on {
+            if !has_more_work {
                 return;
             }
         }
@@ -175,8 +175,8 @@ impl SimulatedSession {
         let send = |fill: &mut dyn FnMut(&mut Body<'_>)| {
             shared.lock().send_or_queue(now, &shared.queue, msg_type, fill)
         };
-        let sent = match &shared.gate {
-            Some(gate) => gate.through(msg_type, fill, |body| {
+        let sent = match &shared.filter {
+            Some(filter) => filter.through(msg_type, fill, |body| {
                 send(&mut |whole| _ = whole.fields_unchecked(body))
             }),
             None => {
@@ -250,9 +250,9 @@ impl SimulatedSession {
     fn turns(&mut self, now: Now) {
         while self.far.is_some() {
             let turn = self.link().turn(&self.shared.queue, true, || now);
-            let goes_on = turn.as_ref().is_ok_and(|turn| turn.again);
+            let has_more_work = turn.as_ref().is_ok_and(|turn| turn.again);
             self.settle(now, turn.map(drop));
-            if !goes_on {
+            if !has_more_work {
                 return;
             }
         }

@@ -46,7 +46,7 @@ impl Application for Newsroom {
     }
 
     fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
-        if let SessionNotice::Undone(_) = notice {
+        if let SessionNotice::RolledBack(_) = notice {
             let _ = self.came_back.send(());
         }
     }

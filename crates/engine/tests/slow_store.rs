@@ -11,7 +11,7 @@ use transfix::{
     SessionEvent, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 use transfix_store::{Durability, FileStore, Options, Store, StoreError};
-use transfix_testkit::disk::{Ailment, SimDisk};
+use transfix_testkit::disk::{DiskFault, SimDisk};
 use transfix_testkit::random::Random;
 
 const LONG: Duration = Duration::from_secs(300);
@@ -142,7 +142,7 @@ fn nothing_is_lost_or_sent_twice_by_a_sync_that_fails() {
     let venue = venue(&disk, sender);
     let slow = Client::start("SLOW", &venue);
     disk.allow_syncs(0);
-    disk.ail(Some(Ailment::FailingSync));
+    disk.ail(Some(DiskFault::FailingSync));
     slow.send("a");
     until(&seen, "a");
     disk.allow_syncs(u64::MAX);

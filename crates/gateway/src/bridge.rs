@@ -545,7 +545,7 @@ impl Application for Bridge {
                 gateway.ports.tell_all(id, false);
             }
             // A message that was passed on and then rolled back comes again.
-            SessionNotice::Undone(_) => self.may_repeat = true,
+            SessionNotice::RolledBack(_) => self.may_repeat = true,
             // Not for what is passed on, which has its number at once.
             SessionNotice::Unsent(message) => {
                 tracing::warn!(session = %id, why = %message.why, "a message is not sent");

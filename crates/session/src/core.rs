@@ -145,7 +145,7 @@ pub struct Core {
     /// The look at a counterparty that takes its messages too slowly.
     pub slow: Slow,
     /// It was told that as much waits for the application as may.
-    is_told_full: bool,
+    queue_full_reported: bool,
     /// The state that the application was told of last.
     told_state: State,
     /// The number expected before the message that is being handled.
@@ -192,7 +192,7 @@ impl Core {
             outgoing: Outgoing::new(options.queue),
             delivery: Delivery::new(application, options.unavailable),
             slow: Slow::of(&options.queue),
-            is_told_full: false,
+            queue_full_reported: false,
             options,
             schedule: ScheduleState::unknown(),
             burst_end: 0,
@@ -276,13 +276,13 @@ impl Core {
     /// one.
     #[inline]
     pub fn is_behind(&mut self) -> bool {
-        self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.stands_still())
+        self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.await_idle())
     }
 
     /// Returns true if another turn follows at once. There is more to send, this turn has left
     /// readable bytes, or the application has had the call that was waited for.
     #[inline(always)]
-    pub fn goes_on(&mut self, now: Now, has_left: bool) -> bool {
+    pub fn has_more_work(&mut self, now: Now, has_left: bool) -> bool {
         self.delivery.owes_turn() | (self.sends_more() || self.goes_on_reading(now, has_left))
     }
 
@@ -290,10 +290,10 @@ impl Core {
     /// does not, since as much waits for the application as may, and when there is room again.
     #[inline(always)]
     fn goes_on_reading(&mut self, now: Now, has_left: bool) -> bool {
-        if has_left || self.is_told_full {
+        if has_left || self.queue_full_reported {
             cold_path();
             let is_full = self.delivery.is_behind();
-            match (is_full, std::mem::replace(&mut self.is_told_full, is_full)) {
+            match (is_full, std::mem::replace(&mut self.queue_full_reported, is_full)) {
                 (true, false) => {
                     let (messages, bytes) = self.delivery.waiting();
                     self.queue_event(now, CoreEvent::ApplicationFull { messages, bytes });

@@ -70,7 +70,7 @@ pub enum SendMode {
 #[serde(rename_all = "lowercase")]
 pub enum AfterPanic {
     /// It goes on from its store after a pause that grows from 1 s to 64 s;
-    /// [`crate::SessionNotice::Undone`] says what that does not have.
+    /// [`crate::SessionNotice::RolledBack`] says what that does not have.
     Revive,
     /// It stays down until [`crate::Action::Revive`], or the next start of the engine.
     End,

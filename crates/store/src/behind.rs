@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 use crate::Wake;
 use crate::batch::Batch;
 use crate::disk::{Map, Syncer};
+use crate::last_batch::Mark;
 use crate::threads::Helpers;
-use crate::tip::Mark;
 
 /// Which bytes of a segment are to be synced.
 type Job<S> = (S, usize, usize);

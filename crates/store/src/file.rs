@@ -18,6 +18,7 @@ use crate::error::{Damage, StoreError};
 use crate::files::Files;
 use crate::format::{self, BEGIN, END, RECORD_HEADER, RECORD_MAX, Seal};
 use crate::header::{HEADER, Identity, Owner, SegmentHeader, VERSION};
+use crate::last_batch::{self, LastBatch, Mark};
 use crate::ledger::{CHUNK, Change, Ledger};
 use crate::newest::{self, LOCK};
 use crate::opening::{
@@ -31,7 +32,6 @@ use crate::repair::{self, Repaired};
 use crate::retention::Keeper;
 use crate::segment::{self, io_error};
 use crate::threads::Helpers;
-use crate::tip::{self, Mark, Tip};
 use crate::{Committed, PLACE_BYTES, Store, Wake};
 
 /// The retention's limit, as it counts for the next segment.
@@ -89,7 +89,7 @@ pub struct FileStore<D: Disk = Files> {
     pub(crate) border: u64,
     batch: Batch,
     /// The place of the last commit.
-    tip: Option<Tip>,
+    last_batch: Option<LastBatch>,
     /// With power durability: what is committed and not safe yet.
     behind: Option<Behind<D::Map>>,
     pub(crate) ahead: Ahead<D>,
@@ -213,7 +213,7 @@ impl<D: Disk> FileStore<D> {
         note_newest(&disk, dir, &options, &state.header)?;
         let batch = Batch::empty(state.tail);
         let syncs_behind = options.is_durable() && disk.syncs_behind();
-        let recover::State { ledger, segments, border, header, tip, .. } = state;
+        let recover::State { ledger, segments, border, header, last_batch, .. } = state;
         let owner = if owner.is_nobody() { header.owner() } else { owner };
         let mut store = Self {
             disk,
@@ -223,7 +223,7 @@ impl<D: Disk> FileStore<D> {
             segments,
             border,
             batch,
-            tip,
+            last_batch,
             behind: syncs_behind.then(Behind::new),
             ahead: Ahead::new(Arc::default()),
             poisoned: false,
@@ -269,15 +269,20 @@ impl<D: Disk> FileStore<D> {
             return Err(io_error(dir, io::ErrorKind::NotFound.into()));
         };
         let had = self.behind.as_ref().and_then(Behind::safe_mark);
-        tip::check(disk, dir, had.unwrap_or(Mark::of(self.tip, &self.ledger)), &state)?;
+        last_batch::check(
+            disk,
+            dir,
+            had.unwrap_or(Mark::of(self.last_batch, &self.ledger)),
+            &state,
+        )?;
         if self.options.is_durable() {
             let (map, tail) = (state.segments.last(), state.tail);
             touch(&mut map[..tail]);
             map.sync(0, tail).map_err(|source| io_error(&self.dir, source))?;
         }
         note_newest(&self.disk, &self.dir, &self.options, &state.header)?;
-        let recover::State { ledger, segments, border, header, tail, tip } = state;
-        self.tip = tip;
+        let recover::State { ledger, segments, border, header, tail, last_batch } = state;
+        self.last_batch = last_batch;
         (self.ledger, self.segments, self.border) = (ledger, segments, border);
         self.ledger.help_by(self.ahead.helpers());
         (self.header, self.seal) = (header, header.seal());
@@ -564,7 +569,7 @@ fn begin<D: Disk>(
         border: 0,
         header,
         tail: HEADER,
-        tip: None,
+        last_batch: None,
     })
 }
 
@@ -645,7 +650,7 @@ impl<D: Disk> Store for FileStore<D> {
         self.ledger.commit();
         let segment = self.segments.last_number() as u32;
         let place = Place { segment, offset: last as u32 };
-        self.tip = Some(Tip::of(place, self.segments.last()));
+        self.last_batch = Some(LastBatch::of(place, self.segments.last()));
         self.batch = Batch::empty(tail);
         if resets {
             cold_path();

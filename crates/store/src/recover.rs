@@ -9,13 +9,13 @@ use crate::disk::{Disk, Map as _};
 use crate::error::{Damage, StoreError};
 use crate::format;
 use crate::header::{HEADER_OLD, Owner, SegmentHeader};
+use crate::last_batch::LastBatch;
 use crate::ledger::{Change, Ledger};
 use crate::newest;
 use crate::options::Durability;
 use crate::place::{Place, Segments, change_of, first_needed};
 use crate::search::{Tail, tail};
 use crate::segment::{self, io_error};
-use crate::tip::Tip;
 
 /// The findings when a store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) struct State<M> {
     /// Where the next batch goes in the last segment.
     pub(crate) tail: usize,
     /// The last record of the last batch.
-    pub(crate) tip: Option<Tip>,
+    pub(crate) last_batch: Option<LastBatch>,
 }
 
 /// Which store is to be read.
@@ -91,7 +91,7 @@ pub(crate) fn recover<D: Disk>(
         border,
         header: newest,
         tail: 0,
-        tip: None,
+        last_batch: None,
     };
     let mut found = Recovered::default();
     let mut before: Option<SegmentHeader> = None;
@@ -175,7 +175,7 @@ fn replay<M>(
     while let Some(end) = format::batch_end(file, start, seal) {
         for (offset, framed) in format::records(file, start, end) {
             let place = Place { segment: number as u32, offset: offset as u32 };
-            state.tip = Some(Tip::of(place, file));
+            state.last_batch = Some(LastBatch::of(place, file));
             for record in framed.put() {
                 let change = change_of(&record, place, framed.time_ns);
                 state.ledger.apply(change);

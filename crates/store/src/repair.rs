@@ -12,12 +12,12 @@ use crate::error::{Damage, StoreError};
 use crate::files::{Files, write_zeros};
 use crate::format::{self, BEGIN, END, RECORD_HEADER};
 use crate::header::{HEADER, Identity, Owner, SegmentHeader, VERSION};
-use crate::lineup::Lineup;
 use crate::opening::sync_dir;
 use crate::owner_only::for_owner;
 use crate::place::{Place, change_of};
 use crate::record::{Numbers, Record};
 use crate::segment::{self, io_error};
+use crate::segment_files::SegmentFiles;
 use crate::survey::{Found, find};
 
 /// The result of a repair.
@@ -48,19 +48,19 @@ const MISSING_MAX: u64 = 10_000;
 /// Goes through every segment, carrying the numbers from each to the next.
 pub(crate) fn repair(from: &Path, to: &Path, owner: Option<Owner>) -> Result<Repaired, StoreError> {
     let mut done = Repaired::default();
-    let lineup = Lineup::of(from)?;
-    let numbers = (lineup.files.keys().next(), lineup.files.keys().last());
+    let segment_files = SegmentFiles::of(from)?;
+    let numbers = (segment_files.files.keys().next(), segment_files.files.keys().last());
     let (Some(&first), Some(&last)) = numbers else { return Ok(done) };
-    check_gaps(from, &lineup)?;
-    let store = lineup.store.unwrap_or_else(|| Files.random());
+    check_gaps(from, &segment_files)?;
+    let store = segment_files.store.unwrap_or_else(|| Files.random());
     let mut carried: Option<Carried> = None;
     let mut waiting = BTreeMap::new();
     for number in first..=last {
-        let found = match lineup.files.get(&number) {
-            Some(&file) => find(from, file, lineup.mark(number))?,
+        let found = match segment_files.files.get(&number) {
+            Some(&file) => find(from, file, segment_files.mark(number))?,
             None => Found::nothing(),
         };
-        let before = carried.unwrap_or_else(|| begin(&found, number, lineup.header(last)));
+        let before = carried.unwrap_or_else(|| begin(&found, number, segment_files.header(last)));
         let own = found.header.ok();
         // It may ask for fewer segments before it than the one before does: the others were
         // forgotten when it was made.
@@ -78,7 +78,7 @@ pub(crate) fn repair(from: &Path, to: &Path, owner: Option<Owner>) -> Result<Rep
                     .map_or_else(|| Files.random(), |i| i.salt),
                 store,
                 before: before.mark,
-                owner: owner.unwrap_or_else(|| own.map_or(lineup.owner, |own| own.owner())),
+                owner: owner.unwrap_or_else(|| own.map_or(segment_files.owner, |own| own.owner())),
             }),
         };
         let bridge = bridge(&found, &header);
@@ -98,8 +98,8 @@ pub(crate) fn repair(from: &Path, to: &Path, owner: Option<Owner>) -> Result<Rep
     Ok(done)
 }
 
-fn check_gaps(from: &Path, lineup: &Lineup) -> Result<(), StoreError> {
-    let numbers = lineup.files.keys();
+fn check_gaps(from: &Path, segment_files: &SegmentFiles) -> Result<(), StoreError> {
+    let numbers = segment_files.files.keys();
     for (&number, &next) in numbers.clone().zip(numbers.skip(1)) {
         if next - number > MISSING_MAX {
             let (path, reason) = (segment::path(from, number + 1), Damage::Missing);

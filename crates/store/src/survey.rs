@@ -9,12 +9,12 @@ use crate::compress;
 use crate::error::{Damage, StoreError};
 use crate::format::{self, Seal};
 use crate::header::{HEADER, HEADER_OLD, SegmentHeader};
-use crate::lineup::{Lineup, Stray};
 use crate::newest;
 use crate::place::{Place, change_of};
 use crate::record::{LOGGED_ON, Numbers, Record};
 use crate::search::{Batch, Search, written};
 use crate::segment::{self, io_error};
+use crate::segment_files::{SegmentFiles, Stray};
 
 /// The contents of a store, as far as it is sound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,26 +96,27 @@ pub struct Fault {
 /// the format wrote one.
 pub fn survey(dir: &Path) -> Result<Survey, StoreError> {
     let mut survey = Survey::default();
-    let mut lineup = Lineup::of(dir)?;
-    survey.session = lineup.owner.name().to_owned();
-    let (first, last) = (lineup.files.keys().next().copied(), lineup.files.keys().last().copied());
-    let missing = newest::first_missing(lineup.noted, last);
-    let strays = std::mem::take(&mut lineup.strays);
+    let mut segment_files = SegmentFiles::of(dir)?;
+    survey.session = segment_files.owner.name().to_owned();
+    let (first, last) =
+        (segment_files.files.keys().next().copied(), segment_files.files.keys().last().copied());
+    let missing = newest::first_missing(segment_files.noted, last);
+    let strays = std::mem::take(&mut segment_files.strays);
     let mut expected = first.unwrap_or(0);
-    let path = Lineup::note_path(dir);
+    let path = SegmentFiles::note_path(dir);
     let mut surveyor = Surveyor { survey: &mut survey, path, tickets: BTreeSet::new() };
-    if lineup.has_stray_note {
+    if segment_files.has_stray_note {
         surveyor.fault(0, Damage::Store, 0).seen = "the lock file of another store".to_owned();
     }
     surveyor.strays(dir, strays.range(..expected));
-    for (&number, &file) in &lineup.files {
+    for (&number, &file) in &segment_files.files {
         surveyor.strays(dir, strays.range(expected..number));
         if number > expected && strays.range(expected..number).next().is_none() {
             surveyor.path = segment::path(dir, expected);
             surveyor.fault(0, Damage::Missing, 0);
         }
         expected = number + 1;
-        let found = find(dir, file, lineup.mark(number))?;
+        let found = find(dir, file, segment_files.mark(number))?;
         surveyor.path = segment::path(dir, file);
         if file != number {
             surveyor.fault(0, Damage::Name, 0).seen = format!("it is segment {number}");

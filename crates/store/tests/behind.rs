@@ -10,7 +10,7 @@ use std::thread;
 use transfix_store::{
     Committed, Durability, FileStore, Kind, Numbers, Options, Record, Store, StoreError,
 };
-use transfix_testkit::disk::{Ailment, Crash, End, SimDisk};
+use transfix_testkit::disk::{Crash, DiskFault, End, SimDisk};
 use transfix_testkit::laws::store_laws;
 use transfix_testkit::random::Random;
 
@@ -268,7 +268,7 @@ fn after_a_failed_sync_nothing_is_safe_any_more() {
     let ticket = turn(&mut store, 0).unwrap();
     wait_for(&mut store, ticket).unwrap();
     disk.allow_syncs(0);
-    disk.ail(Some(Ailment::FailingSync));
+    disk.ail(Some(DiskFault::FailingSync));
     let tickets = [1, 2, 3].map(|n| turn(&mut store, n).unwrap());
     disk.allow_syncs(u64::MAX);
     let error = wait_for(&mut store, tickets[0]).unwrap_err();

@@ -7,7 +7,7 @@ use std::path::Path;
 use transfix_store::{
     Disk, Durability, FileStore, Kind, Numbers, Options, Record, Store, StoreError,
 };
-use transfix_testkit::disk::{Ailment, Crash, End, SimDisk};
+use transfix_testkit::disk::{Crash, DiskFault, End, SimDisk};
 use transfix_testkit::laws::store_laws;
 use transfix_testkit::random::Random;
 
@@ -211,12 +211,14 @@ fn the_laws_of_stores_hold_on_this_disk() {
 /// mended the store opens and goes on.
 #[test]
 fn an_ailing_disk_is_told_and_left() {
-    for ailment in [Ailment::Full, Ailment::FailingSync, Ailment::ReadOnly, Ailment::Gone] {
+    for disk_fault in
+        [DiskFault::Full, DiskFault::FailingSync, DiskFault::ReadOnly, DiskFault::Gone]
+    {
         let (expected, _) = undisturbed(Durability::Power);
         let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
         let mut store = open(&disk, Durability::Power).unwrap();
         turn(&mut store, 0).unwrap();
-        disk.ail(Some(ailment));
+        disk.ail(Some(disk_fault));
         let mut done = 1;
         let error = loop {
             match turn(&mut store, done) {
@@ -224,15 +226,15 @@ fn an_ailing_disk_is_told_and_left() {
                 Err(error) => break error,
             }
         };
-        assert!(matches!(error, StoreError::Io { .. }), "{ailment:?}: {error}");
-        assert!(matches!(store.commit(), Err(StoreError::Poisoned)), "{ailment:?}");
+        assert!(matches!(error, StoreError::Io { .. }), "{disk_fault:?}: {error}");
+        assert!(matches!(store.commit(), Err(StoreError::Poisoned)), "{disk_fault:?}");
         drop(store);
         disk.ail(None);
         disk.restart(Crash::Power);
         let mut store = open(&disk, Durability::Power).unwrap();
         let at = done as usize;
         let now = found(&mut store);
-        assert!(now == expected[at] || now == expected[at + 1], "{ailment:?}: {now:?}");
+        assert!(now == expected[at] || now == expected[at + 1], "{disk_fault:?}: {now:?}");
     }
 }
 
@@ -240,8 +242,10 @@ fn an_ailing_disk_is_told_and_left() {
 #[test]
 fn a_store_is_open_again_once_its_disk_is_mended() {
     for durability in [Durability::Process, Durability::Power] {
-        for ailment in [Ailment::Full, Ailment::FailingSync, Ailment::ReadOnly, Ailment::Gone] {
-            if (durability, ailment) == (Durability::Process, Ailment::FailingSync) {
+        for disk_fault in
+            [DiskFault::Full, DiskFault::FailingSync, DiskFault::ReadOnly, DiskFault::Gone]
+        {
+            if (durability, disk_fault) == (Durability::Process, DiskFault::FailingSync) {
                 continue;
             }
             let (expected, _) = undisturbed(durability);
@@ -253,11 +257,11 @@ fn a_store_is_open_again_once_its_disk_is_mended() {
                     turn(&mut store, done).unwrap();
                     done += 1;
                 }
-                disk.ail(Some(ailment));
+                disk.ail(Some(disk_fault));
                 while turn(&mut store, done).is_ok() {
                     done += 1;
                 }
-                assert!(matches!(store.commit(), Err(StoreError::Poisoned)), "{ailment:?}");
+                assert!(matches!(store.commit(), Err(StoreError::Poisoned)), "{disk_fault:?}");
                 if store.reopen().is_ok() {
                     // There was nothing to make: the next segment fails again.
                     while turn(&mut store, done).is_ok() {
@@ -265,10 +269,10 @@ fn a_store_is_open_again_once_its_disk_is_mended() {
                     }
                 }
                 disk.ail(None);
-                store.reopen().unwrap_or_else(|error| panic!("{ailment:?}: {error}"));
+                store.reopen().unwrap_or_else(|error| panic!("{disk_fault:?}: {error}"));
                 let (now, at) = (found(&mut store), done as usize);
                 // A batch that could not be synced may be there.
-                assert!(now == expected[at] || now == expected[at + 1], "{ailment:?}: {now:?}");
+                assert!(now == expected[at] || now == expected[at + 1], "{disk_fault:?}: {now:?}");
                 done += u64::from(now != expected[at]);
             }
             while done < TURNS {
@@ -282,7 +286,7 @@ fn a_store_is_open_again_once_its_disk_is_mended() {
                 Crash::Process
             });
             let mut store = open(&disk, durability).unwrap();
-            assert_eq!(found(&mut store), expected[TURNS as usize], "{ailment:?}");
+            assert_eq!(found(&mut store), expected[TURNS as usize], "{disk_fault:?}");
         }
     }
 }

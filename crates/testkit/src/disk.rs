@@ -42,7 +42,7 @@ pub enum Crash {
 
 /// A disk fault that lasts until the disk is mended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ailment {
+pub enum DiskFault {
     /// There is no room for another file.
     Full,
     /// Nothing reaches the device.
@@ -83,7 +83,7 @@ struct State {
     events: u64,
     fuse: Option<(u64, End)>,
     ended: bool,
-    ailment: Option<Ailment>,
+    disk_fault: Option<DiskFault>,
     failed: bool,
     /// How many syncs may take place; `None` for any, each in the thread that commits.
     syncs: Option<u64>,
@@ -117,7 +117,7 @@ impl SimDisk {
             events: 0,
             fuse: None,
             ended: false,
-            ailment: None,
+            disk_fault: None,
             failed: false,
             syncs: None,
             on_end,
@@ -148,14 +148,14 @@ impl SimDisk {
     }
 
     /// Makes the disk ill, or well.
-    pub fn ail(&self, ailment: Option<Ailment>) {
-        self.lock_state().ailment = ailment;
+    pub fn ail(&self, disk_fault: Option<DiskFault>) {
+        self.lock_state().disk_fault = disk_fault;
     }
 
-    /// Returns true if the disk has an ailment.
+    /// Returns true if the disk has an disk fault.
     #[must_use]
     pub fn is_ill(&self) -> bool {
-        self.lock_state().ailment.is_some()
+        self.lock_state().disk_fault.is_some()
     }
 
     /// Makes stores that are opened from now on sync their commits in a thread of their own.
@@ -362,7 +362,7 @@ impl Syncer for SimSyncer {
         if state.generation != self.generation {
             return Ok(());
         }
-        if state.ailment == Some(Ailment::FailingSync) {
+        if state.disk_fault == Some(DiskFault::FailingSync) {
             return state.fail(io::ErrorKind::Other);
         }
         if state.event() == Takes::All
@@ -464,11 +464,11 @@ impl Disk for SimDisk {
 
     fn make(&self, path: &Path, bytes: usize, durability: Durability) -> io::Result<SimMap> {
         let mut state = self.lock_state();
-        match state.ailment {
-            Some(Ailment::Full) => return state.fail(io::ErrorKind::StorageFull),
-            Some(Ailment::ReadOnly) => return state.fail(io::ErrorKind::ReadOnlyFilesystem),
-            Some(Ailment::Gone) => return state.fail(io::ErrorKind::NotConnected),
-            Some(Ailment::FailingSync) if durability == Durability::Power => {
+        match state.disk_fault {
+            Some(DiskFault::Full) => return state.fail(io::ErrorKind::StorageFull),
+            Some(DiskFault::ReadOnly) => return state.fail(io::ErrorKind::ReadOnlyFilesystem),
+            Some(DiskFault::Gone) => return state.fail(io::ErrorKind::NotConnected),
+            Some(DiskFault::FailingSync) if durability == Durability::Power => {
                 return state.fail(io::ErrorKind::Other);
             }
             _ => {}
@@ -487,7 +487,7 @@ impl Disk for SimDisk {
 
     fn open(&self, path: &Path) -> io::Result<SimMap> {
         let mut state = self.lock_state();
-        if state.ailment == Some(Ailment::Gone) {
+        if state.disk_fault == Some(DiskFault::Gone) {
             return state.fail(io::ErrorKind::NotConnected);
         }
         let inode = state.inode(path)?;
@@ -517,9 +517,9 @@ impl Disk for SimDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.lock_state();
-        match state.ailment {
-            Some(Ailment::ReadOnly) => return state.fail(io::ErrorKind::ReadOnlyFilesystem),
-            Some(Ailment::Gone) => return state.fail(io::ErrorKind::NotConnected),
+        match state.disk_fault {
+            Some(DiskFault::ReadOnly) => return state.fail(io::ErrorKind::ReadOnlyFilesystem),
+            Some(DiskFault::Gone) => return state.fail(io::ErrorKind::NotConnected),
             _ => {}
         }
         if state.event() == Takes::All {
@@ -531,9 +531,9 @@ impl Disk for SimDisk {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.lock_state();
-        match state.ailment {
-            Some(Ailment::ReadOnly) => return state.fail(io::ErrorKind::ReadOnlyFilesystem),
-            Some(Ailment::Gone) => return state.fail(io::ErrorKind::NotConnected),
+        match state.disk_fault {
+            Some(DiskFault::ReadOnly) => return state.fail(io::ErrorKind::ReadOnlyFilesystem),
+            Some(DiskFault::Gone) => return state.fail(io::ErrorKind::NotConnected),
             _ => {}
         }
         if state.event() == Takes::All {
@@ -544,7 +544,7 @@ impl Disk for SimDisk {
 
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
         let mut state = self.lock_state();
-        if state.ailment == Some(Ailment::FailingSync) {
+        if state.disk_fault == Some(DiskFault::FailingSync) {
             return state.fail(io::ErrorKind::Other);
         }
         if state.event() == Takes::All {

@@ -30,7 +30,7 @@ use transfix_session::Disconnect;
 use transfix_store::{FileStore, Options, Store, StoreError};
 use transfix_transport::{SocketOptions, Stream};
 
-use crate::disk::{Ailment, Crash, SimDisk};
+use crate::disk::{Crash, DiskFault, SimDisk};
 use crate::random::Random;
 use crate::world::{Summary, Trace};
 use app::App;
@@ -478,10 +478,10 @@ impl World {
 
     fn ail(&mut self, side: usize) {
         let session = self.random.below(self.ids[side].len());
-        let all = [Ailment::ReadOnly, Ailment::Full, Ailment::Gone];
-        let ailment = all.get(self.random.below(all.len() + 1)).copied();
-        self.machine.say(|| format!("side {side}, session {session}: {ailment:?}"));
-        self.disks.of(side, &self.ids[side][session]).ail(ailment);
+        let all = [DiskFault::ReadOnly, DiskFault::Full, DiskFault::Gone];
+        let disk_fault = all.get(self.random.below(all.len() + 1)).copied();
+        self.machine.say(|| format!("side {side}, session {session}: {disk_fault:?}"));
+        self.disks.of(side, &self.ids[side][session]).ail(disk_fault);
     }
 
     /// Somebody connects who has nothing to say, or says nonsense.

@@ -24,7 +24,7 @@ use transfix::simulated::rig::{Ended, Rules};
 use transfix::{BeginString, Disconnect, State};
 use transfix_session::Session;
 
-use crate::disk::{Ailment, Crash, End, SimDisk};
+use crate::disk::{Crash, DiskFault, End, SimDisk};
 use crate::engines;
 use crate::random::Random;
 use disk::{Disk, Fuse};
@@ -211,10 +211,10 @@ impl World {
             self.say(|| format!("side {side} will crash: {fuse:?}"));
             self.sides[side].arm(fuse);
         } else if self.chance(odds.ail) {
-            let ailments = [Ailment::Full, Ailment::FailingSync, Ailment::ReadOnly];
-            let ailment = ailments[self.random.below(3)];
-            self.say(|| format!("the disk of side {side} ails: {ailment:?}"));
-            self.sides[side].disk.ail(Some(ailment));
+            let disk_faults = [DiskFault::Full, DiskFault::FailingSync, DiskFault::ReadOnly];
+            let disk_fault = disk_faults[self.random.below(3)];
+            self.say(|| format!("the disk of side {side} ails: {disk_fault:?}"));
+            self.sides[side].disk.ail(Some(disk_fault));
         } else if self.chance(odds.restart) {
             self.say(|| format!("side {side} restarts"));
             self.close(side, Disconnect::Application);

@@ -58,9 +58,9 @@ pub enum Action {
         destination: usize,
     },
     /// Brings a session back at once that has failed, since its store did or since it panicked:
-    /// from what its store has. [`SessionNotice::Undone`](crate::SessionNotice::Undone) says what
-    /// that does not have. Without effect on a session that is connected; while the cause is still
-    /// there it fails again.
+    /// from what its store has. [`SessionNotice::RolledBack`](crate::SessionNotice::RolledBack)
+    /// says what that does not have. Without effect on a session that is connected; while the cause
+    /// is still there it fails again.
     Revive {},
     /// Sets the next numbers without a word to the counterparty. Only for repair, when both
     /// operators have agreed on them; a number that is left out stays as it is.

@@ -16,8 +16,8 @@ use crate::api::options::{AnswerOptions, Opening};
 use crate::drive::registry::Registry;
 use crate::link::access::Access;
 use crate::link::before_send::BeforeSend;
-use crate::link::gate::Gate;
-use crate::link::told::{SessionEvent, SessionNotice};
+use crate::link::outbound_filter::OutboundFilter;
+use crate::link::session_event::{SessionEvent, SessionNotice};
 
 /// The user's side of one session. Each session has an instance of its own, called by one thread
 /// at a time and in the order of MsgSeqNum(34); from one call to the next it may be another thread.
@@ -30,7 +30,7 @@ pub trait Application: Send {
     ///
     /// Each message comes once, as far as the journal reaches. It comes again in two cases, and
     /// what was answered the first time never left then: the process was killed before the end of
-    /// the turn, or the store failed in it. In the second case [`SessionNotice::Undone`] comes
+    /// the turn, or the store failed in it. In the second case [`SessionNotice::RolledBack`] comes
     /// before any message comes again. A message at which this method panics counts as received,
     /// and does not come again.
     ///
@@ -162,7 +162,7 @@ impl<'a> SessionView<'a> {
 /// The methods of [`SessionView`] are here too.
 pub struct SessionRef<'a> {
     view: SessionView<'a>,
-    gate: Option<&'a Gate>,
+    filter: Option<&'a OutboundFilter>,
 }
 
 impl<'a> Deref for SessionRef<'a> {
@@ -176,10 +176,10 @@ impl<'a> Deref for SessionRef<'a> {
 impl<'a> SessionRef<'a> {
     pub(crate) const fn new(
         access: Access<'a>,
-        gate: Option<&'a Gate>,
+        filter: Option<&'a OutboundFilter>,
         sessions: &'a Registry,
     ) -> Self {
-        Self { view: SessionView::new(access, sessions), gate }
+        Self { view: SessionView::new(access, sessions), filter }
     }
 
     /// Sends an application message of type `msg_type`; `fill` writes its fields. Returns its
@@ -224,9 +224,9 @@ impl<'a> SessionRef<'a> {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         let access = &mut self.view.access;
-        let Some(gate) = self.gate else { return access.send(msg_type, change, fill) };
+        let Some(filter) = self.filter else { return access.send(msg_type, change, fill) };
         let msg_type = msg_type.as_ref();
-        gate.through(msg_type, fill, |body| {
+        filter.through(msg_type, fill, |body| {
             access.send(msg_type, change, |whole| _ = whole.fields_unchecked(body))
         })
     }

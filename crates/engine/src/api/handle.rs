@@ -110,8 +110,8 @@ impl SessionHandle {
         body.clear();
         let sent = Body::detached(&mut body, self.shared.queue.precision(), fill)
             .map_err(SendError::Misuse)
-            .and_then(|()| match &self.shared.gate {
-                Some(gate) => gate.pass(msg_type, &mut body),
+            .and_then(|()| match &self.shared.filter {
+                Some(filter) => filter.pass(msg_type, &mut body),
                 None => Ok(()),
             })
             .and_then(|()| hand_over(&body));
@@ -241,12 +241,12 @@ impl SessionHandle {
     /// between them. The session is busy for so long.
     pub fn send_batch(&self, batch: &Batch) -> BatchSent {
         let mut sent = Vec::with_capacity(batch.len());
-        let Some(gate) = &self.shared.gate else {
+        let Some(filter) = &self.shared.filter else {
             let refused = self.send_all(batch, &mut sent).err();
             return BatchSent { sent, refused };
         };
         // Those before one that does not pass are sent.
-        let (passed, refusal) = batch.passed(|msg_type, body| gate.pass(msg_type, body));
+        let (passed, refusal) = batch.passed(|msg_type, body| filter.pass(msg_type, body));
         let refused = self.send_all(&passed, &mut sent).err().or(refusal);
         BatchSent { sent, refused }
     }
@@ -336,7 +336,7 @@ impl SessionHandle {
         if shared.waiting.may_be_over(bytes) {
             shared.call_worker();
         } else if first {
-            shared.bell.ring();
+            shared.session_waker.wake_for_message();
         }
         Ok(Sent::Queued { bytes })
     }

@@ -9,8 +9,8 @@ use transfix_session::core::judging::Answer;
 use transfix_session::{LogonRefusal, SessionId};
 
 use crate::api::handle::SessionHandle;
-use crate::drive::bell::Bell;
 use crate::drive::registry::Registry;
+use crate::drive::session_waker::SessionWaker;
 
 /// A counterparty that wants to log on, while [`Application::judge_logon`] is asked.
 ///
@@ -80,7 +80,10 @@ impl<'a> LogonAttempt<'a> {
         self.later = Some(answer);
         // One that is being made from a template has a thread that waits.
         let session = self.sessions.find(self.id);
-        LogonAnswer { sender: Some(sender), bell: session.map(|found| Arc::clone(&found.bell)) }
+        LogonAnswer {
+            sender: Some(sender),
+            session_waker: session.map(|found| Arc::clone(&found.session_waker)),
+        }
     }
 
     /// Where the answer comes from, if it comes later.
@@ -96,7 +99,7 @@ impl<'a> LogonAttempt<'a> {
 pub struct LogonAnswer {
     /// None once the answer is given.
     sender: Option<Sender<Answer>>,
-    bell: Option<Arc<Bell>>,
+    session_waker: Option<Arc<SessionWaker>>,
 }
 
 impl LogonAnswer {
@@ -122,8 +125,8 @@ impl Drop for LogonAnswer {
     fn drop(&mut self) {
         // Without an answer the session hears of it by this, so it comes before the call.
         self.sender = None;
-        if let Some(bell) = &self.bell {
-            bell.call();
+        if let Some(session_waker) = &self.session_waker {
+            session_waker.wake();
         }
     }
 }

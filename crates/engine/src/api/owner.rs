@@ -13,8 +13,8 @@ use crate::drive::registry::Registry;
 use crate::link::access::Access;
 use crate::link::before_send::BeforeSend;
 use crate::link::callbacks::{Callbacks, Judgement, PassedOn};
-use crate::link::gate::Gate;
-use crate::link::told::{SessionEvent, SessionNotice};
+use crate::link::outbound_filter::OutboundFilter;
+use crate::link::session_event::{SessionEvent, SessionNotice};
 use crate::observe::called::{Callback, Called};
 
 /// An application, and the sessions that it can find from its callbacks.
@@ -23,7 +23,7 @@ pub(crate) struct Owner {
     /// For whoever looks for callbacks that do not return.
     called: Arc<Called>,
     /// Messages that it sends pass here, if anything is done there.
-    gate: Option<Arc<Gate>>,
+    filter: Option<Arc<OutboundFilter>>,
     sessions: Arc<Registry>,
 }
 
@@ -35,7 +35,7 @@ impl Owner {
         sessions: &Arc<Registry>,
     ) -> Box<dyn Callbacks> {
         let called = sessions.watch.add(id);
-        Box::new(Self { application, called, gate: None, sessions: Arc::clone(sessions) })
+        Box::new(Self { application, called, filter: None, sessions: Arc::clone(sessions) })
     }
 
     fn call<T>(
@@ -45,8 +45,8 @@ impl Owner {
         call: impl FnOnce(&mut dyn Application, &mut SessionRef<'_>) -> T,
     ) -> T {
         let _running = self.called.begin(callback);
-        let gate = self.gate.as_deref();
-        call(&mut *self.application, &mut SessionRef::new(access, gate, &self.sessions))
+        let filter = self.filter.as_deref();
+        call(&mut *self.application, &mut SessionRef::new(access, filter, &self.sessions))
     }
 
     fn show<T>(
@@ -124,8 +124,8 @@ impl Callbacks for Owner {
         self.application.before_send()
     }
 
-    fn set_gate(&mut self, gate: Arc<Gate>) {
-        self.gate = Some(gate);
+    fn set_filter(&mut self, filter: Arc<OutboundFilter>) {
+        self.filter = Some(filter);
     }
 
     fn pass_on(

@@ -24,10 +24,10 @@ use transfix_settings::{SessionSettings, Subnet};
 use transfix_transport::Token;
 
 use crate::drive::admission::Admission;
-use crate::drive::bell::Bell;
 use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::handshakes::Handshakes;
 use crate::drive::passwords::Passwords;
+use crate::drive::session_waker::SessionWaker;
 use crate::drive::stranger_lines::Lines;
 use crate::drive::template::{Creator, Maker};
 use crate::drive::waiting_room::{Newcomer, RoomLimits, WaitingRoom};
@@ -62,7 +62,7 @@ pub(crate) enum Change {
 pub(crate) struct Removed {
     /// `None` if it was made from a template.
     pub(crate) key: Option<Key>,
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) session_waker: Arc<SessionWaker>,
     /// It comes again by [`Change::Add`]. Until [`Change::Settle`] no template takes its place.
     pub(crate) begins_anew: bool,
 }
@@ -105,7 +105,7 @@ struct Judged {
 pub(crate) struct Acceptor {
     io: Arc<dyn Io>,
     poll: Box<dyn Poll>,
-    door: Arc<AcceptorDoor>,
+    worker: Arc<AcceptorDoor>,
     /// By their tokens, which are below those of connections.
     entrances: Slab<Entrance>,
     sessions: HashMap<Key, Vec<Destination>>,
@@ -158,7 +158,7 @@ impl Acceptor {
             passwords,
             proofs: channel(),
             proving: HashSet::new(),
-            door: Arc::new(AcceptorDoor { stop: AtomicBool::new(false), changes, waker }),
+            worker: Arc::new(AcceptorDoor { stop: AtomicBool::new(false), changes, waker }),
             next_token: FIRST_CONNECTION,
             entrances,
             sessions,
@@ -175,8 +175,8 @@ impl Acceptor {
         })
     }
 
-    pub(crate) fn door(&self) -> &Arc<AcceptorDoor> {
-        &self.door
+    pub(crate) fn worker(&self) -> &Arc<AcceptorDoor> {
+        &self.worker
     }
 
     /// Runs until the door is closed.
@@ -187,7 +187,7 @@ impl Acceptor {
         let mut ready = Vec::new();
         // After a panic: what was reported then is not reported again.
         self.accept_at = Some(0);
-        while !self.door.stop.load(Ordering::Acquire) {
+        while !self.worker.stop.load(Ordering::Acquire) {
             let now = self.io.monotonic_ns();
             let judged = self.judged.values().map(|judged| judged.waiting.until_ns).min();
             let looks = self.creator.looks_at();
@@ -221,8 +221,12 @@ impl Acceptor {
             self.room.rested(now).into_iter().for_each(|token| self.read(token));
             for made in self.creator.look(now) {
                 event!(info, GoneWithoutConnection, session = %made.id);
-                self.creator.registry.remove(&made.id, &made.bell);
-                self.remove(Removed { key: None, bell: made.bell, begins_anew: false });
+                self.creator.registry.remove(&made.id, &made.session_waker);
+                self.remove(Removed {
+                    key: None,
+                    session_waker: made.session_waker,
+                    begins_anew: false,
+                });
             }
             self.judged.retain(|_, judged| now < judged.waiting.until_ns);
             if self.lines.deadline().is_some_and(|at| now >= at) {
@@ -234,7 +238,7 @@ impl Acceptor {
     }
 
     fn make_changes(&mut self) {
-        let changes = std::mem::take(&mut *self.door.changes());
+        let changes = std::mem::take(&mut *self.worker.changes());
         changes.into_iter().for_each(|change| self.change(change));
     }
 
@@ -280,10 +284,10 @@ impl Acceptor {
 
     /// No connection goes to this session any more. If it was made from a template, one more may
     /// be.
-    fn remove(&mut self, Removed { key, bell, begins_anew }: Removed) {
+    fn remove(&mut self, Removed { key, session_waker, begins_anew }: Removed) {
         let leave = |known: &mut Vec<Destination>| {
             let before = known.len();
-            known.retain(|to| !Arc::ptr_eq(&to.bell, &bell));
+            known.retain(|to| !Arc::ptr_eq(&to.session_waker, &session_waker));
             known.len() < before
         };
         let Some(key) = key else {

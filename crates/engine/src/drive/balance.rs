@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use crate::drive::mailbox::{Mailbox, Pool};
+use crate::drive::command_queue::{CommandQueue, Pool};
 
 /// Sessions at most that a worker gives away at once.
 const GIVEN_MAX: usize = 64;
@@ -35,7 +35,7 @@ impl Shares {
     }
 
     /// Looks at all of them if it is time to, and returns whether it has.
-    pub(crate) fn look(&mut self, now_ns: u64, pool: &[Arc<Mailbox>]) -> bool {
+    pub(crate) fn look(&mut self, now_ns: u64, pool: &[Arc<CommandQueue>]) -> bool {
         let (at_ns, before) = &self.before;
         let interval_ns = self.limits.interval_ns;
         let is_early = !before.is_empty() && now_ns < at_ns.saturating_add(interval_ns);
@@ -88,7 +88,7 @@ impl Balance {
 
     /// Whom to give which slots, the heaviest first, if it is time to look, the worker has too much
     /// to do and another one less.
-    pub(crate) fn gift(&mut self, now_ns: u64) -> Option<(Arc<Mailbox>, Vec<usize>)> {
+    pub(crate) fn gift(&mut self, now_ns: u64) -> Option<(Arc<CommandQueue>, Vec<usize>)> {
         let pool = self.pool.get()?;
         if !self.shares.look(now_ns, pool) {
             return None;

@@ -196,7 +196,7 @@ impl Connector {
             self.addresses = [address].into();
             return self.dial(now_ns, shared, at);
         }
-        let lookup = shared.registry.names.ask(hop, &shared.bell, &shared.io)?;
+        let lookup = shared.registry.names.ask(hop, &shared.session_waker, &shared.io)?;
         self.state = State::Resolving(lookup, now_ns + self.pauses.timeout_ns);
         Ok(())
     }

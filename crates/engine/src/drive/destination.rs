@@ -6,9 +6,9 @@ use transfix_codec::{CheckSumPolicy, Message, tag};
 use transfix_session::{BeginString, Secret, SubIds};
 use transfix_settings::Subnet;
 
-use crate::drive::bell::Bell;
+use crate::drive::session_waker::SessionWaker;
 use crate::drive::shared::Shared;
-use crate::drive::tls::Door;
+use crate::drive::tls::TlsListener;
 use crate::io::Listener;
 use crate::link::failed_logons::LogonRecord;
 use crate::observe::published::Published;
@@ -20,7 +20,7 @@ pub(crate) type Key = (usize, BeginString, String, String);
 /// Where the connections of one acceptor session go.
 pub(crate) struct Destination {
     /// Leads to the session's worker.
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) session_waker: Arc<SessionWaker>,
     /// The session's SubIDs and LocationIDs.
     pub(crate) sub_ids: Arc<SubIds>,
     /// The treatment of CheckSum(10) in its messages, the first one too.
@@ -39,12 +39,22 @@ pub(crate) struct Destination {
 
 impl Destination {
     pub(crate) fn of(shared: &Shared) -> Self {
-        let (bell, sub_ids) = (Arc::clone(&shared.bell), Arc::clone(&shared.id.sub_ids));
+        let (session_waker, sub_ids) =
+            (Arc::clone(&shared.session_waker), Arc::clone(&shared.id.sub_ids));
         let (tls_peers, allowed) = (Arc::clone(&shared.tls_peers), Arc::clone(&shared.allowed));
         let record = Arc::clone(&shared.record);
         let password_hash = shared.password_hash.clone();
         let (check_sum, published) = (shared.check_sum(), Arc::clone(&shared.published));
-        Self { bell, sub_ids, check_sum, tls_peers, allowed, password_hash, record, published }
+        Self {
+            session_waker,
+            sub_ids,
+            check_sum,
+            tls_peers,
+            allowed,
+            password_hash,
+            record,
+            published,
+        }
     }
 
     /// How well the SubIDs and LocationIDs of a Logon(A) fit: one more for each that is the same,
@@ -76,7 +86,7 @@ pub(crate) struct Entrance {
     /// How long a connection may wait for its first message.
     pub(crate) wait_ns: u64,
     /// If its connections are encrypted.
-    pub(crate) tls: Option<Arc<Door>>,
+    pub(crate) tls: Option<Arc<TlsListener>>,
     /// Proxies that say for whom they connect.
     pub(crate) proxies: Arc<[Subnet]>,
 }

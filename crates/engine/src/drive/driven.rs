@@ -166,7 +166,7 @@ impl DrivenSession {
         link.make_calls(now);
         link.executor().look_at_refresh(now)?;
         if link.executor().has_news() {
-            link.executor().hear(now)?;
+            link.executor().poll_application(now)?;
             link.flush(now)?;
         }
         if link.has_failed() {
@@ -191,7 +191,7 @@ impl DrivenSession {
         link.make_calls(now);
         self.untold_at = link.deadline_at_rest();
         // Last: it may have been told what is not sent.
-        let is_done = link.core_mut().delivery.stands_still() && link.executor().may_change_store();
+        let is_done = link.core_mut().delivery.await_idle() && link.executor().may_change_store();
         self.is_behind = self.connector.is_some() && !is_done;
         looked
     }
@@ -324,7 +324,7 @@ impl DrivenSession {
             return Ok(());
         }
         // Another thread's send may have told the application something since the look at it.
-        if self.connector.is_some() && !link.core_mut().delivery.stands_still() {
+        if self.connector.is_some() && !link.core_mut().delivery.await_idle() {
             drop(link);
             self.is_behind = true;
             return Ok(());

@@ -12,7 +12,7 @@ use transfix_transport::SocketOptions;
 
 use crate::drive::certificates::OwnCertificates;
 use crate::drive::destination::{Destination, Entrance, Key};
-use crate::drive::tls::Door;
+use crate::drive::tls::TlsListener;
 use crate::error::{EngineError, io_error};
 use crate::io::Io;
 
@@ -87,7 +87,8 @@ impl Listening {
             self.group_of.insert(settings.id(), group);
             return Ok(group);
         }
-        let (tls, proxies) = (Door::of(settings, own)?.map(Arc::new), settings.proxies().into());
+        let (tls, proxies) =
+            (TlsListener::of(settings, own)?.map(Arc::new), settings.proxies().into());
         let place = settings.place("address");
         let what = format!("{place}{}: listening at {}", settings.id(), settings.address);
         // A name such as localhost stands for several addresses. With port 0 the system picks a

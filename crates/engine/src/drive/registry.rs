@@ -12,11 +12,11 @@ use transfix_store::{Helpers, Store, StoreError};
 
 use crate::admin::audit::AuditFile;
 use crate::admin::request::Requests;
-use crate::drive::bell::Bell;
 use crate::drive::certificates::OwnCertificates;
-use crate::drive::line::Line;
 use crate::drive::passwords::{Guess, Passwords};
 use crate::drive::resolver::Resolver;
+use crate::drive::run_queue::RunQueue;
+use crate::drive::session_waker::SessionWaker;
 use crate::drive::shared::Shared;
 use crate::drive::waiting::WaitingTotal;
 use crate::io::{Io, System};
@@ -56,7 +56,7 @@ pub(crate) struct Registry {
     /// Looks for times that are unusual.
     pub(crate) usual_times: UsualTimes,
     /// Threads in which applications are called, if there are any.
-    pub(crate) line: Option<Arc<Line>>,
+    pub(crate) run_queue: Option<Arc<RunQueue>>,
     /// Looks up the names of counterparties.
     pub(crate) names: Arc<Resolver>,
     /// Checks passwords by their hashes.
@@ -92,7 +92,7 @@ impl Default for Registry {
             waiting: Arc::default(),
             watch: Arc::default(),
             usual_times: UsualTimes::default(),
-            line: None,
+            run_queue: None,
             names: Arc::default(),
             passwords: Arc::default(),
             reasons: Arc::default(),
@@ -159,11 +159,12 @@ impl Registry {
         }
     }
 
-    /// The session with this bell has ended. Another one of this identity may be there already.
-    pub(crate) fn remove(&self, id: &SessionId, bell: &Arc<Bell>) {
+    /// The session with this session waker has ended. Another one of this identity may be there
+    /// already.
+    pub(crate) fn remove(&self, id: &SessionId, session_waker: &Arc<SessionWaker>) {
         let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
         let known = created.sessions.get(id).and_then(|(shared, _)| shared.upgrade());
-        if known.is_none_or(|known| Arc::ptr_eq(&known.bell, bell)) {
+        if known.is_none_or(|known| Arc::ptr_eq(&known.session_waker, session_waker)) {
             created.sessions.remove(id);
         }
         created.counterparties.retain(|_, shared| found(shared).is_some());

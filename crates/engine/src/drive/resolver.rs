@@ -9,7 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::drive::bell::Bell;
+use crate::drive::session_waker::SessionWaker;
 use crate::io::Io;
 
 /// Names that are looked up at the same time; further ones wait.
@@ -34,7 +34,7 @@ impl Lookup {
 /// The waiters for the end of a look-up, which is under way or in the queue.
 struct Asked {
     lookup: Arc<Lookup>,
-    bells: Vec<Arc<Bell>>,
+    bells: Vec<Arc<SessionWaker>>,
 }
 
 #[derive(Default)]
@@ -56,22 +56,22 @@ impl Resolver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to look `name` up, written as `host:port`, unless somebody does already; the bell is
-    /// rung at the end.
+    /// Begins to look `name` up, written as `host:port`, unless somebody does already; the session
+    /// waker is rung at the end.
     ///
     /// # Errors
     /// If the system has no further thread.
     pub(crate) fn ask(
         self: &Arc<Self>,
         name: &Arc<str>,
-        bell: &Arc<Bell>,
+        session_waker: &Arc<SessionWaker>,
         io: &Arc<dyn Io>,
     ) -> io::Result<Arc<Lookup>> {
         let mut state = self.state();
         if let Some(asked) = state.asked.get_mut(name) {
             // A session that gave up and asks again is there already.
-            if !asked.bells.iter().any(|known| Arc::ptr_eq(known, bell)) {
-                asked.bells.push(Arc::clone(bell));
+            if !asked.bells.iter().any(|known| Arc::ptr_eq(known, session_waker)) {
+                asked.bells.push(Arc::clone(session_waker));
             }
             return Ok(Arc::clone(&asked.lookup));
         }
@@ -81,7 +81,7 @@ impl Resolver {
             state.threads += 1;
         }
         let lookup = Arc::new(Lookup { found: OnceLock::new() });
-        let asked = Asked { lookup: Arc::clone(&lookup), bells: vec![Arc::clone(bell)] };
+        let asked = Asked { lookup: Arc::clone(&lookup), bells: vec![Arc::clone(session_waker)] };
         state.asked.insert(Arc::clone(name), asked);
         state.queue.push_back(Arc::clone(name));
         Ok(lookup)
@@ -100,8 +100,8 @@ impl Resolver {
             let asked = self.state().asked.remove(&name);
             let Some(asked) = asked else { continue };
             let _ = asked.lookup.found.set(found);
-            for bell in asked.bells {
-                bell.call();
+            for session_waker in asked.bells {
+                session_waker.wake();
             }
         }
     }

@@ -10,14 +10,14 @@ use transfix_session::core::Core;
 use transfix_session::{Disconnect, Secret, SendError, SessionId};
 use transfix_settings::{AfterPanic, Offline, QueueWhenFull, SendMode, SessionSettings, Subnet};
 
-use crate::drive::bell::{Bell, Door};
 use crate::drive::drives::drives;
 use crate::drive::registry::Registry;
+use crate::drive::session_waker::{SessionWaker, WorkerHandle};
 use crate::drive::waiting::WaitingBytes;
 use crate::io::Io;
 use crate::link::Link;
 use crate::link::failed_logons::LogonRecord;
-use crate::link::gate::Gate;
+use crate::link::outbound_filter::OutboundFilter;
 use crate::link::queue::SendQueue;
 use crate::observe::published::Published;
 
@@ -76,9 +76,9 @@ pub(crate) struct Shared {
     pub(crate) wishes: AtomicUsize,
     pub(crate) queue: SendQueue,
     /// Messages pass here before they are sent, if anything is done there.
-    pub(crate) gate: Option<Arc<Gate>>,
+    pub(crate) filter: Option<Arc<OutboundFilter>>,
     pub(crate) send_mode: SendMode,
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) session_waker: Arc<SessionWaker>,
     pub(crate) offline: Offline,
     pub(crate) queue_when_full: QueueWhenFull,
     /// How long a send waits for room, if it does.
@@ -184,10 +184,10 @@ impl Shared {
     }
 
     /// The session has a worker, in which it is in this slot: another thread or the store may call.
-    pub(crate) fn belongs_to(self: &Arc<Self>, door: Arc<dyn Door>, slot: usize) {
-        self.bell.set(door, slot);
-        let bell = Arc::clone(&self.bell);
-        self.lock().executor().journal.wake_by(Arc::new(move || bell.call()));
+    pub(crate) fn belongs_to(self: &Arc<Self>, worker: Arc<dyn WorkerHandle>, slot: usize) {
+        self.session_waker.set(worker, slot);
+        let session_waker = Arc::clone(&self.session_waker);
+        self.lock().executor().journal.wake_by(Arc::new(move || session_waker.wake()));
         if let Some(application) = &self.application {
             application.belongs_to(Arc::downgrade(self));
         }
@@ -195,7 +195,7 @@ impl Shared {
 
     /// Calls the worker for something other than a message.
     pub(crate) fn call_worker(&self) {
-        self.bell.call();
+        self.session_waker.wake();
     }
 
     /// Does what the settings say when as much waits to be sent as may. `again` sends once more.

@@ -16,12 +16,12 @@ use transfix_session::{Offer, SessionId, State, nanos};
 use transfix_settings::SessionSettings;
 
 use crate::drive::balance::Shares;
-use crate::drive::bell::{Bell, Release, UNDER_WAY};
+use crate::drive::command_queue::{CommandQueue, Pool};
 use crate::drive::destination::{Destination, Key};
 use crate::drive::driven::DrivenSession;
-use crate::drive::mailbox::{Mailbox, Pool};
 use crate::drive::outcome::SessionOutcome;
 use crate::drive::registry::Registry;
+use crate::drive::session_waker::{Release, SessionWaker, UNDER_WAY};
 use crate::drive::shared::Shared;
 use crate::error::EngineError;
 use crate::link::callbacks::Callbacks;
@@ -163,7 +163,7 @@ pub(crate) struct Creator {
 /// A session that was made.
 pub(crate) struct Made {
     pub(crate) id: SessionId,
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) session_waker: Arc<SessionWaker>,
     shared: Weak<Shared>,
     /// Since when it has been without a connection, and its logons until then.
     idle: Option<(u64, u64)>,
@@ -189,8 +189,8 @@ impl Made {
             self.idle = Some((now_ns, logons));
         } else if now_ns.saturating_sub(since_ns) >= idle_ns {
             let (to, leaving) = channel();
-            let (bell, text) = (Arc::clone(&shared.bell), String::new());
-            Release { bell, until_ns: now_ns, text, to }.hand_over();
+            let (session_waker, text) = (Arc::clone(&shared.session_waker), String::new());
+            Release { session_waker, until_ns: now_ns, text, to }.hand_over();
             self.leaving = Some(leaving);
         }
         false
@@ -287,17 +287,23 @@ impl Creator {
         let pool = self.workers.get()?;
         self.shares.look(self.registry.io.monotonic_ns(), pool);
         let shares = &self.shares;
-        let key = |(n, worker): &(usize, &Arc<Mailbox>)| (shares.is_hot(*n), worker.sessions());
+        let key =
+            |(n, worker): &(usize, &Arc<CommandQueue>)| (shares.is_hot(*n), worker.sessions());
         let (_, worker) = pool.iter().enumerate().min_by_key(key)?;
-        shared.belongs_to(worker.door(), UNDER_WAY);
+        shared.belongs_to(worker.handle(), UNDER_WAY);
         self.registry.add(&shared, true);
         // At most `created_sessions_max` times.
         event!(info, MadeFromTemplate, session = %shared.id);
         let destination = Destination::of(&shared);
         if self.idle_ns > 0 {
-            let (id, bell) = (shared.id.clone(), Arc::clone(&shared.bell));
-            let made =
-                Made { id, bell, shared: Arc::downgrade(&shared), idle: None, leaving: None };
+            let (id, session_waker) = (shared.id.clone(), Arc::clone(&shared.session_waker));
+            let made = Made {
+                id,
+                session_waker,
+                shared: Arc::downgrade(&shared),
+                idle: None,
+                leaving: None,
+            };
             self.made.push(made);
         }
         worker.add(Box::new(DrivenSession::new(shared, None))).ok()?;

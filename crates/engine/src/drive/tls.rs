@@ -10,9 +10,9 @@ mod off;
 mod on;
 
 #[cfg(not(feature = "tls"))]
-pub(crate) use off::{Door, PeerCertificate, Shaking, Way, certificate_of, review};
+pub(crate) use off::{PeerCertificate, Shaking, TlsListener, Way, certificate_of, review};
 #[cfg(feature = "tls")]
-pub(crate) use on::{Door, PeerCertificate, Shaking, Way, certificate_of, inspect, review};
+pub(crate) use on::{PeerCertificate, Shaking, TlsListener, Way, certificate_of, inspect, review};
 
 /// The warnings about a certificate of ours.
 // Without the feature `tls` there is none.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use transfix_transport::Stream;
 
 use crate::drive::proxy_header::ProxyHeader;
-use crate::drive::tls::Door;
+use crate::drive::tls::TlsListener;
 use crate::link::failed_logons::Source;
 
 /// A connection without a Logon(A).
@@ -32,7 +32,7 @@ pub(crate) struct Newcomer {
     /// It waits until the password of another one of its source is checked.
     pub(crate) in_line: bool,
     /// How TLS begins here, if it is to and has not yet.
-    pub(crate) tls: Option<Arc<Door>>,
+    pub(crate) tls: Option<Arc<TlsListener>>,
     /// It speaks TLS, or is to.
     pub(crate) is_tls: bool,
     /// Until when it rests, since its source has had its share of the thread's time.

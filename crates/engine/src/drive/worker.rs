@@ -19,12 +19,12 @@ use transfix_settings::Offline;
 use transfix_transport::{Registry, Token};
 
 use crate::drive::balance::Balance;
-use crate::drive::bell::{Door, Knock};
+use crate::drive::command_queue::{Command, CommandQueue};
 use crate::drive::deadlines::Deadlines;
 use crate::drive::driven::DrivenSession;
 use crate::drive::drives;
-use crate::drive::mailbox::{Command, Mailbox};
 use crate::drive::outcome::SessionOutcome;
+use crate::drive::session_waker::{PendingConnection, WorkerHandle};
 use crate::drive::worker::ending::{Leaving, Left, Stop};
 use crate::io::{Io, Poll, Ready};
 use crate::link::{Arrival, Down, Turn};
@@ -48,7 +48,7 @@ pub(crate) struct Worker {
     poll: Box<dyn Poll>,
     /// Memory for what is ready.
     ready: Vec<Ready>,
-    mailbox: Arc<Mailbox>,
+    command_queue: Arc<CommandQueue>,
     slots: Slab<DrivenSession>,
     /// Its knowledge of the other workers of its pool, if sessions may go from one to another.
     balance: Option<Balance>,
@@ -71,7 +71,7 @@ pub(crate) struct Worker {
     again: Vec<usize>,
     /// The slot that had the last turn: what it needs is in the processor's cache.
     last: usize,
-    /// Taken from the mailbox and not carried out yet: a panic loses none.
+    /// Taken from the command queue and not carried out yet: a panic loses none.
     orders: VecDeque<Command>,
     stop: Option<Stop>,
     /// Sessions that are to go.
@@ -91,12 +91,12 @@ impl Worker {
     ) -> io::Result<Self> {
         let poll = io.poll()?;
         let waker = poll.waker(WAKE)?;
-        let mailbox = Mailbox::new(spins, slots.len(), waker);
+        let command_queue = CommandQueue::new(spins, slots.len(), waker);
         let mut worker = Self {
             io: Arc::clone(io),
             poll,
             ready: Vec::new(),
-            mailbox: Arc::new(mailbox),
+            command_queue: Arc::new(command_queue),
             spin_ns: spin_ns(slots.iter()),
             slots: slots.into_iter().enumerate().collect(),
             balance: None,
@@ -126,8 +126,8 @@ impl Worker {
         self.balance = Some(balance);
     }
 
-    pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
-        &self.mailbox
+    pub(crate) fn command_queue(&self) -> &Arc<CommandQueue> {
+        &self.command_queue
     }
 
     /// It is the thread of one session, and ends with it.
@@ -162,7 +162,7 @@ impl Worker {
                 self.again.push(i);
             }
         }
-        self.mailbox.call_all(self.slots.iter().map(|(i, _)| i));
+        self.command_queue.call_all(self.slots.iter().map(|(i, _)| i));
         self.handed_over();
         self.look_at_all();
     }
@@ -192,7 +192,7 @@ impl Worker {
     pub(crate) fn due_ns(&self) -> u64 {
         // A command that came while the round looked at the sockets has woken that round: the
         // descriptor is not readable any more.
-        if !self.again.is_empty() || !self.orders.is_empty() || self.mailbox.has_commands() {
+        if !self.again.is_empty() || !self.orders.is_empty() || self.command_queue.has_commands() {
             return 0;
         }
         let deadline = self.deadlines.next();
@@ -314,7 +314,7 @@ impl Worker {
     /// away.
     fn rest(&mut self, now: u64) {
         let Some(balance) = &mut self.balance else { return };
-        self.mailbox.rests(now);
+        self.command_queue.rests(now);
         if self.stop.is_none()
             && let Some((to, slots)) = balance.gift(now)
         {
@@ -328,12 +328,12 @@ impl Worker {
             return 0;
         }
         let now = self.io.monotonic_ns();
-        self.mailbox.works(now);
+        self.command_queue.works(now);
         now
     }
 
     /// Gives the session in this slot to another worker, in the middle of its connection.
-    fn give(&mut self, i: usize, to: &Arc<Mailbox>) {
+    fn give(&mut self, i: usize, to: &Arc<CommandQueue>) {
         if self.leaving.iter().any(|leaving| leaving.slot == i) {
             return;
         }
@@ -344,10 +344,11 @@ impl Worker {
         let session = Box::new(self.slots.remove(i));
         self.again.retain(|other| *other != i);
         self.spin_ns = spin_ns(self.slots.iter().map(|(_, slot)| slot));
-        let (bell, id) = (Arc::clone(&session.shared.bell), session.shared.id.clone());
-        match bell.set_after(to.door(), || to.add(session)) {
+        let (session_waker, id) =
+            (Arc::clone(&session.shared.session_waker), session.shared.id.clone());
+        match session_waker.set_after(to.handle(), || to.add(session)) {
             Ok(()) => {
-                self.mailbox.has_lost_one();
+                self.command_queue.has_lost_one();
                 to.wake();
                 event!(info, GivenToOtherWorker, session = %id);
             }
@@ -364,11 +365,11 @@ impl Worker {
         let slot = &mut self.slots[i];
         let entered = slot.enter(self.poll.registry(), Token(i));
         // Behind this, who calls it calls here; who has called it elsewhere is answered now.
-        slot.shared.bell.set(self.mailbox.door(), i);
+        slot.shared.session_waker.set(self.command_queue.handle(), i);
         if slot.up {
             self.call(i);
         }
-        self.mailbox.call(i);
+        self.command_queue.call(i);
         self.deadlines.note(i, 0);
         if let Err(why) = entered {
             self.down(i, &why);
@@ -428,14 +429,14 @@ impl Worker {
         let mut called = std::mem::take(&mut self.called);
         match self.spins {
             true => called.extend(self.slots.iter().map(|(i, _)| i)),
-            false => self.mailbox.exchange_called(&mut called),
+            false => self.command_queue.exchange_called(&mut called),
         }
         for i in called.drain(..) {
             // It may be on its way to this worker, which looks at it when it comes, or have left.
             let Some(slot) = self.slots.get(i) else { continue };
             let shared = &slot.shared;
             // First: whoever calls from here on calls again.
-            let called = shared.bell.answer();
+            let called = shared.session_waker.answer();
             let takes = slot.up || shared.offline != Offline::Refuse;
             if called || (takes && shared.queue.is_pending()) {
                 self.ready(i, false);
@@ -512,10 +513,10 @@ impl Worker {
     }
 
     fn commands(&mut self) {
-        self.orders.extend(self.mailbox.take());
+        self.orders.extend(self.command_queue.take());
         while let Some(command) = self.orders.pop_front() {
             match command {
-                Command::Attach { arrival, knock } => self.attach(arrival, knock),
+                Command::Attach { arrival, pending } => self.attach(arrival, pending),
                 Command::Add(session) => self.take_in(*session),
                 Command::Release(release) => self.begin_release(release),
                 Command::Stop { until_ns, text } => self.begin_stop(until_ns, &text),
@@ -540,13 +541,17 @@ impl Worker {
         }
     }
 
-    fn attach(&mut self, arrival: Arrival, knock: Knock) {
-        let (i, bell) = (knock.bell().slot(), knock.bell());
-        if !self.slots.get(i).is_some_and(|slot| Arc::ptr_eq(&slot.shared.bell, bell)) {
+    fn attach(&mut self, arrival: Arrival, pending: PendingConnection) {
+        let (i, session_waker) = (pending.session_waker().slot(), pending.session_waker());
+        if !self
+            .slots
+            .get(i)
+            .is_some_and(|slot| Arc::ptr_eq(&slot.shared.session_waker, session_waker))
+        {
             // It has gone to another worker, or is on its way to this one, behind this command.
-            return knock.hand_over(arrival);
+            return pending.hand_over(arrival);
         }
-        drop(knock);
+        drop(pending);
         self.look_for_end(i);
         let now = self.io.now();
         let registry = (!self.spins).then(|| (self.poll.registry(), Token(i)));

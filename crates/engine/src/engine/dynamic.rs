@@ -18,14 +18,14 @@ use super::{Engine, connector};
 use crate::affinity;
 use crate::assemble::{check_rules, open, open_again, tell_doubts};
 use crate::drive::acceptor::{Change, Removed};
-use crate::drive::bell::{Release, UNDER_WAY};
 use crate::drive::destination::Destination;
 use crate::drive::driven::DrivenSession;
 use crate::drive::listening::{self, Listening};
 use crate::drive::outcome::{Outcome, SessionOutcome};
 use crate::drive::registry::Registry;
+use crate::drive::session_waker::{Release, UNDER_WAY};
 use crate::drive::shared::Shared;
-use crate::drive::tls::Door;
+use crate::drive::tls::TlsListener;
 use crate::drive::worker::Worker;
 use crate::error::{EngineError, io_error};
 use crate::io::{Io, Job};
@@ -66,7 +66,7 @@ impl Engine {
         self.ways.adopt_door(&mut settings);
         let own = self.registry.certificates.apart();
         let is_usable = match settings.role {
-            Role::Acceptor => Door::of(&settings, &own).is_ok(),
+            Role::Acceptor => TlsListener::of(&settings, &own).is_ok(),
             Role::Initiator => connector(&settings, &own).is_ok(),
         };
         if !is_usable {
@@ -165,7 +165,7 @@ impl Engine {
             } else if self.ways.listens_at(&session.address) {
                 let first = doors.entry(&session.address).or_insert(session);
                 listening::check_same_door(first, session)?;
-                Door::of(session, &own)?;
+                TlsListener::of(session, &own)?;
             } else {
                 fresh.add(session, &*self.registry.io, &own)?;
             }
@@ -209,8 +209,8 @@ impl Engine {
         if self.acceptor.is_none() && group.is_some() {
             self.start_acceptor(Vec::new(), [].into(), Vec::new())?;
         }
-        if let Some((door, _)) = &self.acceptor {
-            door.change(entrances.into_iter().map(Change::Open).chain(changes));
+        if let Some((worker, _)) = &self.acceptor {
+            worker.change(entrances.into_iter().map(Change::Open).chain(changes));
         }
         Ok(shared)
     }
@@ -226,13 +226,13 @@ impl Engine {
         let pool = self.pool.get().map_or(&[][..], Vec::as_slice);
         let found = match settings.threads.mode {
             Mode::Pool => pool.iter().min_by_key(|worker| worker.sessions()),
-            Mode::Polled => self.polled.as_ref().map(Worker::mailbox),
+            Mode::Polled => self.polled.as_ref().map(Worker::command_queue),
             _ => None,
         };
-        if let Some(mailbox) = found {
-            slot.shared.belongs_to(mailbox.door(), UNDER_WAY);
-            mailbox.add(Box::new(slot)).map_err(ended)?;
-            mailbox.wake();
+        if let Some(command_queue) = found {
+            slot.shared.belongs_to(command_queue.handle(), UNDER_WAY);
+            command_queue.add(Box::new(slot)).map_err(ended)?;
+            command_queue.wake();
             return Ok(());
         }
         self.start_thread_of(slot, settings)
@@ -249,15 +249,15 @@ impl Engine {
         let spins = settings.threads.mode == Mode::Spin;
         let mut worker = Worker::new(vec![slot], spins, &io).map_err(io_error("epoll"))?;
         worker.ends_with_its_session();
-        let (mailbox, cpu) = (Arc::clone(worker.mailbox()), settings.threads.cpu);
-        shared.belongs_to(mailbox.door(), 0);
+        let (command_queue, cpu) = (Arc::clone(worker.command_queue()), settings.threads.cpu);
+        shared.belongs_to(command_queue.handle(), 0);
         let name = format!("tfx-{}", shared.id.target_comp_id);
         let (what, of_thread) = (format!("thread {name}"), Arc::clone(&io));
         let job = Job::spawn(&*io, name, move || {
             pin_to(cpu);
             supervise(lost, &*of_thread, || worker.run())
         });
-        self.threads.push((mailbox, job.map_err(io_error(what))?));
+        self.threads.push((command_queue, job.map_err(io_error(what))?));
         Ok(())
     }
 
@@ -294,8 +294,8 @@ impl Engine {
             (Some(shared), key) => {
                 // A closed listener comes again under another key.
                 let begins_anew = begins_anew && closed.is_none();
-                let bell = Arc::clone(&shared.bell);
-                changes.push(Change::Remove(Removed { key, bell, begins_anew }));
+                let session_waker = Arc::clone(&shared.session_waker);
+                changes.push(Change::Remove(Removed { key, session_waker, begins_anew }));
             }
             (None, Some(_)) => changes.push(Change::RemoveTemplate(id.clone())),
             (None, None) => return None,
@@ -310,8 +310,8 @@ impl Engine {
             (self.listening, self.groups) = all.filter(|(_, at)| *at != group).unzip();
             self.publish_listening();
         }
-        if let Some((door, _)) = &self.acceptor {
-            door.change(changes);
+        if let Some((worker, _)) = &self.acceptor {
+            worker.change(changes);
         }
         let session = found.map(|shared| self.release(shared, text, deadline));
         Some(Leaving { id: id.clone(), session, closing })
@@ -319,22 +319,23 @@ impl Engine {
 
     /// Sessions that were to begin anew and are not there keep their places no longer.
     pub(crate) fn settle(&self) {
-        if let Some((door, _)) = &self.acceptor {
-            door.change([Change::Settle]);
+        if let Some((worker, _)) = &self.acceptor {
+            worker.change([Change::Settle]);
         }
     }
 
     /// Waits until a session, and its listeners if it was the last one there, have gone.
     pub(crate) fn finish_removing(&mut self, leaving: Leaving) -> Option<SessionOutcome> {
         let Leaving { id, session, closing } = leaving;
-        let bell = session.as_ref().map(|session| Arc::clone(&session.shared.bell));
+        let session_waker =
+            session.as_ref().map(|session| Arc::clone(&session.shared.session_waker));
         let outcome = session.map(|session| self.end(session));
         if let Some(closed) = closing {
             // The accepting thread is never held up for long; a later session may want the address.
             let _ = told(&closed, CLOSE_MAX, &*self.registry.io);
         }
-        if let Some(bell) = bell {
-            self.registry.remove(&id, &bell);
+        if let Some(session_waker) = session_waker {
+            self.registry.remove(&id, &session_waker);
         }
         self.forget_ended_threads();
         outcome
@@ -344,8 +345,8 @@ impl Engine {
     fn release(&mut self, shared: Arc<Shared>, text: &str, deadline: Duration) -> Released {
         let until_ns = self.registry.io.monotonic_ns().saturating_add(nanos(deadline));
         let (to, ended) = channel();
-        let (bell, text) = (Arc::clone(&shared.bell), text.to_owned());
-        Release { bell, until_ns, text, to }.hand_over();
+        let (session_waker, text) = (Arc::clone(&shared.session_waker), text.to_owned());
+        Release { session_waker, until_ns, text, to }.hand_over();
         self.sessions.retain(|other| !Arc::ptr_eq(other, &shared));
         // Its application, its store, and what the application hears of that, have their time each.
         let late_ns = until_ns.saturating_add(3 * ENDING_NS_MAX);

@@ -6,8 +6,8 @@ use transfix_codec::Body;
 use transfix_session::core::Core;
 use transfix_session::{ApplVerId, HeaderChange, Now, SendError, Session, SessionId, State};
 
+use crate::link::latency_probe::LatencyProbe;
 use crate::link::later::Later;
-use crate::link::points::Points;
 
 /// The session in a call of its application.
 pub(crate) struct Access<'a> {
@@ -17,7 +17,7 @@ pub(crate) struct Access<'a> {
 
 enum Place<'a> {
     /// The caller has the session in hand, and the application may send.
-    Here(&'a mut Core, &'a mut Points),
+    Here(&'a mut Core, &'a mut LatencyProbe),
     /// The caller has the session in hand, and nothing can be sent.
     Shown(&'a Session),
     /// The application is called in a thread of its own, and the session goes on meanwhile.
@@ -48,8 +48,8 @@ pub(crate) trait Remote {
 }
 
 impl<'a> Access<'a> {
-    pub(crate) const fn of((core, points): (&'a mut Core, &'a mut Points), now: Now) -> Self {
-        Self { now, place: Place::Here(core, points) }
+    pub(crate) const fn of((core, probe): (&'a mut Core, &'a mut LatencyProbe), now: Now) -> Self {
+        Self { now, place: Place::Here(core, probe) }
     }
 
     /// For a call in which nothing can be sent.
@@ -102,12 +102,12 @@ impl<'a> Access<'a> {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         match &mut self.place {
-            Place::Here(core, points) => {
+            Place::Here(core, probe) => {
                 let begin = core.out.end();
                 let sent = core.send_in_callback(self.now, msg_type.as_ref(), change, fill);
                 // Encoding is measured for messages that are written, not for stored ones.
                 if core.out.end() > begin {
-                    points.encoded(self.now);
+                    probe.encoded(self.now);
                 }
                 sent
             }

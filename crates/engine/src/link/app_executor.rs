@@ -14,9 +14,11 @@ use transfix_transport::prefetch;
 
 use crate::link::access::Access;
 use crate::link::callbacks::{Callbacks, Judgement};
-use crate::link::desk::Desk;
-use crate::link::points::Points;
-use crate::link::told::{Disconnection, Rejected, SessionEvent, SessionNotice, Unsendable};
+use crate::link::delivery_queue::DeliveryQueue;
+use crate::link::latency_probe::LatencyProbe;
+use crate::link::session_event::{
+    Disconnection, Rejected, SessionEvent, SessionNotice, Undeliverable,
+};
 
 /// Memory for what the application sends, which is kept when a burst is over.
 const BODY_BYTES_KEPT: usize = 64 << 10;
@@ -33,17 +35,17 @@ pub(crate) struct Caller {
 pub(crate) enum AppExecutor {
     /// Called in the thread that drives the session.
     Inline(Box<dyn Callbacks>),
-    /// Called in threads of its own, which find their calls on the desk. The thread of the link
-    /// asks the application something only while no other thread calls it.
-    Threads { caller: Arc<Mutex<Caller>>, desk: Arc<Desk> },
+    /// Called in threads of its own, which find their calls on the delivery queue. The thread of
+    /// the link asks the application something only while no other thread calls it.
+    Threads { caller: Arc<Mutex<Caller>>, deliveries: Arc<DeliveryQueue> },
 }
 
 impl AppExecutor {
-    /// The desk of an application that is called in threads of its own.
-    pub(crate) const fn desk(&self) -> Option<&Arc<Desk>> {
+    /// The delivery queue of an application that is called in threads of its own.
+    pub(crate) const fn deliveries(&self) -> Option<&Arc<DeliveryQueue>> {
         match self {
             Self::Inline(_) => None,
-            Self::Threads { desk, .. } => Some(desk),
+            Self::Threads { deliveries, .. } => Some(deliveries),
         }
     }
 
@@ -55,13 +57,13 @@ impl AppExecutor {
         }
     }
 
-    /// Makes a call, or puts it on the desk. `message`: the one in hand, for the calls that need
-    /// it.
+    /// Makes a call, or puts it on the delivery queue. `message`: the one in hand, for the calls
+    /// that need it.
     pub(crate) fn call(
         &mut self,
         now: Now,
         (call, message): (Call, Option<&Message<'_>>),
-        (core, points): (&mut Core, &mut Points),
+        (core, probe): (&mut Core, &mut LatencyProbe),
     ) {
         let bytes = message.map_or(&b""[..], |message| message.bytes());
         // Only a message can be rejected, and that is not among these calls.
@@ -72,7 +74,7 @@ impl AppExecutor {
                     &mut **application,
                     call,
                     (bytes, message),
-                    Access::of((core, points), now),
+                    Access::of((core, probe), now),
                 );
                 core.end_call(begin);
                 core.note_state();
@@ -81,35 +83,35 @@ impl AppExecutor {
                 let access = Access::to_see(&core.session, now);
                 let _ = make(&mut **application, call, (bytes, message), access);
             }
-            Self::Threads { desk, .. } => {
+            Self::Threads { deliveries, .. } => {
                 let bytes = if call.has_message() { bytes } else { b"" };
                 core.delivery.hand_over(HandedCall {
                     bytes: bytes.len(),
                     counts: call.counts(),
                     ..HandedCall::default()
                 });
-                desk.put(now, call, bytes);
+                deliveries.put(now, call, bytes);
             }
         }
     }
 
-    /// Calls the application with a message, or puts the message on the desk. Returns the answer of
-    /// the application, if it has been called.
+    /// Calls the application with a message, or puts the message on the delivery queue. Returns the
+    /// answer of the application, if it has been called.
     #[inline]
     pub(crate) fn offer(
         &mut self,
         now: Now,
         message: &Message<'_>,
-        (core, points): (&mut Core, &mut Points),
+        (core, probe): (&mut Core, &mut LatencyProbe),
     ) -> Option<Result<(), BusinessReject>> {
         match self {
             Self::Inline(application) => {
                 let begin = core.out.len();
-                let answer = application.on_message(message, Access::of((core, points), now));
+                let answer = application.on_message(message, Access::of((core, probe), now));
                 core.end_call(begin);
                 Some(answer)
             }
-            Self::Threads { desk, .. } => {
+            Self::Threads { deliveries, .. } => {
                 core.delivery.hand_over(HandedCall {
                     seq: core.number_of(message),
                     bytes: message.bytes().len(),
@@ -117,7 +119,7 @@ impl AppExecutor {
                     counts: true,
                     ..HandedCall::default()
                 });
-                desk.put(now, Call::Message, message.bytes());
+                deliveries.put(now, Call::Message, message.bytes());
                 None
             }
         }
@@ -135,10 +137,10 @@ impl AppExecutor {
             Self::Inline(application) => {
                 application.on_wire(direction, &frame, Access::to_see(session, now));
             }
-            Self::Threads { desk, .. } => {
+            Self::Threads { deliveries, .. } => {
                 let bytes = frame.len();
                 delivery.hand_over(HandedCall { bytes, counts: true, ..HandedCall::default() });
-                desk.put(now, Call::Wire(direction), &frame);
+                deliveries.put(now, Call::Wire(direction), &frame);
             }
         }
     }
@@ -146,25 +148,26 @@ impl AppExecutor {
     /// Returns true if the application has had something that the core has not heard of.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        self.desk().is_some_and(|desk| desk.has_news())
+        self.deliveries().is_some_and(|deliveries| deliveries.has_news())
     }
 
     /// Returns true if a thread of its own calls the application.
     pub(crate) fn is_called(&self) -> bool {
-        self.desk().is_some_and(|desk| desk.is_called())
+        self.deliveries().is_some_and(|deliveries| deliveries.is_called())
     }
 
     /// Drops calls that wait and that are for messages which are asked for again. Returns how many
     /// have begun before.
     pub(crate) fn forget_asked_again(&self, delivery: &Delivery) -> usize {
-        self.desk().map_or(0, |desk| desk.forget(|place| delivery.is_asked_again(place)))
+        self.deliveries()
+            .map_or(0, |deliveries| deliveries.forget(|place| delivery.is_asked_again(place)))
     }
 
     /// Forgets what the application has had, or is called for, if there is a message with a number
     /// among that. Returns the highest number.
     pub(crate) fn undo(&self, delivery: &mut Delivery) -> Option<u64> {
         let mut last = None;
-        self.desk()?.undo(|begun, runs| {
+        self.deliveries()?.undo(|begun, runs| {
             last = delivery.last_seq(begun);
             if last.is_some() {
                 delivery.undo(begun, runs);
@@ -174,15 +177,15 @@ impl AppExecutor {
         last
     }
 
-    /// All messages are asked for again: see [`Desk::clear`].
+    /// All messages are asked for again: see [`DeliveryQueue::clear`].
     pub(crate) fn clear(&self) -> (usize, bool) {
-        self.desk().map_or((0, false), |desk| desk.clear())
+        self.deliveries().map_or((0, false), |deliveries| deliveries.clear())
     }
 
     /// Returns true if the application can be asked something now. If not, the session is to have a
     /// turn as soon as the application has returned from its call.
     pub(crate) fn is_free(&self, delivery: &mut Delivery) -> bool {
-        let is_free = self.desk().is_none_or(|desk| desk.want());
+        let is_free = self.deliveries().is_none_or(|deliveries| deliveries.want());
         if !is_free {
             delivery.await_return();
         }
@@ -191,8 +194,8 @@ impl AppExecutor {
 
     /// The application has been asked, and gets its calls again.
     pub(crate) fn release(&self) {
-        if let Some(desk) = self.desk() {
-            desk.release();
+        if let Some(deliveries) = self.deliveries() {
+            deliveries.release();
         }
     }
 
@@ -206,8 +209,8 @@ impl AppExecutor {
     /// Gives back the memory of a burst that is over.
     pub(crate) fn trim(&self) {
         // While the application is called, its memory stays: it is given back another time.
-        let Self::Threads { caller, desk, .. } = self else { return };
-        desk.trim();
+        let Self::Threads { caller, deliveries, .. } = self else { return };
+        deliveries.trim();
         if let Ok(mut caller) = caller.try_lock() {
             let Caller { index, body, .. } = &mut *caller;
             index.trim();
@@ -261,11 +264,11 @@ pub(crate) fn make(
             application.on_notice(SessionNotice::Disconnected(end), access);
         }
         (Call::Unsent(msg_type, body, why), _) => {
-            let unsent = Unsendable::new(&msg_type, &body, why);
+            let unsent = Undeliverable::new(&msg_type, &body, why);
             application.on_notice(SessionNotice::Unsent(unsent), access);
         }
-        (Call::Undone(undone), _) => {
-            application.on_notice(SessionNotice::Undone(&undone), access);
+        (Call::RolledBack(undone), _) => {
+            application.on_notice(SessionNotice::RolledBack(&undone), access);
         }
         (Call::Wire(direction), _) => application.on_wire(direction, bytes, access),
     }

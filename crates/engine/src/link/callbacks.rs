@@ -11,8 +11,8 @@ use transfix_session::{BusinessReject, Direction, Resend, SendError, SessionId};
 
 use crate::link::access::Access;
 use crate::link::before_send::BeforeSend;
-use crate::link::gate::Gate;
-use crate::link::told::{SessionEvent, SessionNotice};
+use crate::link::outbound_filter::OutboundFilter;
+use crate::link::session_event::{SessionEvent, SessionNotice};
 
 /// The owner of one session. The methods are those of [`Application`](crate::Application), which
 /// says what they mean.
@@ -39,7 +39,7 @@ pub(crate) trait Callbacks: Send {
     fn before_send(&self) -> Option<Arc<dyn BeforeSend>>;
 
     /// Messages of the owner pass here.
-    fn set_gate(&mut self, gate: Arc<Gate>);
+    fn set_filter(&mut self, filter: Arc<OutboundFilter>);
 
     /// Sends a message of this session into the one of the same version with that counterparty. It
     /// is in the store of that session when this returns, or, if it is the same one, with the end

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use transfix_session::core::event::CoreEvent;
 use transfix_store::StoreError;
 
-use crate::link::told::{Disconnection, Rejected};
+use crate::link::session_event::{Disconnection, Rejected};
 
 /// Something that has happened to a session.
 #[derive(Clone, Debug)]

@@ -138,7 +138,7 @@ impl EventLog {
             }
             CoreEvent::SlowConsumer { bytes } => line!(to, Slow, warn, SlowConsumer, bytes),
             CoreEvent::CaughtUp { bytes } => line!(to, Slow, info, CaughtUp, bytes),
-            CoreEvent::Undone(undone) => line!(to, Store, warn, Undone; undone),
+            CoreEvent::RolledBack(undone) => line!(to, Store, warn, RolledBack; undone),
         }
     }
 

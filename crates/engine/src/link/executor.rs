@@ -27,14 +27,14 @@ use transfix_transport::prefetch;
 use crate::link::app_executor::AppExecutor;
 use crate::link::down::Down;
 use crate::link::event::Event;
-use crate::link::gate::Gate;
 use crate::link::hours::Hours;
 use crate::link::journal::Journal;
-use crate::link::points::{Points, Source};
+use crate::link::latency_probe::{LatencyProbe, Source};
+use crate::link::outbound_filter::OutboundFilter;
 use crate::link::queue::SendQueue;
 use crate::link::rule_book::SessionRules;
+use crate::link::session_event::{Disconnection, Rejected};
 use crate::link::sinks::Sinks;
-use crate::link::told::{Disconnection, Rejected};
 
 /// The length of a usual answer.
 const ANSWER_BYTES: usize = 320;
@@ -44,13 +44,13 @@ pub(crate) struct Executor {
     pub(crate) core: Core,
     pub(crate) journal: Journal,
     pub(crate) sinks: Sinks,
-    pub(crate) points: Points,
+    pub(crate) probe: LatencyProbe,
     application: AppExecutor,
     /// When the session may be connected; `None` for always.
     pub(crate) hours: Option<Hours>,
     rules: SessionRules,
     /// Judges messages before they are sent.
-    gate: Option<Arc<Gate>>,
+    filter: Option<Arc<OutboundFilter>>,
     /// Receives the application's answer to the Logon(A) that it judges later; as long as that is
     /// awaited.
     judgement: Option<Receiver<Answer>>,
@@ -64,29 +64,29 @@ impl Executor {
     pub(crate) fn new(
         core: Core,
         (hours, rules): (Option<Hours>, SessionRules),
-        (journal, sinks, points): (Journal, Sinks, Source),
+        (journal, sinks, probe): (Journal, Sinks, Source),
         mut application: AppExecutor,
     ) -> Self {
         let wants_wire = application.ask(|application| application.wants_wire());
         Self {
-            points: Points::of(points),
+            probe: LatencyProbe::of(probe),
             core,
             journal,
             sinks,
             application,
             hours,
             rules,
-            gate: None,
+            filter: None,
             judgement: None,
             refresh_look_ns: 0,
             wants_wire,
         }
     }
 
-    /// Messages pass this gate before they are sent.
-    pub(crate) fn set_gate(&mut self, now: Now, gate: Arc<Gate>) {
-        self.core.session.set_before_admin(gate.admin_look());
-        self.gate = Some(gate);
+    /// Messages pass this outbound filter before they are sent.
+    pub(crate) fn set_filter(&mut self, now: Now, filter: Arc<OutboundFilter>) {
+        self.core.session.set_before_admin(filter.admin_look());
+        self.filter = Some(filter);
         // Something may be sent before the first logon.
         self.choose_rules(now, self.core.session.appl_ver_id());
         self.set_rules();
@@ -95,7 +95,7 @@ impl Executor {
     /// A turn begins, and asks the clock.
     #[inline]
     pub(crate) fn begin_turn(&mut self, clock: impl FnOnce() -> Now) -> Now {
-        let now = self.points.begin(&self.sinks.published, self.core.out.end(), clock);
+        let now = self.probe.begin(&self.sinks.published, self.core.out.end(), clock);
         self.look_at_schedule(now);
         now
     }
@@ -120,12 +120,12 @@ impl Executor {
         }
     }
 
-    /// Returns true if another turn follows at once: see [`Core::goes_on`].
+    /// Returns true if another turn follows at once: see [`Core::has_more_work`].
     #[inline(always)]
-    pub(crate) fn goes_on(&mut self, now: Now, has_left: bool) -> bool {
-        let goes_on = self.core.goes_on(now, has_left);
+    pub(crate) fn has_more_work(&mut self, now: Now, has_left: bool) -> bool {
+        let has_more_work = self.core.has_more_work(now, has_left);
         self.make_calls(now, None);
-        goes_on
+        has_more_work
     }
 
     /// Gives an event to the sinks, behind those that the core has queued.
@@ -153,10 +153,9 @@ impl Executor {
     fn make_all_calls(&mut self, now: Now, message: Option<&Message<'_>>) {
         while let Some(call) = self.core.next_call() {
             self.publish(now);
-            let is_undone = matches!(call, Call::Undone(_));
-            let Self { core, points, application, .. } = self;
-            let called =
-                AssertUnwindSafe(|| application.call(now, (call, message), (core, points)));
+            let is_undone = matches!(call, Call::RolledBack(_));
+            let Self { core, probe, application, .. } = self;
+            let called = AssertUnwindSafe(|| application.call(now, (call, message), (core, probe)));
             if let Err(panic) = catch_unwind(called) {
                 // The session begins anew, and what is an event now would be none then.
                 self.core.forget_event_calls();
@@ -174,7 +173,7 @@ impl Executor {
     /// A link is up. `offer`: its Logon(A) was judged already, and accepted, before this session
     /// was made.
     pub(crate) fn connected(&mut self, now: Now, offer: Option<Offer>) -> Result<(), Down> {
-        self.points.reset();
+        self.probe.reset();
         self.look_at_schedule(now);
         if !self.core.begin_connection(now, self.journal.numbers().created_ns) {
             return self.log_on_refreshed(now);
@@ -220,11 +219,11 @@ impl Executor {
         }
         self.core.note_remarks(now);
         let acted = self.act_on_one(now, message, verdict);
-        self.points.acted(now);
+        self.probe.acted(now);
         acted?;
         if self.core.delivery.is_over() {
             cold_path();
-            self.hear(now)?;
+            self.poll_application(now)?;
             if self.core.delivery.is_over() {
                 return Err(self.core.give_up(now).into());
             }
@@ -242,7 +241,7 @@ impl Executor {
     /// gap.
     #[inline]
     pub(crate) fn hear_and_go_on(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
-        self.hear(now)?;
+        self.poll_application(now)?;
         self.act_on_held(now, left)
     }
 
@@ -287,7 +286,7 @@ impl Executor {
     ) -> Result<(), Down> {
         if matches!(message.msg_type().as_bytes(), b"3" | b"5" | b"j") {
             cold_path();
-            self.heed(now, message, verdict);
+            self.apply(now, message, verdict);
         }
         match verdict {
             Verdict::Deliver => self.deliver(now, message, Handling::Offer)?,
@@ -298,8 +297,8 @@ impl Executor {
 
     /// Passes on the words of the counterparty in a Reject(3), BusinessMessageReject(j) or
     /// Logout(5).
-    fn heed(&mut self, now: Now, message: &Message<'_>, verdict: &Verdict) {
-        if !self.core.heed(message, verdict) {
+    fn apply(&mut self, now: Now, message: &Message<'_>, verdict: &Verdict) {
+        if !self.core.apply(message, verdict) {
             return;
         }
         let Some(mut rejected) = Rejected::of(message) else { return };
@@ -332,7 +331,7 @@ impl Executor {
             return self.deliver(now, message, Handling::Reject);
         }
         match *verdict {
-            Verdict::Handled if !message.msg_type().is_application() => self.points.heard(message),
+            Verdict::Handled if !message.msg_type().is_application() => self.probe.heard(message),
             // Before the application sends more, which is not asked for.
             Verdict::LoggedOnThenResend { begin, end } => {
                 self.core.start_replay(now, begin, end);
@@ -378,11 +377,11 @@ impl Executor {
         self.look_at_refresh(now)?;
         self.hear_judgement();
         self.core.look_for_judgement(now);
-        self.hear(now)?;
-        if self.core.delivery.goes_on(now)
-            && let Some(desk) = self.application.desk()
+        self.poll_application(now)?;
+        if self.core.delivery.has_more_work(now)
+            && let Some(deliveries) = self.application.deliveries()
         {
-            desk.go_on();
+            deliveries.go_on();
         }
         self.offer_again(now, left)?;
         self.core.look_for_slowness(now)?;
@@ -404,7 +403,7 @@ impl Executor {
     pub(crate) fn closed(&mut self, now: Now, queue: &SendQueue, reason: Disconnect) {
         let reason = self.core.end_reason(reason);
         // The cause of the connection's end comes first; a panic is found again.
-        let _ = self.hear(now);
+        let _ = self.poll_application(now);
         let begun = self.application.forget_asked_again(&self.core.delivery);
         self.core.forget_untaken(begun);
         // Messages that the application has sent before it panicked are not lost with the turn:
@@ -443,7 +442,7 @@ impl Executor {
         let room = self.core.out.room();
         prefetch(room.get(..ANSWER_BYTES).unwrap_or(room));
         self.core.session.outlying().into_iter().for_each(prefetch);
-        if let Some(recorder) = self.points.recorder() {
+        if let Some(recorder) = self.probe.recorder() {
             prefetch(recorder);
         }
         prefetch(self.journal.place().next_place());
@@ -452,7 +451,7 @@ impl Executor {
     /// Gives back the memory of a burst that is over.
     pub(crate) fn trim(&mut self) {
         self.core.trim();
-        self.points.trim();
+        self.probe.trim();
         self.application.trim();
     }
 }

@@ -12,7 +12,7 @@ use transfix_session::SendError;
 use transfix_session::core::bulk;
 use transfix_session::core::outgoing::record;
 
-use crate::link::points::Source;
+use crate::link::latency_probe::Source;
 
 /// A bounded queue of messages without header and trailer.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct SendQueue {
     is_closed: AtomicBool,
     bytes_max: usize,
     precision: Precision,
-    points: Source,
+    probe: Source,
 }
 
 /// The state of the queue after one more message.
@@ -42,11 +42,11 @@ pub(crate) struct Pushed {
 }
 
 impl SendQueue {
-    pub(crate) const fn new(bytes_max: usize, precision: Precision, points: Source) -> Self {
+    pub(crate) const fn new(bytes_max: usize, precision: Precision, probe: Source) -> Self {
         let bytes = Mutex::new(Vec::new());
         let (len, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let is_closed = AtomicBool::new(false);
-        Self { bytes, len, taken, is_closed, bytes_max, precision, points }
+        Self { bytes, len, taken, is_closed, bytes_max, precision, probe }
     }
 
     /// How fine times are written.
@@ -90,7 +90,7 @@ impl SendQueue {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Pushed, SendError> {
-        self.push_at(self.points.here(), msg_type, fill)
+        self.push_at(self.probe.here(), msg_type, fill)
     }
 
     /// Adds a message that waits for a logon.

@@ -26,7 +26,7 @@ pub(crate) enum Callback {
     LoggedOn,
     NumbersReset,
     Rejected,
-    Undone,
+    RolledBack,
     Unsent,
     Disconnected,
     ResendLoop,
@@ -47,7 +47,7 @@ const NAMES: [&str; 17] = [
     "LoggedOn",
     "NumbersReset",
     "Rejected",
-    "Undone",
+    "RolledBack",
     "Unsent",
     "Disconnected",
     "ResendLoop",
@@ -245,7 +245,7 @@ mod tests {
     fn each_callback_has_its_name() {
         assert_eq!(Callback::OnMessage.name(), "on_message");
         assert_eq!(NAMES[Callback::FillLogon as usize], "fill_logon");
-        assert_eq!(Callback::Undone.name(), "Undone");
+        assert_eq!(Callback::RolledBack.name(), "RolledBack");
         assert_eq!(NAMES.len(), Callback::CaughtUp as usize + 1);
     }
 }

@@ -182,7 +182,7 @@ events! {
         "the counterparty rejected a message of ours; the line says which and why",
         "Mend the program that sends such messages: the Reject(3) or BusinessMessageReject(j) \
         says why.";
-    Undone = 2025, Warn,
+    RolledBack = 2025, Warn,
         "a failure undid a turn; its messages come again",
         "Follow the page \"A message is missing: what now?\". The cause is a failure of the \
         store or a panic.";
@@ -317,7 +317,8 @@ events! {
         "Wait until the store is open again: then the engine reports whether it has the messages.";
     SentInDoubt = 2205, Error,
         "a message was sent as the store failed: it comes back when the store is open again",
-        "Wait until the store is open again: then the application gets `SessionNotice::Undone`.";
+        "Wait until the store is open again: the application then gets \
+        `SessionNotice::RolledBack`.";
     NotGivenBack = 2206, Error,
         "messages were not given back: they wait again",
         "Wait: the application could not be told, and is told later.";

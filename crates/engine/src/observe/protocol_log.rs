@@ -37,15 +37,15 @@ pub(crate) use ring::LineKind;
 /// Where a session puts its messages. Each call copies the bytes, and does nothing else.
 pub(crate) struct Tap {
     ring: Producer,
-    door: Arc<Door>,
+    registrations: Arc<Registrations>,
 }
 
 /// The session has ended: its last lines are written, and its files are closed.
 impl Drop for Tap {
     fn drop(&mut self) {
         self.ring.close();
-        self.door.orders.lock().unwrap_or_else(PoisonError::into_inner).closes = true;
-        self.door.bell.notify_one();
+        self.registrations.orders.lock().unwrap_or_else(PoisonError::into_inner).closes = true;
+        self.registrations.wakeup.notify_one();
     }
 }
 
@@ -137,9 +137,9 @@ struct Orders {
 }
 
 #[derive(Default)]
-struct Door {
+struct Registrations {
     orders: Mutex<Orders>,
-    bell: Condvar,
+    wakeup: Condvar,
 }
 
 /// The logs of an engine and their thread, which starts with the first one.
@@ -151,7 +151,7 @@ pub(crate) struct ProtocolLogs {
     pub(crate) helpers: Arc<Helpers>,
     /// The consequence of its panic.
     pub(crate) lost: ThreadLost,
-    door: Arc<Door>,
+    registrations: Arc<Registrations>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -198,8 +198,8 @@ impl ProtocolLogs {
             return;
         }
         let (to, closed) = sync_channel(1);
-        self.door.orders.lock().unwrap_or_else(PoisonError::into_inner).closed.push(to);
-        self.door.bell.notify_one();
+        self.registrations.orders.lock().unwrap_or_else(PoisonError::into_inner).closed.push(to);
+        self.registrations.wakeup.notify_one();
         // A disk that takes longer has the files open still.
         let _ = closed.recv_timeout(CLOSE_MAX);
     }
@@ -208,11 +208,11 @@ impl ProtocolLogs {
     fn begin(&self, of: (&LogSettings, &Path), files: Vec<LogFile>) -> io::Result<Tap> {
         let (ring, lines) = ring::ring(of.0.buffer_bytes);
         let log = SessionLog::new(of, files, lines);
-        self.door.orders.lock().unwrap_or_else(PoisonError::into_inner).added.push(log);
-        self.door.bell.notify_one();
+        self.registrations.orders.lock().unwrap_or_else(PoisonError::into_inner).added.push(log);
+        self.registrations.wakeup.notify_one();
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
-            let (door, cpu, lost) = (Arc::clone(&self.door), self.cpu, self.lost);
+            let (registrations, cpu, lost) = (Arc::clone(&self.registrations), self.cpu, self.lost);
             let helpers = Arc::clone(&self.helpers);
             let run = move || {
                 match cpu.map(|cpu| (cpu, pin_to_cpu(cpu))) {
@@ -225,13 +225,13 @@ impl ProtocolLogs {
                 }
                 let mut logs = Vec::new();
                 supervise(lost, &System, || {
-                    run(&door, &mut logs);
+                    run(&registrations, &mut logs);
                     Ok(())
                 });
             };
             *thread = Some(thread::Builder::new().name("tfx-log".to_owned()).spawn(run)?);
         }
-        Ok(Tap { ring, door: Arc::clone(&self.door) })
+        Ok(Tap { ring, registrations: Arc::clone(&self.registrations) })
     }
 
     /// Begins new files now. Returns how many there are; waits for the thread so long.
@@ -243,8 +243,8 @@ impl ProtocolLogs {
             return Ok(0);
         }
         let (to, rolled): (_, Receiver<_>) = sync_channel(1);
-        self.door.orders.lock().unwrap_or_else(PoisonError::into_inner).rolls.push(to);
-        self.door.bell.notify_one();
+        self.registrations.orders.lock().unwrap_or_else(PoisonError::into_inner).rolls.push(to);
+        self.registrations.wakeup.notify_one();
         rolled.recv_timeout(wait).unwrap_or_else(|why| match why {
             RecvTimeoutError::Timeout => {
                 Err(format!("protocol logs: no answer within {} s", wait.as_secs()))
@@ -257,8 +257,8 @@ impl ProtocolLogs {
     pub(crate) fn stop(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
-        self.door.orders.lock().unwrap_or_else(PoisonError::into_inner).ends = true;
-        self.door.bell.notify_one();
+        self.registrations.orders.lock().unwrap_or_else(PoisonError::into_inner).ends = true;
+        self.registrations.wakeup.notify_one();
         if thread.join().is_err() {
             event!(error, LogThreadPanicked);
         }
@@ -276,17 +276,17 @@ const CLOSE_MAX: Duration = Duration::from_secs(5);
 /// The pause while a ring fills faster than it should.
 const HURRY: Duration = Duration::from_millis(2);
 
-fn run(door: &Door, logs: &mut Vec<SessionLog>) {
+fn run(registrations: &Registrations, logs: &mut Vec<SessionLog>) {
     let mut hurries = false;
     loop {
         let pause = logs.iter().map(|log| log.pause).min().unwrap_or(Duration::MAX);
         let pause = if hurries { pause.min(HURRY) } else { pause };
-        let orders = door.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let orders = registrations.orders.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = |orders: &mut Orders| {
             let nothing_asked = orders.rolls.is_empty() && orders.closed.is_empty();
             orders.added.is_empty() && nothing_asked && !orders.closes && !orders.ends
         };
-        let waited = door.bell.wait_timeout_while(orders, pause, idle);
+        let waited = registrations.wakeup.wait_timeout_while(orders, pause, idle);
         let (mut orders, _) = waited.unwrap_or_else(PoisonError::into_inner);
         logs.append(&mut orders.added);
         let (ends, rolls) = (orders.ends, std::mem::take(&mut orders.rolls));

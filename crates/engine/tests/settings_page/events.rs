@@ -177,7 +177,7 @@ fn a_remedy_says_what_to_do() {
 /// Names in a remedy that are neither keys of the settings nor fields of the event.
 const OTHER_NAMES: [&str; 14] = [
     "LimitNOFILE",
-    "SessionNotice::Undone",
+    "SessionNotice::RolledBack",
     "SessionNotice::Unsent",
     "asked",
     "audit_hash",

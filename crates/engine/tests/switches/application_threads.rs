@@ -60,7 +60,7 @@ impl Application for Slow {
 
     fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
         match notice {
-            SessionNotice::Undone(undone) => {
+            SessionNotice::RolledBack(undone) => {
                 self.tell(format!("undone {:?} {:?}", undone.received, undone.sent));
             }
             SessionNotice::Disconnected(end) if end.reason != Disconnect::LogonUnanswered => {

@@ -50,7 +50,7 @@ impl Application for Listener {
         let what = match notice {
             SessionNotice::StateChanged { to, .. } => format!("now {to:?}"),
             SessionNotice::Disconnected(_) => "disconnected".to_owned(),
-            SessionNotice::Undone(_) => "undone".to_owned(),
+            SessionNotice::RolledBack(_) => "undone".to_owned(),
             other => format!("{other:?}"),
         };
         self.told.send(what).unwrap();

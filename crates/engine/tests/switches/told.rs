@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use transfix::{
     Action, AfterPanic, Application, BeginString, BusinessReject, Direction, Disconnect, Engine,
-    LogonFault, Message, OperateError, RejectedBy, Role, SessionEvent, SessionHandle,
-    SessionNotice, SessionRef, SessionSettings, SessionView, Settings, State, Undone, tag,
+    LogonFault, Message, OperateError, RejectedBy, Role, RolledBack, SessionEvent, SessionHandle,
+    SessionNotice, SessionRef, SessionSettings, SessionView, Settings, State, tag,
 };
 use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 
@@ -21,7 +21,7 @@ enum Event {
     Reset,
     Message(String),
     Rejected(RejectedBy, u64, String, String),
-    Undone(Undone),
+    RolledBack(RolledBack),
     Ended(Disconnect, String),
 }
 
@@ -64,8 +64,8 @@ impl Application for Told {
 
     fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
         match notice {
-            SessionNotice::Undone(undone) => {
-                self.0.send(Event::Undone(undone.clone())).unwrap();
+            SessionNotice::RolledBack(undone) => {
+                self.0.send(Event::RolledBack(undone.clone())).unwrap();
             }
             SessionNotice::Disconnected(end) => {
                 let text = String::from_utf8_lossy(end.text.unwrap_or_default()).into_owned();
@@ -271,7 +271,7 @@ fn what_the_store_has_not_kept_is_told_before_it_comes_again() {
     fails.store(false, Ordering::SeqCst);
     // No restart: the operator calls, or the session waits a second.
     hall.session.operate(&Action::Revive {}).unwrap();
-    let Event::Undone(undone) = hall.next() else { panic!("not told") };
+    let Event::RolledBack(undone) = hall.next() else { panic!("not told") };
     assert_eq!((undone.received, undone.sent), (3..4, 3..4));
     let mut wire = hall.come_back(3);
     wire.send("35=D|34=4|11=b");
@@ -300,7 +300,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
             assert_eq!(refused.next(), "", "it stays down");
             hall.session.operate(&Action::Revive {}).unwrap();
         }
-        let Event::Undone(undone) = hall.next() else { panic!("not told") };
+        let Event::RolledBack(undone) = hall.next() else { panic!("not told") };
         assert!(undone.received.is_empty() && undone.sent.is_empty(), "{undone}");
         // The message counts; what was sent before goes out again.
         let mut wire = hall.come_back(4);
@@ -322,7 +322,7 @@ fn an_answer_outlives_the_panic_behind_it() {
     assert_eq!(hall.next(), Event::Message("panic late".to_owned()));
     assert_eq!(wire.next(), "");
     assert_eq!(hall.next(), Event::Ended(Disconnect::Panicked, String::new()));
-    let Event::Undone(undone) = hall.next() else { panic!("not told") };
+    let Event::RolledBack(undone) = hall.next() else { panic!("not told") };
     assert!(undone.received.is_empty() && undone.sent.is_empty(), "{undone}");
     let mut wire = hall.come_back(3);
     wire.send("35=2|34=4|7=2|16=0");

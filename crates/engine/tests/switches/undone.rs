@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Offline, SendError,
-    SendOptions, Sent, SessionNotice, SessionRef, SessionSettings, SessionView, Settings, Undone,
-    clock, tag,
+    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Offline, RolledBack,
+    SendError, SendOptions, Sent, SessionNotice, SessionRef, SessionSettings, SessionView,
+    Settings, clock, tag,
 };
 use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 
@@ -81,7 +81,7 @@ impl Store for FailsOnce {
 
 enum Seen {
     Order(u64),
-    Undone(Undone),
+    RolledBack(RolledBack),
     Ended(Disconnect),
 }
 
@@ -116,7 +116,7 @@ impl Application for Teller {
 
     fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
         let _ = match notice {
-            SessionNotice::Undone(undone) => self.seen.send(Seen::Undone(undone.clone())),
+            SessionNotice::RolledBack(undone) => self.seen.send(Seen::RolledBack(undone.clone())),
             SessionNotice::Disconnected(end) => self.seen.send(Seen::Ended(end.reason)),
             _ => return,
         };
@@ -210,7 +210,7 @@ impl Rig {
         for seen in self.seen.try_iter() {
             match seen {
                 Seen::Order(seq) => assert!(had.insert(seq), "{case}: {seq} comes twice"),
-                Seen::Undone(undone) => had.retain(|seq| !undone.received.contains(seq)),
+                Seen::RolledBack(undone) => had.retain(|seq| !undone.received.contains(seq)),
                 Seen::Ended(why) => {
                     assert_eq!(why, Disconnect::StoreFailed, "{case}");
                     ends += 1;

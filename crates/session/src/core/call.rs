@@ -1,7 +1,7 @@
 //! A call of an application, as a value: it waits until the application can be called.
 
 use crate::answers::Direction;
-use crate::undone::Undone;
+use crate::rolled_back::RolledBack;
 use crate::{Disconnect, SendError, State};
 
 /// One call of an application. The bytes of a message or of a frame are kept beside it.
@@ -19,7 +19,7 @@ pub enum Call {
     Disconnected(Disconnect, Option<Vec<u8>>),
     /// A message of ours with this MsgType(35) and body is not sent.
     Unsent(Vec<u8>, Vec<u8>, SendError),
-    Undone(Box<Undone>),
+    RolledBack(Box<RolledBack>),
     /// A frame of the connection.
     Wire(Direction),
 }

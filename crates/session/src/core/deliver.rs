@@ -267,7 +267,7 @@ impl Core {
 
     /// Takes the words of the counterparty out of a Reject(3), BusinessMessageReject(j) or
     /// Logout(5). Returns true if it is a reject that is to be told.
-    pub fn heed(&mut self, message: &Message<'_>, verdict: &Verdict) -> bool {
+    pub fn apply(&mut self, message: &Message<'_>, verdict: &Verdict) -> bool {
         let refuses_logon =
             *verdict == Verdict::Disconnect(Disconnect::LogonRefused(LogonFault::AnsweredByReject));
         if message.msg_type() == b"5" || refuses_logon {

@@ -140,8 +140,8 @@ impl Delivery {
 
     /// Returns true if an application that is called in threads of its own does nothing, and will
     /// not by itself. If not, [`Delivery::owes_turn`] says when it is so.
-    pub fn stands_still(&mut self) -> bool {
-        self.handed.as_mut().is_none_or(Handed::stands_still)
+    pub fn await_idle(&mut self) -> bool {
+        self.handed.as_mut().is_none_or(Handed::await_idle)
     }
 
     /// The application is called, and is to be asked something when it has returned.
@@ -257,7 +257,7 @@ impl Delivery {
 
     /// Returns true if the application is to have the message once more now that it was not
     /// available for.
-    pub fn goes_on(&mut self, now: Now) -> bool {
+    pub fn has_more_work(&mut self, now: Now) -> bool {
         let Some(handed) = self.handed.as_mut().filter(|_| now.monotonic_ns >= self.at_ns) else {
             return false;
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use transfix_codec::{Garbled, Misuse};
 
-use crate::undone::Undone;
+use crate::rolled_back::RolledBack;
 use crate::{Remark, SendError};
 
 /// Something that the core has brought about in a session.
@@ -102,5 +102,5 @@ pub enum CoreEvent {
     CaughtUp {
         bytes: usize,
     },
-    Undone(Undone),
+    RolledBack(RolledBack),
 }

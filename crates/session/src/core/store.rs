@@ -4,7 +4,7 @@
 use super::Core;
 use super::event::CoreEvent;
 use crate::core::call::Call;
-use crate::undone::Undone;
+use crate::rolled_back::RolledBack;
 use crate::{Awaited, Config, Entry, Now, Replay, Session};
 
 /// The session layer that goes on from these next numbers, inbound and outbound.
@@ -103,7 +103,7 @@ impl Core {
         }
     }
 
-    /// The application has returned from `SessionNotice::Undone`.
+    /// The application has returned from `SessionNotice::RolledBack`.
     pub fn is_whole(&mut self) {
         self.panicked = false;
     }
@@ -133,15 +133,15 @@ impl Core {
     pub fn tell_undone(&mut self, now: Now, mut had: (u64, u64)) {
         // That of an earlier attempt may still be queued, behind a call that has panicked.
         self.calls.retain(|call| {
-            let Call::Undone(earlier) = call else { return true };
+            let Call::RolledBack(earlier) = call else { return true };
             had = (had.0.max(earlier.received.end), had.1.max(earlier.sent.end));
             false
         });
         let kept = (self.session.next_num_in(), self.session.next_num_out());
         let undone =
-            Undone { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };
-        self.queue_event(now, CoreEvent::Undone(undone.clone()));
+            RolledBack { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };
+        self.queue_event(now, CoreEvent::RolledBack(undone.clone()));
         self.note_state();
-        self.calls.push_back(Call::Undone(Box::new(undone)));
+        self.calls.push_back(Call::RolledBack(Box::new(undone)));
     }
 }

@@ -12,9 +12,9 @@ use crate::batch::Batch;
 use crate::disk::{Disk, Map};
 use crate::error::StoreError;
 use crate::format::{self, BEGIN, END};
+use crate::last_batch::Mark;
 use crate::place::Place;
 use crate::segment::{self, io_error};
-use crate::tip::Mark;
 
 impl<D: Disk> FileStore<D> {
     /// Publishes the batch, whose records are sealed, and sees to its sync.
@@ -28,7 +28,7 @@ impl<D: Disk> FileStore<D> {
             return synced.map(|()| Committed::Now).map_err(|source| self.sync_failed(source));
         }
         self.look_behind()?;
-        let last = Mark::of(self.tip, &self.ledger);
+        let last = Mark::of(self.last_batch, &self.ledger);
         let Some(behind) = &mut self.behind else { return Ok(Committed::Now) };
         behind.note_commit(last);
         let ticket = behind.committed;

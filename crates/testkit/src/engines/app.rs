@@ -143,7 +143,7 @@ impl Application for App {
 
     fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
         match notice {
-            SessionNotice::Undone(undone) => {
+            SessionNotice::RolledBack(undone) => {
                 let mut numbers = session.next_numbers();
                 if self.is_pooled {
                     // The session has gone on meanwhile, and may have taken note of more messages.

@@ -13,7 +13,7 @@ use transfix_store::{
 use super::app::Shared as App;
 use super::side::START_UTC_NS;
 use crate::delayed::{Delayed, Pace};
-use crate::disk::{Ailment, Crash, End, SimDisk};
+use crate::disk::{Crash, DiskFault, End, SimDisk};
 
 /// When the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +89,8 @@ impl Disk {
         self.disk.arm(fuse.events, fuse.end);
     }
 
-    pub(super) fn ail(&self, ailment: Option<Ailment>) {
-        self.disk.ail(ailment);
+    pub(super) fn ail(&self, disk_fault: Option<DiskFault>) {
+        self.disk.ail(disk_fault);
     }
 
     /// Returns true if the process has ended, or has met an error from which only a new one

@@ -141,7 +141,7 @@ impl Acceptor {
         let Some(waiting) = self.room.take(token) else { return };
         let Some(mut waiting) = self.hear_proxy(token, waiting) else { return };
         if !waiting.shakes_hands() {
-            return self.hear(token, waiting);
+            return self.read_logon(token, waiting);
         }
         let (source, begun_ns) = (waiting.source(), self.io.monotonic_ns());
         waiting.rests_until = self.handshakes.rest(source, begun_ns);
@@ -149,14 +149,14 @@ impl Acceptor {
             return self.room.put_back(token, waiting);
         }
         if let Some(waiting) = self.secure(waiting) {
-            self.hear(token, waiting);
+            self.read_logon(token, waiting);
         }
         let now_ns = self.io.monotonic_ns();
         self.handshakes.took(source, now_ns, now_ns.saturating_sub(begun_ns));
     }
 
     /// Reads what has come from it, and looks whether its first message is whole.
-    fn hear(&mut self, token: usize, mut waiting: Newcomer) {
+    fn read_logon(&mut self, token: usize, mut waiting: Newcomer) {
         let (mut buffer, mut ended) = ([0; 4096], false);
         loop {
             match waiting.stream.read(&mut buffer) {

@@ -13,10 +13,10 @@ use transfix_transport::Stream;
 
 use super::{Acceptor, Judged, NOBODY};
 use crate::drive::admission::Made;
-use crate::drive::bell::Knock;
 use crate::drive::destination::Key;
 use crate::drive::driven::drain;
 use crate::drive::passwords::Guess;
+use crate::drive::session_waker::PendingConnection;
 use crate::drive::template::Applicant;
 use crate::drive::tls::{PeerCertificate, certificate_of};
 use crate::drive::waiting_room::Newcomer;
@@ -38,7 +38,7 @@ const REASON_BYTES_MAX: usize = 300;
 /// Whose connection it is.
 enum Found {
     /// That of a session, which is told by this.
-    Session(Knock, LogonWatch),
+    Session(PendingConnection, LogonWatch),
     /// That of somebody whose turn comes at this moment: many logons have failed.
     Held(u64),
     /// That of a session where another one waits.
@@ -90,8 +90,8 @@ impl Acceptor {
         };
         self.index = index;
         match (found, named) {
-            (Found::Session(knock, watch), _) => {
-                self.hand_over((waiting, None), knock, Some(watch));
+            (Found::Session(pending, watch), _) => {
+                self.hand_over((waiting, None), pending, Some(watch));
             }
             (Found::Held(at_ns), _) => self.hold(token, waiting, at_ns, &asked),
             (Found::Renewed, _) => self.hold_for_reload(token, waiting),
@@ -152,7 +152,7 @@ impl Acceptor {
 
     /// Has its password checked.
     fn prove(&mut self, token: usize, waiting: Newcomer, guess: Guess) {
-        let (source, waker) = (waiting.source(), Waker::clone(&self.door.waker));
+        let (source, waker) = (waiting.source(), Waker::clone(&self.worker.waker));
         let proofs = self.proofs.0.clone();
         let checked = self.passwords.check(guess, &self.io, move |is_right| {
             // At the end of the engine nobody reads the answer.
@@ -262,7 +262,7 @@ impl Acceptor {
     fn hand_over(
         &self,
         (mut waiting, offer): (Newcomer, Option<Offer>),
-        knock: Knock,
+        pending: PendingConnection,
         watch: Option<LogonWatch>,
     ) {
         // One that was judged is not registered any more.
@@ -270,7 +270,7 @@ impl Acceptor {
         let password_proof = waiting.password_proof == Some(true);
         let Newcomer { stream, read, .. } = waiting;
         let arrival = Arrival { stream, read, offer, password_proof, watch };
-        knock.hand_over(arrival);
+        pending.hand_over(arrival);
     }
 
     /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
@@ -299,11 +299,14 @@ impl Acceptor {
                         to.password_hash.as_ref(),
                         AskedFor::Session(&to.record),
                     ) {
-                        Ok(()) => Knock::at(&to.bell).map_or(Found::Busy, |knock| {
-                            let (failed, record) =
-                                (Arc::clone(&self.failed), Arc::clone(&to.record));
-                            Found::Session(knock, LogonWatch { source, failed, record })
-                        }),
+                        Ok(()) => PendingConnection::at(&to.session_waker).map_or(
+                            Found::Busy,
+                            |pending| {
+                                let (failed, record) =
+                                    (Arc::clone(&self.failed), Arc::clone(&to.record));
+                                Found::Session(pending, LogonWatch { source, failed, record })
+                            },
+                        ),
                         Err(before) => before,
                     },
                 };
@@ -377,8 +380,8 @@ impl Acceptor {
         match (made, self.judged.remove(&ticket)) {
             (Ok((shared, offer)), Some(Judged { waiting, key, .. })) => {
                 let Some(to) = self.creator.place(shared) else { return };
-                if let Some(knock) = Knock::at(&to.bell) {
-                    self.hand_over((waiting, Some(offer)), knock, None);
+                if let Some(pending) = PendingConnection::at(&to.session_waker) {
+                    self.hand_over((waiting, Some(offer)), pending, None);
                 }
                 self.sessions.insert(key, vec![to]);
             }

@@ -352,7 +352,7 @@ fn a_session_of_a_pool_that_rests_keeps_no_receive_buffer() {
             now.monotonic_ns += ms * 1_000_000;
             let mut link = slot.shared.lock();
             link.turn(&slot.shared.queue, false, || now).unwrap();
-            link.inbox_bytes() > 0
+            link.input_bytes() > 0
         };
         take(&frame(System.now(), b"0", 2, b""), 0);
         for (seq, (ms, stays)) in (3..).zip(turns) {

@@ -12,9 +12,9 @@ use crate::drive::tls::Doubt;
 use crate::error::EngineError;
 
 /// An acceptor's.
-pub(crate) struct Door(Infallible);
+pub(crate) struct TlsListener(Infallible);
 
-impl Door {
+impl TlsListener {
     pub(crate) const fn of(
         _: &SessionSettings,
         _: &Arc<OwnCertificates>,

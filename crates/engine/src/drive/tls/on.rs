@@ -125,13 +125,13 @@ fn clock_of(own: &Arc<OwnCertificates>) -> Clock {
 }
 
 /// An acceptor's.
-pub(crate) struct Door {
+pub(crate) struct TlsListener {
     server: Arc<Server>,
     showing: Arc<Showing>,
     own: Arc<OwnCertificates>,
 }
 
-impl Door {
+impl TlsListener {
     /// `None` if the session's connections are not encrypted.
     ///
     /// # Errors

@@ -9,9 +9,9 @@ use transfix_session::Disconnect;
 use transfix_session::core::ENDING_NS_MAX;
 
 use super::{LOOK, Worker, down, guarded, spin_ns};
-use crate::drive::bell::Release;
 use crate::drive::driven::DrivenSession;
 use crate::drive::outcome::{Outcome, SessionOutcome};
+use crate::drive::session_waker::Release;
 use crate::link::Down;
 
 /// Panics at the end of a session that do not get it on.
@@ -108,8 +108,9 @@ impl Worker {
 
     /// The session in this slot logs out, and goes when that is over.
     pub(super) fn begin_release(&mut self, release: Release) {
-        let i = release.bell.slot();
-        let is_here = |slot: &DrivenSession| Arc::ptr_eq(&slot.shared.bell, &release.bell);
+        let i = release.session_waker.slot();
+        let is_here =
+            |slot: &DrivenSession| Arc::ptr_eq(&slot.shared.session_waker, &release.session_waker);
         if !self.slots.get(i).is_some_and(is_here) {
             // As with a connection: it has gone to another worker, or is on its way to this one.
             release.hand_over();
@@ -150,9 +151,9 @@ impl Worker {
                 let session = self.slots.remove(i);
                 self.again.retain(|other| *other != i);
                 self.spin_ns = spin_ns(self.slots.iter().map(|(_, slot)| slot));
-                self.mailbox.has_lost_one();
+                self.command_queue.has_lost_one();
                 // A connection that comes for it from here on is refused.
-                session.shared.bell.leave();
+                session.shared.session_waker.leave();
                 // Opening a store may have taken long. An application that has had its time gets
                 // no more.
                 let wait_ns = if settled { ENDING_NS_MAX } else { 0 };

@@ -56,7 +56,7 @@ fn worker_that(spins: bool, change: impl FnOnce(&mut SessionSettings)) -> Worker
     let shared = Arc::new(open(&settings, owner, &sessions).unwrap());
     let slots = vec![DrivenSession::new(Arc::clone(&shared), None)];
     let worker = Worker::new(slots, spins, &sessions.io).unwrap();
-    shared.belongs_to(worker.mailbox().door(), 0);
+    shared.belongs_to(worker.command_queue().handle(), 0);
     worker
 }
 
@@ -73,8 +73,8 @@ fn arrival() -> (Arrival, std::net::TcpStream) {
 /// The worker's session has a connection now, of which this is the other end.
 fn log_on(worker: &mut Worker) -> std::net::TcpStream {
     let (arrival, far) = arrival();
-    let bell = Arc::clone(&worker.slots[0].shared.bell);
-    Knock::at(&bell).unwrap().hand_over(arrival);
+    let session_waker = Arc::clone(&worker.slots[0].shared.session_waker);
+    PendingConnection::at(&session_waker).unwrap().hand_over(arrival);
     worker.run_once(true);
     far
 }
@@ -85,7 +85,7 @@ fn a_worker_that_is_to_stop_takes_no_session() {
         let mut worker = worker(|_| ());
         let mut far = log_on(&mut worker);
         let mut calm = Worker::new(Vec::new(), false, &worker.io).unwrap();
-        let to = Arc::clone(calm.mailbox());
+        let to = Arc::clone(calm.command_queue());
         if stops {
             to.stop(u64::MAX, String::new());
         }
@@ -94,7 +94,7 @@ fn a_worker_that_is_to_stop_takes_no_session() {
         let [has, has_not] =
             if stops { [&mut worker, &mut calm] } else { [&mut calm, &mut worker] };
         assert_eq!((has.slots.len(), has_not.slots.len()), (1, 0));
-        assert_eq!((has.mailbox().sessions(), has_not.mailbox().sessions()), (1, 0));
+        assert_eq!((has.command_queue().sessions(), has_not.command_queue().sessions()), (1, 0));
         far.write_all(&frame(b"D", 2, b"11=a\x01")).unwrap();
         let shared = Arc::clone(&has.slots[0].shared);
         while shared.published.next_numbers().0 < 3 {
@@ -170,8 +170,9 @@ fn a_connection_in_the_middle_of_a_round_is_due_at_once() {
     let mut worker = worker(|_| ());
     worker.run_once(false);
     let (arrival, _far) = arrival();
-    let bell = Arc::clone(&worker.slots[0].shared.bell);
-    let before = Box::new(move || Knock::at(&bell).unwrap().hand_over(arrival));
+    let session_waker = Arc::clone(&worker.slots[0].shared.session_waker);
+    let before =
+        Box::new(move || PendingConnection::at(&session_waker).unwrap().hand_over(arrival));
     let sockets = std::mem::replace(&mut worker.poll, System.poll().unwrap());
     worker.poll = Box::new(Interrupted { sockets, before: Some(before) });
     worker.run_once(false);
@@ -257,7 +258,7 @@ impl Rounds {
 #[test]
 fn a_worker_looks_for_a_while_before_it_sleeps() {
     let mut rounds = Rounds::of_spin(Duration::from_millis(2));
-    rounds.worker.mailbox().wake();
+    rounds.worker.command_queue().wake();
     // It was woken, and looks for as long as is wanted; then it sleeps, and looks no more.
     rounds.next();
     let (looks, sleeps) = rounds.next();
@@ -266,16 +267,16 @@ fn a_worker_looks_for_a_while_before_it_sleeps() {
         assert_eq!(rounds.next(), (0, 1));
     }
     // A thread that is woken meanwhile does not sleep.
-    rounds.worker.mailbox().wake();
+    rounds.worker.command_queue().wake();
     assert_eq!(rounds.next(), (0, 1), "the first wait after a sleep");
-    rounds.worker.mailbox().wake();
+    rounds.worker.command_queue().wake();
     assert_eq!(rounds.next(), (1, 0));
 }
 
 #[test]
 fn a_look_ends_at_a_deadline_too() {
     let mut rounds = Rounds::of_spin(Duration::MAX);
-    rounds.worker.mailbox().wake();
+    rounds.worker.command_queue().wake();
     rounds.next();
     let soon = System.monotonic_ns() + 1_000_000;
     rounds.worker.deadlines.note(0, soon);
@@ -288,7 +289,7 @@ fn a_look_ends_at_a_deadline_too() {
 fn a_worker_sleeps_at_once_by_default() {
     let mut rounds = Rounds::of_spin(Duration::ZERO);
     for _ in 0..3 {
-        rounds.worker.mailbox().wake();
+        rounds.worker.command_queue().wake();
         assert_eq!(rounds.next(), (0, 1));
         assert_eq!(rounds.next(), (0, 1));
     }

@@ -9,7 +9,7 @@ use transfix_session::{BusinessReject, Now};
 
 use super::Executor;
 use crate::link::callbacks::PassedOn;
-use crate::link::desk::{Had, Stopped};
+use crate::link::delivery_queue::{Had, Stopped};
 use crate::link::down::Down;
 
 impl Executor {
@@ -65,9 +65,9 @@ impl Executor {
 
     /// Takes note of what the application has had since, where it is called in threads of its own.
     #[inline]
-    pub(crate) fn hear(&mut self, now: Now) -> Result<(), Down> {
-        match self.application.desk() {
-            Some(desk) if desk.take_news() => self.hear_from(now),
+    pub(crate) fn poll_application(&mut self, now: Now) -> Result<(), Down> {
+        match self.application.deliveries() {
+            Some(deliveries) if deliveries.take_news() => self.hear_from(now),
             _ => Ok(()),
         }
     }
@@ -76,17 +76,17 @@ impl Executor {
     fn hear_from(&mut self, now: Now) -> Result<(), Down> {
         let heard = self.hear_all(now);
         if matches!(heard, Err(Down::Store(_)))
-            && let Some(desk) = self.application.desk()
+            && let Some(deliveries) = self.application.deliveries()
         {
             // The rest is heard another time.
-            desk.note_news();
+            deliveries.note_news();
         }
         heard
     }
 
     fn hear_all(&mut self, now: Now) -> Result<(), Down> {
         self.hear_what_was_had(now)?;
-        let stopped = self.application.desk().and_then(|desk| desk.stopped());
+        let stopped = self.application.deliveries().and_then(|deliveries| deliveries.stopped());
         if stopped.is_some() {
             // Calls that ended before that, and the one in which it has panicked.
             self.hear_what_was_had(now)?;
@@ -96,8 +96,8 @@ impl Executor {
             Some(Stopped::Panicked) => return Err(self.core.panicked().into()),
             Some(Stopped::NotAvailable(reject)) => {
                 if let Some(made) = self.core.not_available(now, reject)? {
-                    if let Some(desk) = self.application.desk() {
-                        desk.pass_over(made);
+                    if let Some(deliveries) = self.application.deliveries() {
+                        deliveries.pass_over(made);
                     }
                     self.hear_what_was_had(now)?;
                 }
@@ -107,14 +107,16 @@ impl Executor {
     }
 
     fn hear_what_was_had(&mut self, now: Now) -> Result<(), Down> {
-        while let Some(had) = self.application.desk().and_then(|desk| desk.take_had()) {
+        while let Some(had) =
+            self.application.deliveries().and_then(|deliveries| deliveries.take_had())
+        {
             let Had { bytes, made } = had;
             let put = match self.core.take_had(&made) {
                 Some(seq) => self.note_had(now, (seq, &bytes), &made),
                 None => Ok(()),
             };
-            if let Some(desk) = self.application.desk() {
-                desk.give_back(bytes);
+            if let Some(deliveries) = self.application.deliveries() {
+                deliveries.give_back(bytes);
             }
             put?;
         }
@@ -149,7 +151,7 @@ impl Executor {
     ) -> Result<Delivered, Down> {
         if self.core.delivery.has_room() == Some(false) {
             cold_path();
-            self.hear(now)?;
+            self.poll_application(now)?;
         }
         match self.core.step(now, (message, numbers), handling)? {
             Step::Over(delivered) => return Ok(delivered),
@@ -174,19 +176,19 @@ impl Executor {
     /// here by then.
     #[inline]
     fn offer(&mut self, now: Now, message: &Message<'_>) -> Option<Result<(), BusinessReject>> {
-        let is_called = self.application.desk().is_none();
+        let is_called = self.application.deliveries().is_none();
         if is_called {
-            self.points.called(now);
+            self.probe.called(now);
         }
         // A thread that hears of a message from the application finds its number taken. The
         // application hears of a new state before.
         self.note_state(now);
         self.make_calls(now, None);
-        let answer = self.application.offer(now, message, (&mut self.core, &mut self.points));
+        let answer = self.application.offer(now, message, (&mut self.core, &mut self.probe));
         // A store that fails is found by the next put.
         let _ = self.put_if_late(now);
         if is_called {
-            self.points.returned(now);
+            self.probe.returned(now);
         }
         answer
     }

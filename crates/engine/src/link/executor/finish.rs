@@ -51,7 +51,7 @@ impl Executor {
             // Its lock stays taken as long as the device has something to do for it.
             let store = self.journal.leave();
             drop(io.spawn("store-close".to_owned(), Box::new(move || drop(store))));
-        } else if !self.core.delivery.stands_still() || self.application.is_called() {
+        } else if !self.core.delivery.await_idle() || self.application.is_called() {
             // It keeps its session for as long as it does not return, and a later engine needs the
             // store.
             drop(self.journal.retire());
@@ -64,12 +64,12 @@ impl Executor {
     /// what it was given, or has failed.
     pub(crate) fn is_settled(&mut self, now: Now) -> bool {
         // Calls that it has had since count; a panic or a store that fails is found below.
-        let _ = self.hear(now);
+        let _ = self.poll_application(now);
         let is_safe = self.journal.has_failed()
             || self.look_what_is_safe(now).is_err()
             || self.core.watermarks.are_safe();
         self.make_calls(now, None);
-        self.core.delivery.stands_still() && is_safe
+        self.core.delivery.await_idle() && is_safe
     }
 
     /// Opens the store if it has failed. Returns whether it is open.

@@ -18,7 +18,7 @@ impl Executor {
     /// be given once more, when [`Executor::hears_answer`].
     #[inline(always)]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
-        self.points.found(now);
+        self.probe.found(now);
         if message.msg_type() == b"A" && self.core.session.awaits_logon() {
             let verdict = self.receive_logon(now, message);
             self.sinks.note_failed(now, &verdict);
@@ -77,10 +77,10 @@ impl Executor {
         }
     }
 
-    /// Gives the gate the rules of the session.
+    /// Gives the outbound filter the rules of the session.
     pub(super) fn set_rules(&self) {
-        if let Some(gate) = &self.gate {
-            gate.set_rules(&self.core.session);
+        if let Some(filter) = &self.filter {
+            filter.set_rules(&self.core.session);
         }
     }
 

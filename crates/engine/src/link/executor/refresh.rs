@@ -21,7 +21,7 @@ impl Executor {
     pub(super) fn is_refreshed(&mut self, now: Now) -> Result<bool, Down> {
         // Messages of the last connection that the application has come to the store before.
         self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
-        let refreshed = match self.core.delivery.stands_still() {
+        let refreshed = match self.core.delivery.await_idle() {
             true => self.refresh(now),
             false => Err(StoreError::NotYet),
         };

@@ -28,7 +28,7 @@ impl Executor {
         }
         let begin = self.core.out.end();
         let sent = self.core.send(now, msg_type, fill);
-        *put = self.points.put(now, (*put, *put), begin..self.core.out.end());
+        *put = self.probe.put(now, (*put, *put), begin..self.core.out.end());
         self.put_if_late(now).map_err(|_| SendError::Failed)?;
         sent
     }
@@ -96,7 +96,7 @@ impl Executor {
             return;
         }
         let Some(way) = self.core.begin_sending(now, left) else { return };
-        let mut taken = self.points.source().at(now);
+        let mut taken = self.probe.source().at(now);
         let mut begin = self.core.out.end();
         loop {
             if self.core.outgoing.is_empty() && queue.is_pending() {
@@ -105,7 +105,7 @@ impl Executor {
             let Some((sent, put)) = self.core.send_first(now, left, way) else { break };
             let end = self.core.out.end();
             match way {
-                SendOrStore::Send => taken = self.points.put(now, (put, taken), begin..end),
+                SendOrStore::Send => taken = self.probe.put(now, (put, taken), begin..end),
                 // The store has not taken the message, which stays first.
                 SendOrStore::Store if self.put_if_late(now).is_err() => break,
                 SendOrStore::Store => {}

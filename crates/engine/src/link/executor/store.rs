@@ -15,7 +15,7 @@ use transfix_store::{Committed, Numbers, Record, StoreError};
 use super::Executor;
 use crate::io::Io;
 use crate::link::event::Event;
-use crate::link::gate::Gate;
+use crate::link::outbound_filter::OutboundFilter;
 use crate::link::queue::SendQueue;
 use crate::link::sinks::Sinks;
 
@@ -108,8 +108,8 @@ impl Executor {
 
     /// Puts what the session layer has written and not put yet.
     pub(crate) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
-        let Self { core, journal, sinks, points, .. } = self;
-        points.note_requests(&core.out);
+        let Self { core, journal, sinks, probe, .. } = self;
+        probe.note_requests(&core.out);
         let Core { out, replay, delivery, stored, .. } = core;
         let Sinks { published, reasons, .. } = sinks;
         let mut gone = None;
@@ -198,7 +198,7 @@ impl Executor {
         let until_ns = now.monotonic_ns + OPENING_NS_MAX;
         self.journal.reopen()?;
         self.core.forget_unsent();
-        self.points.reset();
+        self.probe.reset();
         self.journal.end_refresh(false);
         let before = self.journal.numbers_before_failure();
         if before.is_some_and(|before| before != self.journal.numbers()) {
@@ -216,7 +216,7 @@ impl Executor {
             had.0 = had.0.max(last.map_or(0, |last| last + 1));
             let Numbers { next_in, next_out, .. } = self.journal.numbers();
             self.core.renew((next_in, next_out));
-            let look = self.gate.as_ref().and_then(Gate::admin_look);
+            let look = self.filter.as_ref().and_then(OutboundFilter::admin_look);
             self.core.session.set_before_admin(look);
             self.publish(now);
             patiently(io, until_ns, || self.note_asked_reset())?;

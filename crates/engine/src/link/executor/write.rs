@@ -31,7 +31,7 @@ impl Executor {
         stream: &mut dyn Stream,
         unlogged: &mut Unlogged<'_>,
     ) -> Result<bool, Down> {
-        self.points.committed(now, &self.core.out);
+        self.probe.committed(now, &self.core.out);
         self.look_what_is_safe(now).map_err(Down::Store)?;
         // The calls of the commit come before anything that is written behind it.
         self.make_calls(now, None);
@@ -106,7 +106,7 @@ impl Executor {
                 self.core.replay.out.consume(n);
             } else {
                 self.core.out.consume(n);
-                self.points.written(now, self.core.out.written());
+                self.probe.written(now, self.core.out.written());
                 if self.core.out.is_empty() && !self.core.replay.active {
                     return Ok(false);
                 }

@@ -148,7 +148,7 @@ impl Handed {
 
     /// Returns true if nothing more comes from the application by itself: what it is not available
     /// for may wait. If not, a turn is wanted when it is so.
-    pub(super) fn stands_still(&mut self) -> bool {
+    pub(super) fn await_idle(&mut self) -> bool {
         let stands = self.is_still();
         self.awaits_rest |= !stands;
         stands
@@ -305,12 +305,12 @@ mod tests {
     #[test]
     fn a_turn_is_owed_once_when_what_was_waited_for_has_come_about() {
         let mut all = handed(10);
-        assert!(all.stands_still() && !all.owes_turn(), "there was nothing to wait for");
+        assert!(all.await_idle() && !all.owes_turn(), "there was nothing to wait for");
         all.put(message(2));
-        assert!(!all.stands_still() && !all.owes_turn());
+        assert!(!all.await_idle() && !all.owes_turn());
         assert_eq!(all.take_first().map(|had| had.seq), Some(2));
         assert!(all.owes_turn() && !all.owes_turn());
-        assert!(all.stands_still());
+        assert!(all.await_idle());
         let mut all = handed(10);
         all.put(message(2));
         all.put(message(3));
@@ -379,9 +379,9 @@ mod tests {
         all.put(message(3));
         all.take_first();
         assert_eq!((all.panicked(2), all.panicked(0)), (2, 2), "the first one counts");
-        assert!(!all.stands_still(), "the event is still to be told");
+        assert!(!all.await_idle(), "the event is still to be told");
         all.take_first();
-        assert!(all.stands_still() && !all.is_idle());
+        assert!(all.await_idle() && !all.is_idle());
         all.clear(0, false);
         assert!(all.is_idle());
     }

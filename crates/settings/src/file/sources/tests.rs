@@ -188,7 +188,7 @@ fn a_variable_stands_for_a_text_a_number_or_a_switch() {
     assert!(!session.protocol.check_comp_ids);
     assert_eq!(session.timing.margin, Duration::from_millis(7));
     assert_eq!(session.protocol.throttles[0].messages_max, 2);
-    assert_eq!(session.logon.expected_username.as_deref(), Some("<transfix>"));
+    assert_eq!(session.logon.expected_username.as_deref(), Some("<transfix-settings>"));
     assert_eq!(session.logon.expected_password.as_ref().map(Secret::reveal), Some("transfix"));
     let places = session.places.as_ref().unwrap();
     assert!(places.secrets.is_empty(), "the file holds no password");
@@ -215,7 +215,7 @@ fn a_variable_that_is_not_what_is_wanted_is_told_with_its_value() {
         (
             "heart_bt_int_s = \"${CARGO_PKG_NAME}\"",
             "whole number from 0 to 4294967295, not \"${CARGO_PKG_NAME}\"; with the environment \
-             this is `transfix`: CARGO_PKG_NAME is set",
+             this is `transfix-settings`: CARGO_PKG_NAME is set",
         ),
         (
             "heart_bt_int_s = \"${NO_SUCH_VARIABLE:-20s}\"",
@@ -233,7 +233,7 @@ fn a_variable_that_is_not_what_is_wanted_is_told_with_its_value() {
         ),
         (
             "allow_from = [\"::1\", \"${CARGO_PKG_NAME}\", \"${NO_SUCH_VARIABLE:-}\"]",
-            "; with the environment this is `transfix`: CARGO_PKG_NAME is set; with the \
+            "; with the environment this is `transfix-settings`: CARGO_PKG_NAME is set; with the \
              environment this is ``: NO_SUCH_VARIABLE is not set",
         ),
         ("heart_bt_int_s = \"5\"", "whole number from 0 to 4294967295, not \"5\""),

@@ -1,5 +1,5 @@
-//! An application that is called in threads of its own: what a link hands over lies on its desk,
-//! and a thread of the [`Line`](crate::drive::line::Line) comes and calls it.
+//! An application that is called in threads of its own: what a link hands over lies on its delivery
+//! queue, and a thread of the [`RunQueue`](crate::drive::run_queue::RunQueue) comes and calls it.
 //!
 //! Invariants: one thread at a time calls the application. No thread of a worker waits for it. A
 //! thread that waits for the lock of a link does not have that of an application which a link asks.
@@ -15,12 +15,12 @@ use transfix_session::core::delivery::Made;
 use transfix_session::{ApplVerId, HeaderChange, SendError, SessionId, State};
 use transfix_settings::QueueWhenFull;
 
-use crate::drive::line::{Line, Visited};
+use crate::drive::run_queue::{RunQueue, Visited};
 use crate::drive::shared::{Shared, ThreadedApplication};
 use crate::link::access::{Access, Remote};
 use crate::link::app_executor::{Caller, lock, make};
 use crate::link::callbacks::Callbacks;
-use crate::link::desk::{Desk, Item};
+use crate::link::delivery_queue::{DeliveryQueue, Item};
 use crate::link::later::{Answer, Later, Parts};
 
 /// Time after which what the application has sent goes out though there is more for it to do, and
@@ -28,45 +28,46 @@ use crate::link::later::{Answer, Later, Parts};
 const REPORT_NS: u64 = 100_000;
 
 /// The application of one session.
-pub(crate) struct Bench {
+pub(crate) struct ApplicationTask {
     caller: Arc<Mutex<Caller>>,
-    desk: Arc<Desk>,
+    deliveries: Arc<DeliveryQueue>,
     /// Calls in one visit of a thread, before those that wait in line have their turn.
     visit_max: u32,
     /// Known as soon as the session has a worker: nothing is called before.
     session: OnceLock<Weak<Shared>>,
 }
 
-impl Bench {
-    /// Gives this application a bench. `index`: memory for the index of messages of its session.
+impl ApplicationTask {
+    /// Gives this application a application task. `index`: memory for the index of messages of its
+    /// session.
     pub(crate) fn of(
         (application, index): (Box<dyn Callbacks>, FieldIndex),
         visit_max: u32,
-        line: &Arc<Line>,
+        run_queue: &Arc<RunQueue>,
     ) -> Arc<Self> {
         let caller = Caller { application, index, body: Vec::new() };
         let caller = Arc::new(Mutex::new(caller));
-        let (desk, session) = (Arc::new(Desk::default()), OnceLock::new());
-        let bench = Arc::new(Self { caller, desk, visit_max, session });
-        let (line, of_desk) = (Arc::clone(line), Arc::downgrade(&bench));
-        bench.desk.run_by(Box::new(move || {
-            let Some(bench) = of_desk.upgrade() else { return };
-            match bench.session() {
-                Some(session) => line.push((bench, session)),
+        let (deliveries, session) = (Arc::new(DeliveryQueue::default()), OnceLock::new());
+        let task = Arc::new(Self { caller, deliveries, visit_max, session });
+        let (run_queue, weak) = (Arc::clone(run_queue), Arc::downgrade(&task));
+        task.deliveries.run_by(Box::new(move || {
+            let Some(task) = weak.upgrade() else { return };
+            match task.session() {
+                Some(session) => run_queue.push((task, session)),
                 None => {
-                    bench.desk.leave();
+                    task.deliveries.leave();
                     // It may have got its session since.
-                    if bench.session().is_some() {
-                        bench.desk.resume();
+                    if task.session().is_some() {
+                        task.deliveries.resume();
                     }
                 }
             }
         }));
-        bench
+        task
     }
 
-    pub(crate) const fn desk(&self) -> &Arc<Desk> {
-        &self.desk
+    pub(crate) const fn deliveries(&self) -> &Arc<DeliveryQueue> {
+        &self.deliveries
     }
 
     /// The session that it belongs to, as long as that is there.
@@ -88,7 +89,7 @@ impl Bench {
             let Caller { application, index, body } = &mut *caller;
             let later = is_message.then_some(&later);
             let (body, begin) = (RefCell::new(body), Cell::new(None));
-            let remote = Elsewhere { session, bench: self, body, later, begin };
+            let remote = Elsewhere { session, task: self, body, later, begin };
             let (bytes, now) = &parts;
             // It was whole and sound when it came.
             let message = match call.has_message() {
@@ -99,57 +100,58 @@ impl Bench {
             Made::of(make(&mut **application, call, (bytes, message.as_ref()), access))
         }));
         match (called.unwrap_or(Made::Panicked), later.into_inner()) {
-            (made, None) => self.desk.end(is_message, parts, made),
+            (made, None) => self.deliveries.end(is_message, parts, made),
             (Made::Had, Some(later)) => {
                 if let Some((parts, answer)) = later.returned(parts) {
-                    self.desk.end(true, parts, Made::of(answer));
+                    self.deliveries.end(true, parts, Made::of(answer));
                 }
             }
             (made, Some(later)) => {
                 later.forget();
-                self.desk.end(is_message, parts, made)
+                self.deliveries.end(is_message, parts, made)
             }
         }
     }
 
     /// Calls the application for what there is, and for as long as no other waits in line. Returns
     /// whether there is more.
-    fn serve_some(&self, session: &Shared, line: &Line) -> bool {
+    fn serve_some(&self, session: &Shared, run_queue: &RunQueue) -> bool {
         let mut served = 0;
         let mut reported_ns = session.io.monotonic_ns();
         while served < self.visit_max {
-            let Some(item) = self.desk.begin() else {
-                report(&self.desk, session);
+            let Some(item) = self.deliveries.begin() else {
+                report(&self.deliveries, session);
                 return false;
             };
             self.serve(session, item);
             served += 1;
             let now_ns = session.io.monotonic_ns();
             if now_ns.saturating_sub(reported_ns) > REPORT_NS {
-                if line.is_waited_in() {
+                if run_queue.is_waited_in() {
                     break;
                 }
-                report(&self.desk, session);
+                report(&self.deliveries, session);
                 reported_ns = now_ns;
             }
         }
-        report(&self.desk, session);
-        self.desk.pause()
+        report(&self.deliveries, session);
+        self.deliveries.pause()
     }
 }
 
 /// Lets the session take note of what the application has had, and send what it has sent, with one
 /// commit and one write: here, if it is free. A counterparty that does not read may send nothing
 /// more: the worker is called for it, since no other turn would find it.
-fn report(desk: &Desk, session: &Shared) {
+fn report(deliveries: &DeliveryQueue, session: &Shared) {
     let heard = match session.link.try_lock() {
-        Ok(mut link) if desk.has_news() => {
+        Ok(mut link) if deliveries.has_news() => {
             let kept = link.flush(session.io.now());
             let waiting = link.waiting_bytes(&session.queue);
             let is_over =
                 link.is_up() && (session.waiting.note(waiting) || link.core().is_stalled());
-            let goes_on = !link.core_mut().calls_worker() && !is_over && link.core().cut.is_none();
-            kept.is_ok() && goes_on && !desk.has_news()
+            let has_more_work =
+                !link.core_mut().calls_worker() && !is_over && link.core().cut.is_none();
+            kept.is_ok() && has_more_work && !deliveries.has_news()
         }
         // Another thread has heard of the calls that have ended.
         Ok(mut link) => {
@@ -164,52 +166,54 @@ fn report(desk: &Desk, session: &Shared) {
 }
 
 /// The application has answered, in whatever thread, for the message that it was called for.
-fn answered(desk: &Desk, session: &Weak<Shared>, (parts, answer): (Parts, Answer)) {
-    desk.end(true, parts, Made::of(answer));
+fn answered(deliveries: &DeliveryQueue, session: &Weak<Shared>, (parts, answer): (Parts, Answer)) {
+    deliveries.end(true, parts, Made::of(answer));
     // Without its session nobody hears of it.
     let Some(session) = session.upgrade() else { return };
-    let reports = AssertUnwindSafe(|| report(desk, &session));
+    let reports = AssertUnwindSafe(|| report(deliveries, &session));
     if catch_unwind(reports).is_err() {
         // As in a visit: the worker finds what is broken, and this thread goes on.
-        desk.is_broken();
+        deliveries.is_broken();
         session.call_worker();
     }
-    desk.resume();
+    deliveries.resume();
 }
 
-impl ThreadedApplication for Bench {
+impl ThreadedApplication for ApplicationTask {
     fn belongs_to(&self, session: Weak<Shared>) {
         if self.session.set(session).is_ok() {
-            self.desk.resume();
+            self.deliveries.resume();
         }
     }
 
     fn waiting(&self) -> (usize, usize) {
-        self.desk.waiting()
+        self.deliveries.waiting()
     }
 }
 
-impl Visited for Bench {
-    fn visit(&self, line: &Line) -> bool {
+impl Visited for ApplicationTask {
+    fn visit(&self, run_queue: &RunQueue) -> bool {
         // Without its session nobody hears what the application makes of it.
         let Some(session) = self.session() else {
-            self.desk.leave();
+            self.deliveries.leave();
             return false;
         };
-        catch_unwind(AssertUnwindSafe(|| self.serve_some(&session, line))).unwrap_or_else(|_| {
-            // A store, or whoever listens to events, with the lock of the session: its worker finds
-            // that, and the other sessions go on.
-            let goes_on = self.desk.give_up();
-            session.call_worker();
-            goes_on
-        })
+        catch_unwind(AssertUnwindSafe(|| self.serve_some(&session, run_queue))).unwrap_or_else(
+            |_| {
+                // A store, or whoever listens to events, with the lock of the session: its worker
+                // finds that, and the other sessions go on.
+                let has_more_work = self.deliveries.give_up();
+                session.call_worker();
+                has_more_work
+            },
+        )
     }
 }
 
 /// A session as its application reaches it from a thread of its own.
 struct Elsewhere<'a> {
     session: &'a Shared,
-    bench: &'a Bench,
+    task: &'a ApplicationTask,
     body: RefCell<&'a mut Vec<u8>>,
     /// The answer that comes later, if the application is called for a message.
     later: Option<&'a Cell<Option<Arc<Later>>>>,
@@ -234,7 +238,7 @@ impl Elsewhere<'_> {
         // It is stored and written when the application has returned, or by whoever sends next.
         let sent = link.send_now(now, &session.queue, msg_type, change, &mut whole);
         link.core_mut().note_burst(begin);
-        self.bench.desk.note_news();
+        self.task.deliveries.note_news();
         let is_over = link.is_up() && session.waiting.note(link.waiting_bytes(&session.queue));
         let awaits_look = link.core_mut().awaits_look(now);
         if is_over || awaits_look || link.has_failed() || link.core().cut.is_some() {
@@ -284,9 +288,9 @@ impl Remote for Elsewhere<'_> {
 
     fn answer_later(&self) -> Option<Arc<Later>> {
         let place = self.later?;
-        let desk = Arc::clone(&self.bench.desk);
-        let session = Arc::downgrade(&self.bench.session()?);
-        let end = move |parts, answer| answered(&desk, &session, (parts, answer));
+        let deliveries = Arc::clone(&self.task.deliveries);
+        let session = Arc::downgrade(&self.task.session()?);
+        let end = move |parts, answer| answered(&deliveries, &session, (parts, answer));
         let later = Arc::new(Later::new(Box::new(end)));
         // One that was taken before counts no more.
         if let Some(before) = place.replace(Some(Arc::clone(&later))) {

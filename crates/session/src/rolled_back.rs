@@ -1,4 +1,4 @@
-//! The steps that a session takes back when it goes on from its store: [`Undone`].
+//! The steps that a session takes back when it goes on from its store: [`RolledBack`].
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 /// empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Undone {
+pub struct RolledBack {
     /// MsgSeqNum(34) of messages that `Application::on_message` may have had, and that come
     /// again.
     pub received: std::ops::Range<u64>,
@@ -16,7 +16,7 @@ pub struct Undone {
     pub sent: std::ops::Range<u64>,
 }
 
-impl fmt::Display for Undone {
+impl fmt::Display for RolledBack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = |range: &std::ops::Range<u64>| range.end.saturating_sub(range.start);
         write!(

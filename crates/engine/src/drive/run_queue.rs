@@ -1,6 +1,8 @@
-//! The threads in which applications are called, and the line of those that have something to do.
+//! The threads in which applications are called, and the run queue of those that have something to
+//! do.
 //!
-//! Invariants: each application stands in line once; a thread that has nothing to do sleeps.
+//! Invariants: each application stands in the run queue once; a thread that has nothing to do
+//! sleeps.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -21,24 +23,24 @@ const WAKE: Token = Token(usize::MAX);
 /// Time between two looks at threads that are to end.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// An application that may stand in line.
+/// An application that may stand in the run queue.
 pub(crate) trait Visited: Send + Sync {
     /// Calls the application for what there is, in a thread of this line. Returns whether there is
     /// more.
-    fn visit(&self, line: &Line) -> bool;
+    fn visit(&self, line: &RunQueue) -> bool;
 }
 
-/// The line, and the threads that serve it.
-pub(crate) struct Line {
+/// The run queue, and the threads that serve it.
+pub(crate) struct RunQueue {
     state: Mutex<State>,
-    /// How many stand in line: looked at without the lock.
+    /// How many stand in the run queue: looked at without the lock.
     len: AtomicUsize,
     wakers: OnceLock<Vec<Waker>>,
     spin_ns: u64,
     threads: Mutex<Vec<Job<()>>>,
 }
 
-/// An application in line, and the session that is to stay as long as it is.
+/// An application in the run queue, and the session that is to stay as long as it is.
 type Place = (Arc<dyn Visited>, Arc<dyn Any + Send + Sync>);
 
 #[derive(Default)]
@@ -49,7 +51,7 @@ struct State {
     stops: bool,
 }
 
-impl Line {
+impl RunQueue {
     /// Starts the threads, as many as the settings want; `None` for none.
     ///
     /// # Errors
@@ -108,7 +110,7 @@ impl Line {
         }
     }
 
-    /// One more has something to do. Its session stays as long as it stands in line.
+    /// One more has something to do. Its session stays as long as it stands in the run queue.
     pub(crate) fn push(&self, place: Place) {
         let mut state = self.lock();
         state.places.push_back(place);
@@ -118,8 +120,8 @@ impl Line {
         self.wake(asleep);
     }
 
-    /// The next application in line. Without anybody the n-th thread is one that sleeps; `Err` if
-    /// it is to end.
+    /// The next application in the run queue. Without anybody the n-th thread is one that sleeps;
+    /// `Err` if it is to end.
     fn next(&self, n: usize) -> Result<Option<Place>, ()> {
         let mut state = self.lock();
         let next = state.places.pop_front();
@@ -169,7 +171,7 @@ impl Line {
         }
     }
 
-    /// The threads end when nobody stands in line any more.
+    /// The threads end when nobody stands in the run queue any more.
     fn end(&self) {
         self.lock().stops = true;
         for n in 0..self.wakers.get().map_or(0, Vec::len) {

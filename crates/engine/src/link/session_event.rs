@@ -5,7 +5,7 @@ use std::fmt;
 use transfix_codec::shown::Shown;
 use transfix_codec::{Message, MsgType, Tag, tag};
 use transfix_session::core::call::PlainEvent;
-use transfix_session::{Disconnect, SendError, State, Undone};
+use transfix_session::{Disconnect, RolledBack, SendError, State};
 
 use crate::observe::called::Callback;
 use crate::observe::event_codes::EventCode;
@@ -129,17 +129,17 @@ pub enum SessionNotice<'a> {
     /// alone. Each message that [`SessionHandle::send`] took leaves with its number, stays in the
     /// store for a later process (with `durability = "memory"` it ends with this one), or comes
     /// here. A message of a callback that the store has not kept is among those of
-    /// [`SessionNotice::Undone`]. If the store has failed and does not open at the stop, nobody
+    /// [`SessionNotice::RolledBack`]. If the store has failed and does not open at the stop, nobody
     /// knows whether it has the messages sent last: the log says how many bytes they are.
     ///
     /// [`SessionHandle::send`]: crate::SessionHandle::send
-    Unsent(Unsendable<'a>),
+    Unsent(Undeliverable<'a>),
     /// The session continues from its store, after the store failed or the application panicked in
-    /// the middle of a turn. Discard everything that the messages in [`Undone`] led to, or rebuild
-    /// it from the journal. After a panic this notice always comes, because the application's own
-    /// memory may be half changed. It comes before the session connects again, or when the engine
-    /// stops.
-    Undone(&'a Undone),
+    /// the middle of a turn. Discard everything that the messages in [`RolledBack`] led to, or
+    /// rebuild it from the journal. After a panic this notice always comes, because the
+    /// application's own memory may be half changed. It comes before the session connects again, or
+    /// when the engine stops.
+    RolledBack(&'a RolledBack),
 }
 
 /// A message is shown by its type alone.
@@ -150,7 +150,7 @@ impl fmt::Debug for SessionNotice<'_> {
             Self::StateChanged { from, to } => shown.field(from).field(to),
             Self::Disconnected(end) => shown.field(end),
             Self::Unsent(unsent) => shown.field(&unsent.msg_type).field(&unsent.why),
-            Self::Undone(undone) => shown.field(undone),
+            Self::RolledBack(undone) => shown.field(undone),
         };
         shown.finish()
     }
@@ -163,7 +163,7 @@ impl SessionNotice<'_> {
             Self::StateChanged { .. } => Callback::StateChanged,
             Self::Disconnected(_) => Callback::Disconnected,
             Self::Unsent(_) => Callback::Unsent,
-            Self::Undone(_) => Callback::Undone,
+            Self::RolledBack(_) => Callback::RolledBack,
         }
     }
 
@@ -174,7 +174,7 @@ impl SessionNotice<'_> {
         Some(match self {
             Self::Disconnected(_) => EventCode::Disconnected,
             Self::Unsent(_) => EventCode::GivenBack,
-            Self::Undone(_) => EventCode::Undone,
+            Self::RolledBack(_) => EventCode::RolledBack,
             Self::StateChanged { .. } => return None,
         })
     }
@@ -296,7 +296,7 @@ impl fmt::Display for Rejected<'_> {
 /// A message of ours that was handed over, and is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Unsendable<'a> {
+pub struct Undeliverable<'a> {
     /// MsgType(35).
     pub msg_type: MsgType<'a>,
     /// Its encoded fields behind the header, as [`Body::fields`](transfix_codec::Body::fields)
@@ -306,7 +306,7 @@ pub struct Unsendable<'a> {
     pub why: SendError,
 }
 
-impl<'a> Unsendable<'a> {
+impl<'a> Undeliverable<'a> {
     pub(crate) const fn new(msg_type: &'a [u8], body: &'a [u8], why: SendError) -> Self {
         Self { msg_type: MsgType::of(msg_type), body, why }
     }

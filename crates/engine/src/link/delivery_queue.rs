@@ -82,9 +82,9 @@ struct State {
     trims: bool,
 }
 
-/// The desk between a link and an application that is called elsewhere.
+/// The delivery queue between a link and an application that is called elsewhere.
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct DeliveryQueue {
     state: Mutex<State>,
     /// Something for the link is here.
     news: AtomicBool,
@@ -92,10 +92,10 @@ pub(crate) struct Desk {
     runner: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-impl Desk {
-    /// Sets the function that lets a thread come, which calls [`Desk::begin`].
+impl DeliveryQueue {
+    /// Sets the function that lets a thread come, which calls [`DeliveryQueue::begin`].
     pub(crate) fn run_by(&self, runner: Box<dyn Fn() + Send + Sync>) {
-        assert!(self.runner.set(runner).is_ok(), "a desk has one pool");
+        assert!(self.runner.set(runner).is_ok(), "a delivery queue has one pool");
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -266,7 +266,7 @@ impl Desk {
     }
 
     /// The link asks the application something. Returns whether that is free: it stays so until
-    /// [`Desk::release`]. If not, it is called for nothing more until then.
+    /// [`DeliveryQueue::release`]. If not, it is called for nothing more until then.
     pub(crate) fn want(&self) -> bool {
         let mut state = self.lock();
         state.wanted = true;
@@ -404,7 +404,7 @@ impl State {
 }
 
 impl Item {
-    /// The parts that [`Desk::end`] needs, when the call is taken out.
+    /// The parts that [`DeliveryQueue::end`] needs, when the call is taken out.
     pub(crate) fn into_parts(self) -> (Call, (Vec<u8>, Now)) {
         (self.call, (self.bytes, self.now))
     }
@@ -415,34 +415,34 @@ mod tests {
     use super::*;
 
     /// The application is called for the next message, and has had it.
-    fn serve(desk: &Desk) {
-        let item = desk.begin().expect("something waits");
+    fn serve(deliveries: &DeliveryQueue) {
+        let item = deliveries.begin().expect("something waits");
         let (call, parts) = item.into_parts();
-        desk.end(matches!(call, Call::Message), parts, Made::Had);
+        deliveries.end(matches!(call, Call::Message), parts, Made::Had);
     }
 
     #[test]
     fn a_burst_leaves_little_memory() {
         for bytes in [100, 8 << 10] {
-            let desk = Desk::default();
+            let deliveries = DeliveryQueue::default();
             let burst = || {
-                let hand_over = |_| desk.put(Now::default(), Call::Message, &vec![0; bytes]);
+                let hand_over = |_| deliveries.put(Now::default(), Call::Message, &vec![0; bytes]);
                 (2..700).for_each(hand_over);
                 // Not while there is more.
-                desk.trim();
-                assert_eq!(desk.waiting(), (698, 698 * bytes));
-                (2..700).for_each(|_| serve(&desk));
-                while let Some(had) = desk.take_had() {
-                    desk.give_back(had.bytes);
+                deliveries.trim();
+                assert_eq!(deliveries.waiting(), (698, 698 * bytes));
+                (2..700).for_each(|_| serve(&deliveries));
+                while let Some(had) = deliveries.take_had() {
+                    deliveries.give_back(had.bytes);
                 }
-                let state = desk.lock();
+                let state = deliveries.lock();
                 assert!(state.spare_bytes <= SPARE_BYTES_MAX);
                 assert_eq!(state.spare_bytes, state.spare.iter().map(Vec::capacity).sum::<usize>());
             };
             burst();
             burst();
-            assert!(desk.begin().is_none(), "the end of a visit");
-            let state = desk.lock();
+            assert!(deliveries.begin().is_none(), "the end of a visit");
+            let state = deliveries.lock();
             assert!(state.spare.len() <= SPARE_AT_REST);
             assert!(state.spare_bytes <= SPARE_BYTES_AT_REST, "{}", state.spare_bytes);
             assert!(state.waiting.items.capacity() + state.had.capacity() <= 4 * WAITING_KEPT);

@@ -14,13 +14,13 @@ use crate::link::Arrival;
 /// The slot of a session that is on its way to a worker.
 pub(crate) const UNDER_WAY: usize = usize::MAX;
 
-/// The way into a worker.
-pub(crate) trait Door: Send + Sync {
+/// A worker, as other threads reach it.
+pub(crate) trait WorkerHandle: Send + Sync {
     /// Something waits for the session in this slot.
     fn call(&self, slot: usize);
 
     /// A connection for a session of this worker.
-    fn attach(&self, arrival: Arrival, knock: Knock);
+    fn attach(&self, arrival: Arrival, pending: PendingConnection);
 
     /// A session of this worker is to go.
     fn release(&self, release: Release);
@@ -28,42 +28,42 @@ pub(crate) trait Door: Send + Sync {
 
 /// Where a session is driven.
 struct Place {
-    door: Arc<dyn Door>,
+    worker: Arc<dyn WorkerHandle>,
     slot: usize,
 }
 
 /// The means to call the worker, once it is known.
 #[derive(Default)]
-pub(crate) struct Bell {
+pub(crate) struct SessionWaker {
     place: Mutex<Option<Place>>,
     /// The worker was called, and has not looked at the session since.
     is_called: AtomicBool,
     /// Something other than a message waits for the worker.
     attention: AtomicBool,
     /// A connection waits for the worker.
-    has_knocked: AtomicBool,
+    has_pending: AtomicBool,
 }
 
-impl Bell {
+impl SessionWaker {
     fn place(&self) -> MutexGuard<'_, Option<Place>> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session is driven behind this door from now on.
-    pub(crate) fn set(&self, door: Arc<dyn Door>, slot: usize) {
-        *self.place() = Some(Place { door, slot });
+    /// The session is driven by this worker from now on.
+    pub(crate) fn set(&self, worker: Arc<dyn WorkerHandle>, slot: usize) {
+        *self.place() = Some(Place { worker, slot });
     }
 
-    /// The session goes behind this door if `give` succeeds, which runs while nobody can ask where
-    /// it is.
+    /// The session goes to this worker if `give` succeeds. Nobody can ask for its place while
+    /// `give` runs.
     pub(crate) fn set_after<E>(
         &self,
-        door: Arc<dyn Door>,
+        worker: Arc<dyn WorkerHandle>,
         give: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
         let mut place = self.place();
         give()?;
-        *place = Some(Place { door, slot: UNDER_WAY });
+        *place = Some(Place { worker, slot: UNDER_WAY });
         Ok(())
     }
 
@@ -77,25 +77,25 @@ impl Bell {
         self.place().as_ref().map_or(UNDER_WAY, |place| place.slot)
     }
 
-    /// The place, free of the lock: whoever is behind the door may wait.
-    fn found(&self) -> Option<(Arc<dyn Door>, usize)> {
-        self.place().as_ref().map(|place| (Arc::clone(&place.door), place.slot))
+    /// The place, free of the lock: the worker may wait.
+    fn found(&self) -> Option<(Arc<dyn WorkerHandle>, usize)> {
+        self.place().as_ref().map(|place| (Arc::clone(&place.worker), place.slot))
     }
 
     /// Calls the worker for something other than a message.
-    pub(crate) fn call(&self) {
+    pub(crate) fn wake(&self) {
         self.attention.store(true, Ordering::Release);
-        self.ring();
+        self.wake_for_message();
     }
 
     /// Calls the worker, unless it was called and has not looked yet: while it is busy, no list of
     /// calls grows.
-    pub(crate) fn ring(&self) {
+    pub(crate) fn wake_for_message(&self) {
         if self.is_called.swap(true, Ordering::AcqRel) {
             return;
         }
         match self.found() {
-            Some((door, slot)) => door.call(slot),
+            Some((worker, slot)) => worker.call(slot),
             // It has no worker yet, which looks at it when it has.
             None => self.is_called.store(false, Ordering::Release),
         }
@@ -112,7 +112,7 @@ impl Bell {
 /// A session that is to log out and leave its worker for good.
 pub(crate) struct Release {
     /// Leads to its worker.
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) session_waker: Arc<SessionWaker>,
     /// Without an answer to its Logout(5) it goes at this moment of the monotonic clock.
     pub(crate) until_ns: u64,
     /// Text(58) of the Logout(5).
@@ -124,10 +124,10 @@ pub(crate) struct Release {
 impl Release {
     /// Asks the worker for the session; `false` if it has none.
     pub(crate) fn hand_over(self) -> bool {
-        let found = self.bell.found();
+        let found = self.session_waker.found();
         let is_found = found.is_some();
-        if let Some((door, _)) = found {
-            door.release(self);
+        if let Some((worker, _)) = found {
+            worker.release(self);
         }
         is_found
     }
@@ -135,29 +135,29 @@ impl Release {
 
 /// A connection that waits for the worker of its session: one at a time, or those of a worker that
 /// is busy pile up. Over when it is dropped.
-pub(crate) struct Knock(Arc<Bell>);
+pub(crate) struct PendingConnection(Arc<SessionWaker>);
 
-impl Knock {
+impl PendingConnection {
     /// `None` if another one waits already.
-    pub(crate) fn at(bell: &Arc<Bell>) -> Option<Self> {
-        let is_first = !bell.has_knocked.swap(true, Ordering::AcqRel);
-        is_first.then(|| Self(Arc::clone(bell)))
+    pub(crate) fn at(session_waker: &Arc<SessionWaker>) -> Option<Self> {
+        let is_first = !session_waker.has_pending.swap(true, Ordering::AcqRel);
+        is_first.then(|| Self(Arc::clone(session_waker)))
     }
 
-    pub(crate) const fn bell(&self) -> &Arc<Bell> {
+    pub(crate) const fn session_waker(&self) -> &Arc<SessionWaker> {
         &self.0
     }
 
     /// Hands the connection to the worker.
     pub(crate) fn hand_over(self, arrival: Arrival) {
-        if let Some((door, _)) = self.0.found() {
-            door.attach(arrival, self);
+        if let Some((worker, _)) = self.0.found() {
+            worker.attach(arrival, self);
         }
     }
 }
 
-impl Drop for Knock {
+impl Drop for PendingConnection {
     fn drop(&mut self) {
-        self.0.has_knocked.store(false, Ordering::Release);
+        self.0.has_pending.store(false, Ordering::Release);
     }
 }

@@ -1,5 +1,5 @@
-//! The gate that each message of the application passes before it has a number: fields that the
-//! settings add, the program's own look, and validation.
+//! The outbound filter that each message of the application passes before it has a number: fields
+//! that the settings add, the program's own look, and validation.
 //!
 //! The program may look at administrative messages too ([`BeforeAdmin`]): by whoever holds the
 //! session, when it writes one.
@@ -7,7 +7,7 @@
 //! Invariants: a message of the application passes in the thread that sends, before the session is
 //! locked, so the sender is told at once. It passes once, not again when it leaves a queue or is
 //! sent again. Messages of the session layer do not pass. A session that adds, looks at and
-//! validates nothing has no gate.
+//! validates nothing has no outbound filter.
 
 use std::fmt;
 use std::io::Write;
@@ -28,8 +28,8 @@ use crate::link::event_log::lines_left_out;
 use crate::observe::event_codes::event;
 use crate::observe::repeats::{Cause, Repeats};
 
-/// The gate of one session.
-pub(crate) struct Gate {
+/// The outbound filter of one session.
+pub(crate) struct OutboundFilter {
     id: SessionId,
     precision: Precision,
     body_fields: Vec<(Tag, String)>,
@@ -38,7 +38,7 @@ pub(crate) struct Gate {
     validates: ValidateOut,
     before_send: Option<Arc<dyn BeforeSend>>,
     data_fields: Vec<(Tag, Tag)>,
-    rules: RwLock<GateRules>,
+    rules: RwLock<OutboundRules>,
     io: Arc<dyn Io>,
     lines: Mutex<Repeats>,
     /// Memory of messages that have passed.
@@ -48,7 +48,7 @@ pub(crate) struct Gate {
 
 /// By what messages that go out are judged: as the counterparty does that has agreed on a version.
 #[derive(Clone, Default)]
-struct GateRules {
+struct OutboundRules {
     /// Others have another one.
     number: u64,
     set: RuleSet,
@@ -64,7 +64,7 @@ struct Memory {
     added: Vec<u8>,
     index: FieldIndex,
     draft: MessageDraft,
-    rules: GateRules,
+    rules: OutboundRules,
     scratch: Scratch,
 }
 
@@ -75,8 +75,8 @@ const BYTES_KEPT: usize = 64 << 10;
 /// `10=ddd` and the delimiter.
 const CHECK_SUM_LEN: usize = 7;
 
-impl Gate {
-    /// The gate of a session; none if nothing is to be done there.
+impl OutboundFilter {
+    /// The outbound filter of a session; none if nothing is to be done there.
     pub(crate) fn of(
         settings: &SessionSettings,
         before_send: Option<Arc<dyn BeforeSend>>,
@@ -109,7 +109,7 @@ impl Gate {
     pub(crate) fn set_rules(&self, session: &Session) {
         let custom = session.config().logon.default_cstm_appl_ver_id.as_ref();
         let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
-        *rules = GateRules {
+        *rules = OutboundRules {
             number: rules.number + 1,
             set: session.rules().clone(),
             appl_ver_id: session.appl_ver_id(),
@@ -120,7 +120,7 @@ impl Gate {
     /// Encodes what `fill` writes, lets it pass, and gives `send` what is to be sent.
     ///
     /// # Errors
-    /// As [`Gate::pass`] and `send`.
+    /// As [`OutboundFilter::pass`] and `send`.
     pub(crate) fn through<T>(
         &self,
         msg_type: &[u8],
@@ -311,7 +311,7 @@ impl Gate {
     }
 }
 
-impl BeforeAdmin for Gate {
+impl BeforeAdmin for OutboundFilter {
     fn before_admin(&self, message: NewAdmin<'_>) -> bool {
         let Some(before_send) = &self.before_send else { return true };
         let NewAdmin { msg_type, msg_seq_num, sending_time, body } = message;
@@ -332,19 +332,19 @@ impl BeforeAdmin for Gate {
     }
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for OutboundFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("OutboundFilter").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-impl Drop for Gate {
+impl Drop for OutboundFilter {
     fn drop(&mut self) {
         lines_left_out(&self.id, lock(&self.lines).take_rest());
     }
 }
 
-impl GateRules {
+impl OutboundRules {
     fn parts(&mut self, id: &SessionId) -> (&mut RuleSet, Agreed<'_>) {
         let agreed = Agreed {
             begin_string: id.begin_string,
@@ -357,7 +357,7 @@ impl GateRules {
 
 impl Memory {
     /// Takes over the rules in force, if they are others than before.
-    fn take_rules(&mut self, rules: &RwLock<GateRules>) {
+    fn take_rules(&mut self, rules: &RwLock<OutboundRules>) {
         let rules = rules.read().unwrap_or_else(PoisonError::into_inner);
         if self.rules.number != rules.number {
             self.rules = rules.clone();

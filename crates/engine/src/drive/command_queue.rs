@@ -1,18 +1,18 @@
-//! The mailbox of a worker: commands, connections and calls of other threads. And how busy it is,
-//! for those that share a pool with it.
+//! The command queue of a worker: commands, connections and calls of other threads. And how busy it
+//! is, for those that share a pool with it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::drive::bell::{Door, Knock, Release};
 use crate::drive::driven::DrivenSession;
+use crate::drive::session_waker::{PendingConnection, Release, WorkerHandle};
 use crate::io::Waker;
 use crate::link::Arrival;
 
 /// The commands of other threads to a worker.
 pub(crate) enum Command {
-    /// A connection for the session at whose bell it knocks.
-    Attach { arrival: Arrival, knock: Knock },
+    /// A connection for the session whose waker the connection holds.
+    Attach { arrival: Arrival, pending: PendingConnection },
     /// One more session: a new one, or one that another worker gives away.
     Add(Box<DrivenSession>),
     /// This session logs out and leaves its worker for good.
@@ -29,7 +29,7 @@ struct Orders {
 }
 
 /// The door of a worker.
-pub(crate) struct Mailbox {
+pub(crate) struct CommandQueue {
     orders: Mutex<Orders>,
     pending: AtomicBool,
     /// Slots of which somebody wants something, besides commands.
@@ -45,7 +45,7 @@ pub(crate) struct Mailbox {
     since_ns: AtomicU64,
 }
 
-impl Mailbox {
+impl CommandQueue {
     pub(crate) fn new(spins: bool, sessions: usize, waker: Waker) -> Self {
         Self {
             orders: Mutex::default(),
@@ -59,8 +59,8 @@ impl Mailbox {
         }
     }
 
-    /// As those know it that call.
-    pub(crate) fn door(self: &Arc<Self>) -> Arc<dyn Door> {
+    /// The worker, as other threads reach it.
+    pub(crate) fn handle(self: &Arc<Self>) -> Arc<dyn WorkerHandle> {
         Arc::<Self>::clone(self)
     }
 
@@ -160,7 +160,7 @@ impl Mailbox {
     }
 }
 
-impl Door for Mailbox {
+impl WorkerHandle for CommandQueue {
     fn call(&self, slot: usize) {
         if !self.spins {
             self.call_all(std::iter::once(slot));
@@ -168,8 +168,8 @@ impl Door for Mailbox {
         self.wake();
     }
 
-    fn attach(&self, arrival: Arrival, knock: Knock) {
-        self.post(Command::Attach { arrival, knock });
+    fn attach(&self, arrival: Arrival, pending: PendingConnection) {
+        self.post(Command::Attach { arrival, pending });
     }
 
     fn release(&self, release: Release) {
@@ -178,4 +178,4 @@ impl Door for Mailbox {
 }
 
 /// The workers of a pool, once all are there.
-pub(crate) type Pool = Arc<OnceLock<Vec<Arc<Mailbox>>>>;
+pub(crate) type Pool = Arc<OnceLock<Vec<Arc<CommandQueue>>>>;

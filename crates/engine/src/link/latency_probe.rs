@@ -94,7 +94,7 @@ struct Asked {
 }
 
 /// The points of one session. A time of 0 stands for one that is not known.
-pub(crate) struct Points {
+pub(crate) struct LatencyProbe {
     source: Source,
     recorder: Option<Arc<Recorder>>,
     /// When the turn has read.
@@ -118,7 +118,7 @@ pub(crate) struct Points {
     times: Times,
 }
 
-impl Points {
+impl LatencyProbe {
     pub(crate) fn of(source: Source) -> Self {
         Self {
             source,

@@ -16,7 +16,7 @@ use crate::segment::{self, io_error};
 
 /// The files of a store in the order of their segments.
 #[derive(Debug)]
-pub(crate) struct Lineup {
+pub(crate) struct SegmentFiles {
     /// The number in the name of the file that holds each segment.
     pub(crate) files: BTreeMap<u64, u64>,
     /// Files that hold no segment of this store.
@@ -39,7 +39,7 @@ pub(crate) struct Stray {
     pub(crate) seen: String,
 }
 
-impl Lineup {
+impl SegmentFiles {
     /// Looks at the store in `dir`.
     ///
     /// # Errors
@@ -58,11 +58,12 @@ impl Lineup {
         let noted = noted.filter(|_| !has_stray_note);
         let (files, strays) = (BTreeMap::new(), BTreeMap::new());
         let owner = Owner::NOBODY;
-        let mut lineup = Self { files, strays, heads, noted, has_stray_note, store, owner };
-        lineup.sort_out();
-        let last = lineup.files.keys().rev().find_map(|&number| lineup.header(number));
-        lineup.owner = last.map_or(Owner::NOBODY, SegmentHeader::owner);
-        Ok(lineup)
+        let mut segment_files = Self { files, strays, heads, noted, has_stray_note, store, owner };
+        segment_files.sort_out();
+        let last =
+            segment_files.files.keys().rev().find_map(|&number| segment_files.header(number));
+        segment_files.owner = last.map_or(Owner::NOBODY, SegmentHeader::owner);
+        Ok(segment_files)
     }
 
     /// Gives each file its place: first those that are where they belong, then those that say where

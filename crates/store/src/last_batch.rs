@@ -16,12 +16,12 @@ use crate::segment;
 
 /// The last record of the last batch. The checksum covers place, segment and contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tip {
+pub(crate) struct LastBatch {
     place: Place,
     crc: u32,
 }
 
-impl Tip {
+impl LastBatch {
     /// The record at this place of the segment.
     pub(crate) fn of(place: Place, file: &[u8]) -> Self {
         Self { place, crc: format::crc_at(file, place.offset as usize) }
@@ -51,15 +51,15 @@ impl Tip {
 /// The state of a store once a batch was committed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
-    tip: Option<Tip>,
+    last_batch: Option<LastBatch>,
     numbers: Numbers,
     /// The lowest and the highest ticket that wait.
     waiting: Option<(u64, u64)>,
 }
 
 impl Mark {
-    pub(crate) fn of(tip: Option<Tip>, ledger: &Ledger<Place>) -> Self {
-        Self { tip, numbers: ledger.numbers, waiting: ledger.waiting.ends() }
+    pub(crate) fn of(last_batch: Option<LastBatch>, ledger: &Ledger<Place>) -> Self {
+        Self { last_batch, numbers: ledger.numbers, waiting: ledger.waiting.ends() }
     }
 }
 
@@ -76,8 +76,8 @@ pub(crate) fn check<D: Disk>(
         || has.numbers.next_in < had.numbers.next_in
         || has.numbers.next_out < had.numbers.next_out
         || has.waiting.ends() != had.waiting;
-    let is_there = match had.tip {
-        Some(tip) => tip.is_in_store(disk, dir, state),
+    let is_there = match had.last_batch {
+        Some(last_batch) => last_batch.is_in_store(disk, dir, state),
         // Nothing was committed since the first segment there is was made.
         None => !is_behind,
     };

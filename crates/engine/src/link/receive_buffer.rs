@@ -16,7 +16,7 @@ const USUAL: usize = 64 << 10;
 /// A growing window over one buffer; the front is given back without moving bytes where possible.
 /// There is no buffer before the first read.
 #[derive(Debug, Default)]
-pub(crate) struct Inbox {
+pub(crate) struct ReceiveBuffer {
     buffer: Vec<u8>,
     begin: usize,
     end: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Inbox {
     pub(super) too_long: Option<Box<TooLong>>,
 }
 
-impl Inbox {
+impl ReceiveBuffer {
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.begin..self.end]
     }
