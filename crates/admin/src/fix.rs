@@ -17,12 +17,12 @@ use transfix::{
 
 use crate::fix::application::Administrator;
 
+pub(crate) mod administrators;
 pub(crate) mod answer;
 mod application;
 pub(crate) mod attendance;
 mod commands;
 mod creating;
-pub(crate) mod desk;
 mod given;
 mod listed;
 mod message;
@@ -33,17 +33,17 @@ mod request;
 mod session_data;
 mod xml;
 
-pub(crate) use desk::Desk;
+pub(crate) use administrators::Administrators;
 
 /// Returns the answer to a command.
 #[cfg(feature = "rig")]
 pub(crate) fn answer_to(
-    desk: &Desk,
+    administrators: &Administrators,
     session: &SessionId,
     xml: &[u8],
     asks: Result<(transfix::Actor, crate::users::Role), answer::Refused>,
 ) -> String {
-    let (request_id, outcome) = application::carry_out(desk, session, (xml, None), asks);
+    let (request_id, outcome) = application::carry_out(administrators, session, (xml, None), asks);
     answer::response(request_id, &outcome)
 }
 
@@ -68,7 +68,7 @@ const LOGOUT_TIME: Duration = Duration::from_secs(1);
 /// The administration over FIX, until it is dropped.
 pub(crate) struct FixServer {
     address: SocketAddr,
-    desk: Arc<Desk>,
+    administrators: Arc<Administrators>,
     engine: Option<Engine>,
     watch: Option<JoinHandle<()>>,
 }
@@ -87,10 +87,10 @@ impl FixServer {
     pub(crate) fn start(
         settings: &AdminSettings,
         fix: &FixAdminSettings,
-        desk: Desk,
+        administrators: Administrators,
     ) -> Result<Self, String> {
-        let desk = Arc::new(desk);
-        let of_sessions = Arc::clone(&desk);
+        let administrators = Arc::new(administrators);
+        let of_sessions = Arc::clone(&administrators);
         let settings = engine(settings, fix);
         let nobody = |_: &SessionId| -> Box<dyn Application> { unreachable!("a template alone") };
         let admit = move |_: &SessionId| -> Option<Box<dyn Application>> {
@@ -108,12 +108,12 @@ impl FixServer {
                  [admin], or listen at 127.0.0.1"
             )));
         }
-        let of_watch = Arc::clone(&desk);
+        let of_watch = Arc::clone(&administrators);
         let idle = Some(fix.idle).filter(|idle| !idle.is_zero());
         let watch = thread::Builder::new().name("tfx-admin-fix".to_owned());
         let watch = watch.spawn(move || of_watch.attendance.watch(&of_watch.admin, idle));
         let watch = Some(watch.map_err(|error| wrong(&error))?);
-        Ok(Self { address, desk, engine: Some(engine), watch })
+        Ok(Self { address, administrators, engine: Some(engine), watch })
     }
 
     pub(crate) const fn address(&self) -> SocketAddr {
@@ -123,8 +123,8 @@ impl FixServer {
 
 impl Drop for FixServer {
     fn drop(&mut self) {
-        self.desk.attendance.close();
-        self.desk.attendance.wait_for_answers();
+        self.administrators.attendance.close();
+        self.administrators.attendance.wait_for_answers();
         if let Some(watch) = self.watch.take() {
             // One that has panicked has said so.
             let _ = watch.join();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use transfix::{Actor, Admin, BeginString, SessionId};
 
 use crate::app::Limits;
-use crate::fix::Desk;
+use crate::fix::Administrators;
 use crate::fix::own::OwnCommands;
 use crate::refusals::Refusals;
 use crate::throttle::Throttle;
@@ -14,7 +14,7 @@ use crate::users::{Role, UsersFile};
 
 /// Where commands are given.
 pub struct Commands {
-    desk: Desk,
+    administrators: Administrators,
     session: SessionId,
 }
 
@@ -28,7 +28,7 @@ impl Commands {
     /// Commands to this engine, which has no users.
     #[must_use]
     pub fn new(admin: &Admin) -> Self {
-        let desk = Desk {
+        let administrators = Administrators {
             admin: admin.clone(),
             refusals: Arc::new(Refusals::new(admin)),
             users: Arc::new(UsersFile::of_nobody()),
@@ -37,13 +37,13 @@ impl Commands {
             attendance: Arc::default(),
             limits: Arc::<Limits>::default(),
         };
-        Self { desk, session: SessionId::new(BeginString::Fix44, "FIXADMIN", "fuzz") }
+        Self { administrators, session: SessionId::new(BeginString::Fix44, "FIXADMIN", "fuzz") }
     }
 
     /// The XML that somebody with this role is answered.
     #[must_use]
     pub fn answer(&self, role: Role, xml: &[u8]) -> String {
         let asks = Ok((Actor::new("fuzz", "nowhere"), role));
-        crate::fix::answer_to(&self.desk, &self.session, xml, asks)
+        crate::fix::answer_to(&self.administrators, &self.session, xml, asks)
     }
 }

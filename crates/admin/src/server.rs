@@ -21,7 +21,7 @@ use crate::connection::{self, HEAD_TIME};
 use crate::events::EventRing;
 use crate::filter::EventFilter;
 use crate::fix::own::OwnCommands;
-use crate::fix::{Desk, FixServer};
+use crate::fix::{Administrators, FixServer};
 use crate::logins::Logins;
 use crate::places::Places;
 use crate::refusals::Refusals;
@@ -120,7 +120,7 @@ impl AdminServer {
         let throttle = Arc::new(Throttle::default());
         let limits = Arc::<Limits>::default();
         let refusals = Arc::new(Refusals::new(admin));
-        let desk = Desk {
+        let administrators = Administrators {
             admin: admin.clone(),
             refusals: Arc::clone(&refusals),
             users: Arc::clone(&users),
@@ -129,7 +129,7 @@ impl AdminServer {
             attendance: Arc::default(),
             limits: Arc::clone(&limits),
         };
-        let fix = settings.fix.as_ref().map(|fix| FixServer::start(settings, fix, desk));
+        let fix = settings.fix.as_ref().map(|fix| FixServer::start(settings, fix, administrators));
         let fix = fix.transpose()?;
         let app = App {
             admin: admin.clone(),

@@ -5,6 +5,7 @@
 //! below ([`owner`]). Nothing below knows it. Values that those layers return (errors, counts,
 //! events) lie where they are made, and `lib.rs` exports them.
 
+pub(crate) mod adapter;
 pub(crate) mod admin;
 pub(crate) mod answer;
 pub(crate) mod application;
@@ -15,7 +16,6 @@ pub(crate) mod handle;
 pub(crate) mod logon;
 pub(crate) mod operate;
 pub(crate) mod options;
-pub(crate) mod owner;
 pub(crate) mod reload;
 pub(crate) mod status;
 pub(crate) mod version;

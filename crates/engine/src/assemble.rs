@@ -382,7 +382,7 @@ fn points_of(settings: &SessionSettings, registry: &Registry) -> Source {
     match settings.latency_points {
         false => Source::Off,
         true if registry.io.has_counter() => Source::Machine(Ticks::of_machine()),
-        true => Source::Told,
+        true => Source::Given,
     }
 }
 

@@ -23,10 +23,11 @@ use crate::drive::certificates::OwnCertificates;
 use crate::drive::command_queue::{CommandQueue, Pool};
 use crate::drive::connector::{Connector, Pauses};
 use crate::drive::descriptors;
-use crate::drive::destination::{Destination, Entrance, Key};
+use crate::drive::destination::{Destination, Key, Listeners};
 use crate::drive::driven::DrivenSession;
 use crate::drive::listening::Listening;
 use crate::drive::mappings;
+use crate::drive::new_connections::RoomLimits;
 use crate::drive::outcome::SessionOutcome;
 use crate::drive::registry::{OpenStore, Registry};
 use crate::drive::routes::Routes;
@@ -34,7 +35,6 @@ use crate::drive::run_queue::RunQueue;
 use crate::drive::shared::Shared;
 use crate::drive::template::{Admit, CreatedPlaces, Creator, Maker};
 use crate::drive::waiting::WaitingTotal;
-use crate::drive::waiting_room::RoomLimits;
 use crate::drive::watching::Watching;
 use crate::drive::worker::Worker;
 use crate::error::{EngineError, io_error};
@@ -217,7 +217,7 @@ impl Engine {
         settings: &Settings,
         registry: &Arc<Registry>,
         sessions: Vec<Arc<Shared>>,
-        (ways, entrances): (Listening, &[Entrance]),
+        (ways, entrances): (Listening, &[Listeners]),
         later: (Option<AdmitTo>, usize),
     ) -> Result<Self, EngineError> {
         let bound: io::Result<_> = entrances.iter().map(|at| at.listener.local_addr()).collect();
@@ -315,7 +315,7 @@ impl Engine {
     /// Opens the ways in.
     fn start_acceptor(
         &mut self,
-        entrances: Vec<Entrance>,
+        entrances: Vec<Listeners>,
         keys: HashMap<Key, Vec<Destination>>,
         templates: Vec<(usize, SessionSettings)>,
     ) -> Result<(), EngineError> {

@@ -54,9 +54,9 @@ use transfix_transport::Stream;
 use transfix_transport::memory::{MemoryStream, pipe};
 
 use crate::admin::action::{Action, body};
+use crate::api::adapter::ApplicationAdapter;
 use crate::api::application::Application;
 use crate::api::operate::act_on_session;
-use crate::api::owner::Owner;
 use crate::assemble::open;
 use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
@@ -88,7 +88,7 @@ impl Simulation {
     ) -> Result<SimulatedSession, EngineError> {
         settings.check().map_err(EngineError::Settings)?;
         let registry = Arc::new(Registry::new(Arc::clone(&self.rule_book)));
-        let owner = Owner::of(application, &settings.id(), &registry);
+        let owner = ApplicationAdapter::of(application, &settings.id(), &registry);
         let shared = Arc::new(open(settings, owner, &registry)?);
         registry.fill(&[Arc::clone(&shared)]);
         let (output, buffer) = (Vec::new(), vec![0; READ_BYTES]);

@@ -9,9 +9,9 @@ use transfix::{
     SessionId, SessionNotice, SessionRef, SessionView, tag,
 };
 
+use crate::fix::administrators::{Administrators, Known};
 use crate::fix::answer::{Refused, ResultCode, Said, response};
 use crate::fix::commands::{role_of, run};
-use crate::fix::desk::{Desk, Known};
 use crate::fix::given::Given;
 use crate::fix::message::{self, monitoring_id};
 use crate::fix::own::OwnRequest;
@@ -24,14 +24,14 @@ const ANSWER_MAX: usize = 16 << 20;
 
 /// The session of an administrator.
 pub(crate) struct Administrator {
-    desk: Arc<Desk>,
+    administrators: Arc<Administrators>,
     known: Option<Known>,
     peer: Option<SocketAddr>,
 }
 
 impl Administrator {
-    pub(crate) const fn new(desk: Arc<Desk>) -> Self {
-        Self { desk, known: None, peer: None }
+    pub(crate) const fn new(administrators: Arc<Administrators>) -> Self {
+        Self { administrators, known: None, peer: None }
     }
 
     /// Returns RequestID of the command, and the answer to a message.
@@ -52,14 +52,14 @@ impl Administrator {
             Err(why) => return (None, Err(Refused::invalid(why))),
         };
         let asks = self.actor();
-        carry_out(&self.desk, session.id(), (xml, monitoring_id), asks)
+        carry_out(&self.administrators, session.id(), (xml, monitoring_id), asks)
     }
 
     /// Returns the user of the session, and the role of the user.
     fn actor(&self) -> Result<(Actor, Role), Refused> {
         let out = || Refused::rejected("you are no user any more");
         let known = self.known.as_ref().ok_or_else(out)?;
-        let role = self.desk.role(known, self.peer).ok_or_else(out)?;
+        let role = self.administrators.role(known, self.peer).ok_or_else(out)?;
         let from = self.peer.map_or_else(|| "fix".to_owned(), |peer| format!("fix {peer}"));
         Ok((Actor::new(&*known.name, from), role))
     }
@@ -67,7 +67,7 @@ impl Administrator {
 
 /// Carries out a command, and returns its RequestID and the answer.
 pub(super) fn carry_out(
-    desk: &Desk,
+    administrators: &Administrators,
     session: &SessionId,
     (xml, monitoring_id): (&[u8], Option<&str>),
     asks: Result<(Actor, Role), Refused>,
@@ -87,21 +87,30 @@ pub(super) fn carry_out(
         Err(refused) => return (request_id, Err(refused)),
     };
     let name = element.name();
-    let may = role_of(desk, name).and_then(|needed| match role >= needed {
+    let may = role_of(administrators, name).and_then(|needed| match role >= needed {
         true => Ok(()),
         false => {
             let who = &actor.who;
             let why = format!("{who} may not do that: {name} needs the role {needed}");
-            desk.refusals.note(&actor, name, &why);
+            administrators.refusals.note(&actor, name, &why);
             Err(Refused::rejected(why))
         }
     });
-    let outcome = may.and_then(|()| match desk.own.role(name) {
+    let outcome = may.and_then(|()| match administrators.own.role(name) {
         Some(_) => {
             let xml = document.input_text();
-            desk.own.run(name, &OwnRequest { xml, actor: &actor, role, admin: &desk.admin })
+            administrators
+                .own
+                .run(name, &OwnRequest { xml, actor: &actor, role, admin: &administrators.admin })
         }
-        None => run(&Given { desk, session, actor: &actor, element, request_id, monitoring_id }),
+        None => run(&Given {
+            administrators,
+            session,
+            actor: &actor,
+            element,
+            request_id,
+            monitoring_id,
+        }),
     });
     (request_id, outcome)
 }
@@ -118,7 +127,8 @@ impl Application for Administrator {
         let (Ok(name), Ok(password)) = (text(tag::USERNAME), text(tag::PASSWORD)) else {
             return Err(LogonRefusal::new("Username(553) or Password(554) is not UTF-8"));
         };
-        let known = self.desk.log_on((name, password), self.peer).map_err(LogonRefusal::new)?;
+        let known =
+            self.administrators.log_on((name, password), self.peer).map_err(LogonRefusal::new)?;
         self.known = Some(known);
         Ok(())
     }
@@ -127,14 +137,14 @@ impl Application for Administrator {
         if let SessionEvent::LoggedOn = event
             && let Some(handle) = session.other(session.id())
         {
-            self.desk.attendance.enters(handle);
+            self.administrators.attendance.enters(handle);
         }
     }
 
     fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
         if let SessionNotice::Disconnected(_) = notice {
             self.known = None;
-            self.desk.attendance.leaves(session.id());
+            self.administrators.attendance.leaves(session.id());
         }
     }
 
@@ -143,8 +153,8 @@ impl Application for Administrator {
         received: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        let desk = Arc::clone(&self.desk);
-        let _asking = desk.attendance.asks(session.id());
+        let administrators = Arc::clone(&self.administrators);
+        let _asking = administrators.attendance.asks(session.id());
         let answered = catch_unwind(AssertUnwindSafe(|| self.answer(received, session)));
         let (request_id, outcome) = answered.unwrap_or_else(|_| {
             let why = "the command has panicked; the log says more";

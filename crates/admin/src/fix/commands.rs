@@ -1,7 +1,7 @@
 //! The commands that there are, who may give them, and what they are made of.
 
+use crate::fix::administrators::Administrators;
 use crate::fix::answer::{Refused, ResultCode, Said};
-use crate::fix::desk::Desk;
 use crate::fix::given::Given;
 use crate::fix::request::{SESSION, VERSIONS};
 use crate::fix::xml::Writer;
@@ -250,9 +250,9 @@ const ABSENT: &[&str] = &[
 ///
 /// # Errors
 /// If there is no such command.
-pub(super) fn role_of(desk: &Desk, name: &str) -> Result<Role, Refused> {
+pub(super) fn role_of(administrators: &Administrators, name: &str) -> Result<Role, Refused> {
     let built_in = || COMMANDS.iter().find(|command| command.name == name);
-    let role = desk.own.role(name).or_else(|| built_in().map(|command| command.role));
+    let role = administrators.own.role(name).or_else(|| built_in().map(|command| command.role));
     role.ok_or_else(|| {
         let why = match ABSENT.contains(&name) {
             true => format!("{name} is not implemented; Help lists the commands that are"),
@@ -266,7 +266,7 @@ pub(super) fn role_of(desk: &Desk, name: &str) -> Result<Role, Refused> {
 pub(super) fn run(given: &Given<'_>) -> Result<Said, Refused> {
     let name = given.element.name();
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
-        return role_of(given.desk, name).map(|_| Said::default());
+        return role_of(given.administrators, name).map(|_| Said::default());
     };
     let own = command.parameters.iter().map(|name| name.trim_end_matches('*'));
     let names: Vec<_> = match command.of_session {
@@ -285,12 +285,12 @@ fn help(given: &Given<'_>) -> Result<Said, Refused> {
     let mut xml = Writer::default();
     xml.within("HelpData", |xml| {
         xml.leaf("FIXAdminProtocolVersion", env!("CARGO_PKG_VERSION"));
-        for one in COMMANDS.iter().filter(|one| given.desk.own.role(one.name).is_none()) {
+        for one in COMMANDS.iter().filter(|one| given.administrators.own.role(one.name).is_none()) {
             let of_session = SESSION.iter().filter(|_| one.of_session);
             let names: Vec<_> = of_session.chain(one.parameters).copied().collect();
             supported(xml, (one.name, one.role, one.about), &names);
         }
-        given.desk.own.about().for_each(|said| supported(xml, said, &[]));
+        given.administrators.own.about().for_each(|said| supported(xml, said, &[]));
     });
     Ok(Said::written(xml))
 }

@@ -2,14 +2,14 @@
 
 use transfix::{Actor, Admin, EngineAction, SessionId};
 
+use crate::fix::administrators::Administrators;
 use crate::fix::answer::Refused;
 use crate::fix::attendance::Attendance;
-use crate::fix::desk::Desk;
 use crate::fix::request::Element;
 
 /// A command that is given.
 pub(super) struct Given<'a> {
-    pub(super) desk: &'a Desk,
+    pub(super) administrators: &'a Administrators,
     /// The session of the administrator.
     pub(super) session: &'a SessionId,
     pub(super) actor: &'a Actor,
@@ -21,17 +21,17 @@ pub(super) struct Given<'a> {
 
 impl Given<'_> {
     pub(super) const fn admin(&self) -> &Admin {
-        &self.desk.admin
+        &self.administrators.admin
     }
 
     /// Asks the program for what only it can do. Returns what it says.
     pub(super) fn request(&self, action: EngineAction) -> Result<String, Refused> {
-        let place = self.desk.limits.request(&action);
+        let place = self.administrators.limits.request(&action);
         let _place = place.map_err(|busy| Refused::rejected(busy.to_string()))?;
         Ok(self.admin().request(self.actor, action)?)
     }
 
     pub(super) fn attendance(&self) -> &Attendance {
-        &self.desk.attendance
+        &self.administrators.attendance
     }
 }

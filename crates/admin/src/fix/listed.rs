@@ -4,25 +4,25 @@ use std::collections::BTreeMap;
 
 use transfix::{Admin, SessionId, clock};
 
-use crate::fix::session_data::{Standing, identity};
+use crate::fix::session_data::{SessionSummary, identity};
 use crate::fix::xml::Writer;
 use crate::shown::moment;
 
 /// Sessions as they were at a moment, in the order of their identities.
 #[derive(Clone, Default)]
-pub(super) struct Listed(BTreeMap<String, (SessionId, Standing)>);
+pub(super) struct Listed(BTreeMap<String, (SessionId, SessionSummary)>);
 
 impl Listed {
     pub(super) fn of(admin: &Admin) -> Self {
         let all = admin.handles();
         let all = all.iter().map(|handle| {
-            let standing = Standing::of(handle, &handle.status());
+            let standing = SessionSummary::of(handle, &handle.status());
             (handle.id().to_string(), (handle.id().clone(), standing))
         });
         Self(all.collect())
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = (&SessionId, Standing)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (&SessionId, SessionSummary)> {
         self.0.values().map(|(id, standing)| (id, *standing))
     }
 
@@ -30,7 +30,7 @@ impl Listed {
     pub(super) fn changes<'l>(
         &'l self,
         before: &'l Self,
-    ) -> Vec<(&'l SessionId, &'static str, Standing)> {
+    ) -> Vec<(&'l SessionId, &'static str, SessionSummary)> {
         let mut changes = Vec::new();
         for (key, (id, standing)) in &self.0 {
             match before.0.get(key) {
@@ -40,7 +40,7 @@ impl Listed {
             }
         }
         let gone = before.0.iter().filter(|(key, _)| !self.0.contains_key(*key));
-        let gone_standing = Standing { status: "DELETED", group: "DISCONNECTED" };
+        let gone_standing = SessionSummary { status: "DELETED", group: "DISCONNECTED" };
         changes.extend(gone.map(|(_, (id, _))| (id, "DELETED", gone_standing)));
         changes
     }
@@ -48,7 +48,7 @@ impl Listed {
 
 /// `SessionsListData` with these sessions, and what has become of each.
 pub(super) fn write_list<'l>(
-    all: impl Iterator<Item = (&'l SessionId, &'static str, Standing)>,
+    all: impl Iterator<Item = (&'l SessionId, &'static str, SessionSummary)>,
     xml: &mut Writer,
 ) {
     let now = moment(clock::now().utc);
@@ -73,7 +73,7 @@ mod tests {
     fn what_is_other_is_told() {
         let of = |all: &[(&str, &'static str)]| {
             let all = all.iter().map(|(name, status)| {
-                let standing = Standing { status, group: "X" };
+                let standing = SessionSummary { status, group: "X" };
                 ((*name).to_owned(), (SessionId::new(BeginString::Fix44, name, "T"), standing))
             });
             Listed(all.collect())

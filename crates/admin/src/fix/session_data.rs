@@ -10,12 +10,12 @@ use crate::shown::{is_open, moment};
 
 /// Where a session stands, in the words of administrators: one word, and the group that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct SessionSummary {
     pub(super) status: &'static str,
     pub(super) group: &'static str,
 }
 
-impl Standing {
+impl SessionSummary {
     pub(super) fn of(handle: &SessionHandle, status: &SessionStatus) -> Self {
         let (status, group) = match status.state {
             State::Active => ("CONNECTED", "ESTABLISHED"),
@@ -53,7 +53,7 @@ pub(super) fn identity(id: &SessionId, xml: &mut Writer) {
 /// How far a session is and who is at its other end.
 pub(super) fn status(handle: &SessionHandle, xml: &mut Writer) {
     let status = handle.status();
-    Standing::of(handle, &status).write(xml);
+    SessionSummary::of(handle, &status).write(xml);
     let of_several = handle.settings().role == Role::Initiator;
     let at = handle.destination().filter(|_| of_several);
     xml.some("BackupState", at.map(|at| if at == 0 { "PRIMARY" } else { "BACKUP" }));

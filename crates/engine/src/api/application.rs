@@ -14,7 +14,7 @@ use crate::api::handle::SessionHandle;
 use crate::api::logon::LogonAttempt;
 use crate::api::options::{AnswerOptions, Opening};
 use crate::drive::registry::Registry;
-use crate::link::access::Access;
+use crate::link::access::SessionAccess;
 use crate::link::before_send::BeforeSend;
 use crate::link::outbound_filter::OutboundFilter;
 use crate::link::session_event::{SessionEvent, SessionNotice};
@@ -45,8 +45,8 @@ pub trait Application: Send {
     ) -> Result<(), BusinessReject>;
 
     /// Judges the Logon(A) of the counterparty, which the session layer has found good: here belong
-    /// Username(553), Password(554) and NewPassword(925). Called before any answer, once for each
-    /// Logon(A).
+    /// Username(553), Password(554) and NewPassword(925). Called before any answer, once for
+    /// each Logon(A).
     ///
     /// The thread that calls drives other sessions too. Where a database or a directory has to be
     /// asked, take [`LogonAttempt::answer_later`], and give the answer from another thread.
@@ -109,12 +109,12 @@ pub trait Application: Send {
 
 /// The session inside a callback in which nothing can be sent.
 pub struct SessionView<'a> {
-    access: Access<'a>,
+    access: SessionAccess<'a>,
     sessions: &'a Registry,
 }
 
 impl<'a> SessionView<'a> {
-    pub(crate) const fn new(access: Access<'a>, sessions: &'a Registry) -> Self {
+    pub(crate) const fn new(access: SessionAccess<'a>, sessions: &'a Registry) -> Self {
         Self { access, sessions }
     }
 
@@ -175,7 +175,7 @@ impl<'a> Deref for SessionRef<'a> {
 
 impl<'a> SessionRef<'a> {
     pub(crate) const fn new(
-        access: Access<'a>,
+        access: SessionAccess<'a>,
         filter: Option<&'a OutboundFilter>,
         sessions: &'a Registry,
     ) -> Self {

@@ -9,9 +9,9 @@ use transfix_settings::{SessionSettings, Settings};
 use transfix_store::{Store, StoreError};
 
 use crate::affinity;
+use crate::api::adapter::ApplicationAdapter;
 use crate::api::application::Application;
 use crate::api::handle::SessionHandle;
-use crate::api::owner::Owner;
 use crate::drive::outcome::SessionOutcome;
 use crate::drive::registry::{OpenStore, Registry};
 use crate::engine::{AdmitTo, Engine, Extras};
@@ -87,7 +87,7 @@ impl Engine {
         session: &SessionSettings,
         application: Box<dyn Application>,
     ) -> Result<Option<SessionHandle>, EngineError> {
-        let owner = Owner::of(application, &session.id(), self.registry());
+        let owner = ApplicationAdapter::of(application, &session.id(), self.registry());
         Ok(self.add_with(session, owner)?.map(SessionHandle::of))
     }
 
@@ -196,11 +196,12 @@ impl<'a> EngineBuilder<'a> {
         affinity::check(settings).map_err(EngineError::Settings)?;
         let admit = admit.map(|admit| -> AdmitTo {
             Box::new(move |id, sessions| {
-                admit(id).map(|application| Owner::of(application, id, sessions))
+                admit(id).map(|application| ApplicationAdapter::of(application, id, sessions))
             })
         });
-        let owner =
-            |id: &SessionId, sessions: &Arc<Registry>| Owner::of(application(id), id, sessions);
+        let owner = |id: &SessionId, sessions: &Arc<Registry>| {
+            ApplicationAdapter::of(application(id), id, sessions)
+        };
         Engine::start_with(settings, Extras { admit, open_store, has_fd, io }, &mut { owner })
     }
 }

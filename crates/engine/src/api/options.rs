@@ -29,11 +29,10 @@ pub struct SendOptions<'a> {
     /// the session's turn, and for the disk; [`Sent::Queued`] says that the message waits in the
     /// store for a logon (`offline = "queue"`).
     pub stored: bool,
-    /// Called once, when the message has its number and before any answer can arrive: what is noted
-    /// here is there when a rejection comes. A message that waits in the store for a logon without
-    /// a number is reported too
-    /// ([`Sent::Queued`]). With an error after the call the store may have the message, or not.
-    /// The message is sent as with `stored`.
+    /// Called once, when the message has its number and before any answer can arrive: what is
+    /// noted here is there when a rejection comes. A message that waits in the store for a logon
+    /// without a number is reported too ([`Sent::Queued`]). With an error after the call the store
+    /// may have the message, or not. The message is sent as with `stored`.
     ///
     /// The call comes while the thread holds the session: it must not call anything of a session,
     /// which could wait for ever, and a panic in it ends the session.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use transfix_session::SessionId;
 use transfix_settings::{AdminSettings, EventSettings, SessionSettings, Settings};
 
+use crate::api::adapter::ApplicationAdapter;
 use crate::api::application::Application;
-use crate::api::owner::Owner;
 use crate::drive::outcome::SessionOutcome;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -197,7 +197,7 @@ impl Engine {
             settings.sessions.iter().find(|session| session.id() == *id).cloned()
         };
         let (old, new_tls) = (of(from)?, of(to).and_then(|session| session.tls));
-        let owner = Owner::of(application(id), id, self.registry());
+        let owner = ApplicationAdapter::of(application(id), id, self.registry());
         let begun = self.add_again(&old, new_tls.as_ref(), owner);
         begun.map_err(|error| event!(error, SessionNotBack, session = %id, %error)).ok()
     }

@@ -24,13 +24,13 @@ use transfix_settings::{SessionSettings, Subnet};
 use transfix_transport::Token;
 
 use crate::drive::admission::Admission;
-use crate::drive::destination::{Destination, Entrance, Key};
+use crate::drive::destination::{Destination, Key, Listeners};
 use crate::drive::handshakes::Handshakes;
+use crate::drive::new_connections::{NewConnection, NewConnections, RoomLimits};
 use crate::drive::passwords::Passwords;
 use crate::drive::session_waker::SessionWaker;
 use crate::drive::stranger_lines::Lines;
 use crate::drive::template::{Creator, Maker};
-use crate::drive::waiting_room::{Newcomer, RoomLimits, WaitingRoom};
 use crate::io::{Io, Poll, Waker};
 use crate::link::failed_logons::{FailedLogons, Source};
 use crate::observe::event_codes::event;
@@ -46,7 +46,7 @@ const NOBODY: Option<DisplayValue<IpAddr>> = None;
 
 /// A session, or a place to come in, that is there from now on, or not any more.
 pub(crate) enum Change {
-    Open(Entrance),
+    Open(Listeners),
     /// The listeners of this group; who is told may listen at their addresses again.
     Close(usize, Sender<()>),
     Add(Key, Destination),
@@ -96,7 +96,7 @@ type Proof = (usize, Source, bool);
 
 /// A connection whose Logon(A) is being judged.
 struct Judged {
-    waiting: Newcomer,
+    waiting: NewConnection,
     key: Key,
     asked: String,
 }
@@ -107,7 +107,7 @@ pub(crate) struct Acceptor {
     poll: Box<dyn Poll>,
     worker: Arc<AcceptorDoor>,
     /// By their tokens, which are below those of connections.
-    entrances: Slab<Entrance>,
+    entrances: Slab<Listeners>,
     sessions: HashMap<Key, Vec<Destination>>,
     creator: Creator,
     /// Where the counterparties of each group may come from, as far as somebody has asked since the
@@ -124,7 +124,7 @@ pub(crate) struct Acceptor {
     judged: HashMap<u64, Judged>,
     /// Whose sessions are being made: one at a time.
     making: HashMap<u64, Key>,
-    room: WaitingRoom,
+    room: NewConnections,
     handshakes: Handshakes,
     failed: Arc<FailedLogons>,
     next_token: usize,
@@ -137,7 +137,7 @@ pub(crate) struct Acceptor {
 
 impl Acceptor {
     pub(crate) fn new(
-        entrances: Vec<Entrance>,
+        entrances: Vec<Listeners>,
         sessions: HashMap<Key, Vec<Destination>>,
         (creator, maker): (Creator, Maker),
         (limits, failed, passwords): (RoomLimits, FailedLogons, Arc<Passwords>),
@@ -166,7 +166,7 @@ impl Acceptor {
             allowed: HashMap::new(),
             judged: HashMap::new(),
             making: HashMap::new(),
-            room: WaitingRoom::new(limits),
+            room: NewConnections::new(limits),
             handshakes: Handshakes::default(),
             failed: Arc::new(failed),
             index: FieldIndex::default(),

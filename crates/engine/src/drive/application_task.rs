@@ -15,9 +15,9 @@ use transfix_session::core::delivery::Made;
 use transfix_session::{ApplVerId, HeaderChange, SendError, SessionId, State};
 use transfix_settings::QueueWhenFull;
 
-use crate::drive::run_queue::{RunQueue, Visited};
+use crate::drive::run_queue::{RunQueue, Runnable};
 use crate::drive::shared::{Shared, ThreadedApplication};
-use crate::link::access::{Access, Remote};
+use crate::link::access::{RemoteSession, SessionAccess};
 use crate::link::app_executor::{Caller, lock, make};
 use crate::link::callbacks::Callbacks;
 use crate::link::delivery_queue::{DeliveryQueue, Item};
@@ -89,14 +89,14 @@ impl ApplicationTask {
             let Caller { application, index, body } = &mut *caller;
             let later = is_message.then_some(&later);
             let (body, begin) = (RefCell::new(body), Cell::new(None));
-            let remote = Elsewhere { session, task: self, body, later, begin };
+            let remote = RemoteAccess { session, task: self, body, later, begin };
             let (bytes, now) = &parts;
             // It was whole and sound when it came.
             let message = match call.has_message() {
                 true => Message::parse(bytes, index, CheckSumPolicy::Ignore).ok(),
                 false => None,
             };
-            let access = Access::from_elsewhere(&remote, *now);
+            let access = SessionAccess::from_elsewhere(&remote, *now);
             Made::of(make(&mut **application, call, (bytes, message.as_ref()), access))
         }));
         match (called.unwrap_or(Made::Panicked), later.into_inner()) {
@@ -191,7 +191,7 @@ impl ThreadedApplication for ApplicationTask {
     }
 }
 
-impl Visited for ApplicationTask {
+impl Runnable for ApplicationTask {
     fn visit(&self, run_queue: &RunQueue) -> bool {
         // Without its session nobody hears what the application makes of it.
         let Some(session) = self.session() else {
@@ -211,7 +211,7 @@ impl Visited for ApplicationTask {
 }
 
 /// A session as its application reaches it from a thread of its own.
-struct Elsewhere<'a> {
+struct RemoteAccess<'a> {
     session: &'a Shared,
     task: &'a ApplicationTask,
     body: RefCell<&'a mut Vec<u8>>,
@@ -221,7 +221,7 @@ struct Elsewhere<'a> {
     begin: Cell<Option<usize>>,
 }
 
-impl Elsewhere<'_> {
+impl RemoteAccess<'_> {
     /// Sends a body that is whole. Returns whether as much waits then as may, too.
     fn send_whole(
         &self,
@@ -248,7 +248,7 @@ impl Elsewhere<'_> {
     }
 }
 
-impl Remote for Elsewhere<'_> {
+impl RemoteSession for RemoteAccess<'_> {
     fn id(&self) -> &SessionId {
         &self.session.id
     }

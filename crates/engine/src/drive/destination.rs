@@ -80,7 +80,7 @@ impl Destination {
 }
 
 /// The listeners of one setting: an address may name several.
-pub(crate) struct Entrance {
+pub(crate) struct Listeners {
     pub(crate) group: usize,
     pub(crate) listener: Box<dyn Listener>,
     /// How long a connection may wait for its first message.

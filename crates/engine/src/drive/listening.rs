@@ -11,7 +11,7 @@ use transfix_settings::{SessionSettings, TlsSettings};
 use transfix_transport::SocketOptions;
 
 use crate::drive::certificates::OwnCertificates;
-use crate::drive::destination::{Destination, Entrance, Key};
+use crate::drive::destination::{Destination, Key, Listeners};
 use crate::drive::tls::TlsListener;
 use crate::error::{EngineError, io_error};
 use crate::io::Io;
@@ -62,7 +62,7 @@ pub(crate) struct Listening {
     addresses: Vec<String>,
     /// The first session at each of them.
     firsts: Vec<Common>,
-    pub(crate) entrances: Vec<Entrance>,
+    pub(crate) entrances: Vec<Listeners>,
     group_of: HashMap<SessionId, usize>,
 }
 
@@ -102,7 +102,7 @@ impl Listening {
             found.into_iter().map(|address| io.listen(address, &options)).collect();
         for listener in bound.map_err(io_error(what))? {
             let (tls, proxies) = (tls.clone(), Arc::clone(&proxies));
-            self.entrances.push(Entrance { group, listener, wait_ns, tls, proxies });
+            self.entrances.push(Listeners { group, listener, wait_ns, tls, proxies });
         }
         self.firsts.push(Common::of(settings));
         self.addresses.push(settings.address.clone());

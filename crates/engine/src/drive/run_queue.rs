@@ -24,7 +24,7 @@ const WAKE: Token = Token(usize::MAX);
 const LOOK: Duration = Duration::from_millis(1);
 
 /// An application that may stand in the run queue.
-pub(crate) trait Visited: Send + Sync {
+pub(crate) trait Runnable: Send + Sync {
     /// Calls the application for what there is, in a thread of this line. Returns whether there is
     /// more.
     fn visit(&self, line: &RunQueue) -> bool;
@@ -41,7 +41,7 @@ pub(crate) struct RunQueue {
 }
 
 /// An application in the run queue, and the session that is to stay as long as it is.
-type Place = (Arc<dyn Visited>, Arc<dyn Any + Send + Sync>);
+type Place = (Arc<dyn Runnable>, Arc<dyn Any + Send + Sync>);
 
 #[derive(Default)]
 struct State {

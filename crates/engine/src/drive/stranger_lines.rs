@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use crate::drive::waiting_room::source;
+use crate::drive::new_connections::source;
 use crate::observe::repeats::{Cause, Repeats};
 
 /// Addresses whose lines are counted one by one; those of further ones are counted together.

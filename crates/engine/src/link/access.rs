@@ -10,7 +10,7 @@ use crate::link::latency_probe::LatencyProbe;
 use crate::link::later::Later;
 
 /// The session in a call of its application.
-pub(crate) struct Access<'a> {
+pub(crate) struct SessionAccess<'a> {
     pub(crate) now: Now,
     place: Place<'a>,
 }
@@ -21,11 +21,11 @@ enum Place<'a> {
     /// The caller has the session in hand, and nothing can be sent.
     Shown(&'a Session),
     /// The application is called in a thread of its own, and the session goes on meanwhile.
-    Elsewhere(&'a dyn Remote),
+    RemoteAccess(&'a dyn RemoteSession),
 }
 
 /// A session as a thread reaches it that does not drive it.
-pub(crate) trait Remote {
+pub(crate) trait RemoteSession {
     fn id(&self) -> &SessionId;
     fn state(&self) -> State;
     /// The next numbers, inbound and outbound.
@@ -47,7 +47,7 @@ pub(crate) trait Remote {
     fn answer_later(&self) -> Option<Arc<Later>>;
 }
 
-impl<'a> Access<'a> {
+impl<'a> SessionAccess<'a> {
     pub(crate) const fn of((core, probe): (&'a mut Core, &'a mut LatencyProbe), now: Now) -> Self {
         Self { now, place: Place::Here(core, probe) }
     }
@@ -58,16 +58,16 @@ impl<'a> Access<'a> {
     }
 
     /// For a call in a thread that does not drive the session.
-    pub(crate) const fn from_elsewhere(session: &'a dyn Remote, now: Now) -> Self {
-        Self { now, place: Place::Elsewhere(session) }
+    pub(crate) const fn from_elsewhere(session: &'a dyn RemoteSession, now: Now) -> Self {
+        Self { now, place: Place::RemoteAccess(session) }
     }
 
     /// The session layer, or the session elsewhere.
-    fn seen(&self) -> Result<&Session, &dyn Remote> {
+    fn seen(&self) -> Result<&Session, &dyn RemoteSession> {
         match &self.place {
             Place::Here(core, _) => Ok(&core.session),
             Place::Shown(session) => Ok(session),
-            Place::Elsewhere(session) => Err(*session),
+            Place::RemoteAccess(session) => Err(*session),
         }
     }
 
@@ -113,7 +113,9 @@ impl<'a> Access<'a> {
             }
             // A `SessionView` has no method that sends.
             Place::Shown(_) => Err(SendError::Closed),
-            Place::Elsewhere(session) => session.send(msg_type.as_ref(), change, &mut once(fill)),
+            Place::RemoteAccess(session) => {
+                session.send(msg_type.as_ref(), change, &mut once(fill))
+            }
         }
     }
 
@@ -121,7 +123,7 @@ impl<'a> Access<'a> {
         match &mut self.place {
             Place::Here(core, _) => core.log_out_or_cut(self.now, text),
             Place::Shown(_) => {}
-            Place::Elsewhere(session) => session.logout(text),
+            Place::RemoteAccess(session) => session.logout(text),
         }
     }
 
@@ -129,7 +131,7 @@ impl<'a> Access<'a> {
         match &mut self.place {
             Place::Here(core, _) => core.cut = Some(transfix_session::Disconnect::Application),
             Place::Shown(_) => {}
-            Place::Elsewhere(session) => session.disconnect(),
+            Place::RemoteAccess(session) => session.disconnect(),
         }
     }
 
@@ -137,7 +139,7 @@ impl<'a> Access<'a> {
     pub(crate) fn answer_later(&self) -> Option<Arc<Later>> {
         match &self.place {
             Place::Here(..) | Place::Shown(_) => None,
-            Place::Elsewhere(session) => session.answer_later(),
+            Place::RemoteAccess(session) => session.answer_later(),
         }
     }
 }

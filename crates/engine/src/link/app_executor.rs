@@ -12,7 +12,7 @@ use transfix_session::core::delivery::{Delivery, HandedCall};
 use transfix_session::{BusinessReject, Direction, Now, Session, SessionId};
 use transfix_transport::prefetch;
 
-use crate::link::access::Access;
+use crate::link::access::SessionAccess;
 use crate::link::callbacks::{Callbacks, Judgement};
 use crate::link::delivery_queue::DeliveryQueue;
 use crate::link::latency_probe::LatencyProbe;
@@ -35,8 +35,8 @@ pub(crate) struct Caller {
 pub(crate) enum AppExecutor {
     /// Called in the thread that drives the session.
     Inline(Box<dyn Callbacks>),
-    /// Called in threads of its own, which find their calls on the delivery queue. The thread of
-    /// the link asks the application something only while no other thread calls it.
+    /// Called in threads of its own, which find their calls on the delivery queue. The thread
+    /// of the link asks the application something only while no other thread calls it.
     Threads { caller: Arc<Mutex<Caller>>, deliveries: Arc<DeliveryQueue> },
 }
 
@@ -74,13 +74,13 @@ impl AppExecutor {
                     &mut **application,
                     call,
                     (bytes, message),
-                    Access::of((core, probe), now),
+                    SessionAccess::of((core, probe), now),
                 );
                 core.end_call(begin);
                 core.note_state();
             }
             Self::Inline(application) => {
-                let access = Access::to_see(&core.session, now);
+                let access = SessionAccess::to_see(&core.session, now);
                 let _ = make(&mut **application, call, (bytes, message), access);
             }
             Self::Threads { deliveries, .. } => {
@@ -107,7 +107,7 @@ impl AppExecutor {
         match self {
             Self::Inline(application) => {
                 let begin = core.out.len();
-                let answer = application.on_message(message, Access::of((core, probe), now));
+                let answer = application.on_message(message, SessionAccess::of((core, probe), now));
                 core.end_call(begin);
                 Some(answer)
             }
@@ -135,7 +135,7 @@ impl AppExecutor {
         let frame = masked(frame);
         match self {
             Self::Inline(application) => {
-                application.on_wire(direction, &frame, Access::to_see(session, now));
+                application.on_wire(direction, &frame, SessionAccess::to_see(session, now));
             }
             Self::Threads { deliveries, .. } => {
                 let bytes = frame.len();
@@ -240,7 +240,7 @@ pub(crate) fn make(
     application: &mut dyn Callbacks,
     call: Call,
     (bytes, message): (&[u8], Option<&Message<'_>>),
-    access: Access<'_>,
+    access: SessionAccess<'_>,
 ) -> Result<(), BusinessReject> {
     match (call, message) {
         (Call::Message, Some(message)) => return application.on_message(message, access),

@@ -30,8 +30,8 @@ pub trait BeforeSend: Send + Sync {
     /// A message of the application that is about to be sent, with all fields but those of the
     /// session layer. It may be changed here.
     ///
-    /// Called in the thread that sends, by several at once if several send; what is sent from here
-    /// comes here again. Not called for what the session layer writes
+    /// Called in the thread that sends, by several at once if several send; what is sent from
+    /// here comes here again. Not called for what the session layer writes
     /// ([`BeforeSend::before_admin`] is), nor for messages that are sent again
     /// ([`Application::on_resend`](crate::Application::on_resend) is).
     ///
@@ -45,9 +45,9 @@ pub trait BeforeSend: Send + Sync {
     /// those with which it is sent, so that a signature can cover them. Fields may be added or
     /// changed here, as long as both sides still understand the session layer's own.
     ///
-    /// Called in the thread that holds the session: its worker, or the thread of an operator. It
-    /// must not wait for anything, nor call anything of a session. Not called for messages that are
-    /// sent again, nor for the gap fills between them.
+    /// Called in the thread that holds the session: its worker, or the thread of an operator.
+    /// It must not wait for anything, nor call anything of a session. Not called for messages that
+    /// are sent again, nor for the gap fills between them.
     ///
     /// # Errors
     /// With [`Veto`] the message is not sent, no number is used, and the connection ends by

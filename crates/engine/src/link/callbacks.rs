@@ -9,7 +9,7 @@ use transfix_codec::{Body, Message, MsgType};
 use transfix_session::core::judging::Answer;
 use transfix_session::{BusinessReject, Direction, Resend, SendError, SessionId};
 
-use crate::link::access::Access;
+use crate::link::access::SessionAccess;
 use crate::link::before_send::BeforeSend;
 use crate::link::outbound_filter::OutboundFilter;
 use crate::link::session_event::{SessionEvent, SessionNotice};
@@ -20,7 +20,7 @@ pub(crate) trait Callbacks: Send {
     fn on_message(
         &mut self,
         message: &Message<'_>,
-        access: Access<'_>,
+        access: SessionAccess<'_>,
     ) -> Result<(), BusinessReject>;
     /// `from`: the session, and the other end of the connection.
     fn judge_logon(
@@ -28,12 +28,12 @@ pub(crate) trait Callbacks: Send {
         logon: &Message<'_>,
         from: (&SessionId, Option<SocketAddr>),
     ) -> Judgement;
-    fn fill_logon(&mut self, logon: &mut Body<'_>, access: Access<'_>);
-    fn on_event(&mut self, event: SessionEvent<'_>, access: Access<'_>);
-    fn on_notice(&mut self, notice: SessionNotice<'_>, access: Access<'_>);
-    fn on_resend(&mut self, message: &Message<'_>, access: Access<'_>) -> Resend;
+    fn fill_logon(&mut self, logon: &mut Body<'_>, access: SessionAccess<'_>);
+    fn on_event(&mut self, event: SessionEvent<'_>, access: SessionAccess<'_>);
+    fn on_notice(&mut self, notice: SessionNotice<'_>, access: SessionAccess<'_>);
+    fn on_resend(&mut self, message: &Message<'_>, access: SessionAccess<'_>) -> Resend;
     fn wants_wire(&self) -> bool;
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], access: Access<'_>);
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], access: SessionAccess<'_>);
 
     /// The owner's look at what is sent, if it has one.
     fn before_send(&self) -> Option<Arc<dyn BeforeSend>>;

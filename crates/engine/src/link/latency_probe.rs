@@ -26,7 +26,7 @@ pub(crate) enum Source {
     #[default]
     Off,
     /// The world says what time it is, and it stands still for the length of a turn.
-    Told,
+    Given,
     /// The machine.
     Machine(Ticks),
 }
@@ -49,7 +49,7 @@ impl Source {
     fn counter(self) -> Option<u64> {
         match self {
             Self::Machine(ticks) => ticks.counter(),
-            Self::Off | Self::Told => None,
+            Self::Off | Self::Given => None,
         }
     }
 
@@ -57,7 +57,7 @@ impl Source {
     fn without_counter(self, told_ns: u64) -> u64 {
         match self {
             Self::Machine(ticks) => ticks.read(),
-            Self::Told => told_ns,
+            Self::Given => told_ns,
             Self::Off => 0,
         }
     }
@@ -66,7 +66,7 @@ impl Source {
     const fn scale(self) -> Ticks {
         match self {
             Self::Machine(ticks) => ticks,
-            Self::Off | Self::Told => Ticks::NANOSECONDS,
+            Self::Off | Self::Given => Ticks::NANOSECONDS,
         }
     }
 }

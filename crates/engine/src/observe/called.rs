@@ -66,13 +66,13 @@ impl Callback {
 
 /// The present call of an application. It is called for one thing at a time.
 #[derive(Debug)]
-pub(crate) struct Called {
+pub(crate) struct CurrentCall {
     id: SessionId,
     /// The number of the call, times 256, and the callback that runs; 0 for none.
     call: AtomicU64,
 }
 
-impl Called {
+impl CurrentCall {
     fn now(&self) -> u64 {
         self.call.load(Ordering::Relaxed)
     }
@@ -88,7 +88,7 @@ impl Called {
 
 /// A callback that runs. A panic ends it as well.
 pub(crate) struct Running<'a> {
-    called: &'a Called,
+    called: &'a CurrentCall,
     call: u64,
 }
 
@@ -110,7 +110,7 @@ struct Seen {
 /// All applications of an engine, and the calls that were seen at the last look.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    all: Mutex<Vec<(Weak<Called>, Seen)>>,
+    all: Mutex<Vec<(Weak<CurrentCall>, Seen)>>,
     /// After so long a call is told; 0 for never.
     slow_ns: u64,
 }
@@ -134,13 +134,13 @@ impl Watch {
         (self.slow_ns > 0).then(|| (self.slow_ns / LOOKS).max(MS))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Weak<Called>, Seen)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Weak<CurrentCall>, Seen)>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One more application, that of this session.
-    pub(crate) fn add(&self, id: &SessionId) -> Arc<Called> {
-        let called = Arc::new(Called { id: id.clone(), call: AtomicU64::new(0) });
+    pub(crate) fn add(&self, id: &SessionId) -> Arc<CurrentCall> {
+        let called = Arc::new(CurrentCall { id: id.clone(), call: AtomicU64::new(0) });
         if self.slow_ns > 0 {
             self.lock().push((Arc::downgrade(&called), Seen::default()));
         }

@@ -14,8 +14,8 @@ use transfix_settings::{DictionaryChoice, SessionSettings};
 use transfix_store::{Store, StoreError};
 use transfix_transport::Stream;
 
+use crate::api::adapter::ApplicationAdapter;
 use crate::api::application::Application;
-use crate::api::owner::Owner;
 use crate::assemble::{Parts, assemble};
 use crate::drive::driven::DrivenSession;
 use crate::drive::proxy_header::ProxyHeader;
@@ -126,7 +126,7 @@ impl Rig {
         let mut config = settings.config();
         adjust(&mut config);
         let data_fields = compiled.data_fields().to_vec();
-        let owner = Owner::of(application, &settings.id(), &rules.0);
+        let owner = ApplicationAdapter::of(application, &settings.id(), &rules.0);
         let schedule = settings.schedule.as_ref().map(Schedule::new).transpose();
         let hours = schedule.map_err(|error| error.to_string())?.map(Hours::new);
         let (log, is_at_backup, application) = (None, Arc::default(), owner);

@@ -10,8 +10,8 @@ use transfix_settings::Subnet;
 use transfix_transport::{Interest, Stream, Token};
 
 use super::{Acceptor, NOBODY};
+use crate::drive::new_connections::NewConnection;
 use crate::drive::proxy_header::ProxyHeader;
-use crate::drive::waiting_room::Newcomer;
 use crate::observe::repeats::tell;
 
 /// Pause after the system refused to accept, for instance for want of open files.
@@ -51,7 +51,7 @@ impl Acceptor {
         let (group, address) = (entrance.group, stream.peer_addr().map(|peer| peer.ip()));
         let proxies = &entrance.proxies;
         let is_proxy = !proxies.is_empty() && Subnet::allow(proxies, address);
-        let mut waiting = Newcomer::new(stream, address, group, until_ns);
+        let mut waiting = NewConnection::new(stream, address, group, until_ns);
         if is_proxy {
             waiting.header = Some(ProxyHeader::default());
         } else if let Some(known) = self.let_in(waiting) {
@@ -68,7 +68,7 @@ impl Acceptor {
     }
 
     /// Somebody whose address is known may come, and is to speak TLS where that is spoken.
-    fn let_in(&mut self, mut waiting: Newcomer) -> Option<Newcomer> {
+    fn let_in(&mut self, mut waiting: NewConnection) -> Option<NewConnection> {
         let (group, address) = (waiting.group, waiting.address);
         if !self.may_come(group, address) {
             let peer = address.map(display);
@@ -84,7 +84,7 @@ impl Acceptor {
     }
 
     /// TLS begins, if it is to. `None` if it cannot.
-    fn secure(&mut self, mut waiting: Newcomer) -> Option<Newcomer> {
+    fn secure(&mut self, mut waiting: NewConnection) -> Option<NewConnection> {
         let Some(tls) = waiting.tls.take() else { return Some(waiting) };
         waiting.stream = match tls.accept(waiting.stream) {
             Ok(stream) => stream,
@@ -101,12 +101,12 @@ impl Acceptor {
     }
 
     /// Has what comes from there reported.
-    fn listens_to(&self, token: usize, waiting: &mut Newcomer) -> bool {
+    fn listens_to(&self, token: usize, waiting: &mut NewConnection) -> bool {
         let registry = self.poll.registry();
         waiting.stream.register(registry, Token(token), Interest::READABLE).is_ok()
     }
 
-    fn make_room_for(&mut self, token: usize, waiting: Newcomer) {
+    fn make_room_for(&mut self, token: usize, waiting: NewConnection) {
         if let Some(gone) = self.room.add(token, waiting) {
             let (at, peer) = (self.at(gone.address), gone.address.map(display));
             tell!(self.lines, at, Refused, warn, ClosedForRoom, peer = peer);
@@ -156,7 +156,7 @@ impl Acceptor {
     }
 
     /// Reads what has come from it, and looks whether its first message is whole.
-    fn read_logon(&mut self, token: usize, mut waiting: Newcomer) {
+    fn read_logon(&mut self, token: usize, mut waiting: NewConnection) {
         let (mut buffer, mut ended) = ([0; 4096], false);
         loop {
             match waiting.stream.read(&mut buffer) {
@@ -192,7 +192,7 @@ impl Acceptor {
     }
 
     /// Says why a connection is closed whose first bytes are no message that is taken.
-    fn refuse_first(&mut self, waiting: &Newcomer, reason: Garbled) {
+    fn refuse_first(&mut self, waiting: &NewConnection, reason: Garbled) {
         let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
         if waiting.read.first() == Some(&TLS_HANDSHAKE) {
             tell!(self.lines, at, Garbled, warn, ClosedForPlainPort, peer = peer, %reason);
@@ -203,7 +203,7 @@ impl Acceptor {
 
     /// Hears from a proxy for whom it connects, and goes on with that address. `None` if that is
     /// still to come, or nothing more is.
-    fn hear_proxy(&mut self, token: usize, mut waiting: Newcomer) -> Option<Newcomer> {
+    fn hear_proxy(&mut self, token: usize, mut waiting: NewConnection) -> Option<NewConnection> {
         let Some(header) = &mut waiting.header else { return Some(waiting) };
         match header.advance(&mut *waiting.stream) {
             Ok(None) => {

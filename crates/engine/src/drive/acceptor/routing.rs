@@ -15,11 +15,11 @@ use super::{Acceptor, Judged, NOBODY};
 use crate::drive::admission::Made;
 use crate::drive::destination::Key;
 use crate::drive::driven::drain;
+use crate::drive::new_connections::NewConnection;
 use crate::drive::passwords::Guess;
 use crate::drive::session_waker::PendingConnection;
 use crate::drive::template::Applicant;
 use crate::drive::tls::{PeerCertificate, certificate_of};
-use crate::drive::waiting_room::Newcomer;
 use crate::io::Waker;
 use crate::link::Arrival;
 use crate::link::failed_logons::{AskedFor, LogonWatch, Source};
@@ -54,18 +54,18 @@ enum Found {
     /// That of somebody whose first Logon(A) is being judged.
     Judged,
     /// That of a session whose counterparty does not come from there (`allow_from`).
-    Elsewhere,
+    RemoteAccess,
     /// That of a session whose counterparty shows another certificate than this.
     Another(String),
     /// That of somebody for whom nothing can be done, as has been told.
-    Told,
+    Reported,
     /// Nobody's.
     Nobody,
 }
 
 impl Acceptor {
     /// Hands a connection over to the session that its first message names.
-    pub(super) fn route(&mut self, token: usize, mut waiting: Newcomer, end: usize) {
+    pub(super) fn route(&mut self, token: usize, mut waiting: NewConnection, end: usize) {
         // A counterparty that connects when they were asked for finds them made.
         self.make_changes();
         // Never the whole Logon(A): it may hold a password.
@@ -109,9 +109,9 @@ impl Acceptor {
                 self.making.insert(ticket, key.clone());
                 self.judged.insert(ticket, Judged { waiting, key, asked });
             }
-            (Found::Told, _) => {}
+            (Found::Reported, _) => {}
             (found, _) => {
-                if matches!(found, Found::Elsewhere | Found::Another(_) | Found::Nobody) {
+                if matches!(found, Found::RemoteAccess | Found::Another(_) | Found::Nobody) {
                     self.failed.failed_as(self.io.monotonic_ns(), waiting.source(), &asked);
                 }
                 self.tell_unwanted(waiting.address, &asked, found);
@@ -120,7 +120,7 @@ impl Acceptor {
     }
 
     /// Many logons have failed: this one is looked at again at that moment.
-    fn hold(&mut self, token: usize, mut waiting: Newcomer, at_ns: u64, asked: &str) {
+    fn hold(&mut self, token: usize, mut waiting: NewConnection, at_ns: u64, asked: &str) {
         let now_ns = self.io.monotonic_ns();
         if waiting.held.is_none() {
             // The clock has gone on since the moment was found.
@@ -136,7 +136,7 @@ impl Acceptor {
     }
 
     /// Its session is about to begin anew: it is looked at again until that is there.
-    fn hold_for_reload(&mut self, token: usize, mut waiting: Newcomer) {
+    fn hold_for_reload(&mut self, token: usize, mut waiting: NewConnection) {
         let now_ns = self.io.monotonic_ns();
         let since_ns = waiting.held.map_or(now_ns, |(since_ns, _)| since_ns);
         waiting.held = Some((since_ns, now_ns + RELOAD_LOOK_NS));
@@ -144,14 +144,14 @@ impl Acceptor {
     }
 
     /// It waits, and is not heard: what follows its Logon(A) is the session's.
-    fn put_aside(&mut self, token: usize, mut waiting: Newcomer) {
+    fn put_aside(&mut self, token: usize, mut waiting: NewConnection) {
         // It may be aside already.
         let _ = waiting.stream.deregister(self.poll.registry());
         self.room.put_back(token, waiting);
     }
 
     /// Has its password checked.
-    fn prove(&mut self, token: usize, waiting: Newcomer, guess: Guess) {
+    fn prove(&mut self, token: usize, waiting: NewConnection, guess: Guess) {
         let (source, waker) = (waiting.source(), Waker::clone(&self.worker.waker));
         let proofs = self.proofs.0.clone();
         let checked = self.passwords.check(guess, &self.io, move |is_right| {
@@ -167,7 +167,7 @@ impl Acceptor {
     }
 
     /// It waits until a password has been checked, which is not its lateness.
-    fn waits_for_check(&mut self, token: usize, mut waiting: Newcomer) {
+    fn waits_for_check(&mut self, token: usize, mut waiting: NewConnection) {
         waiting.until_ns = waiting.until_ns.max(self.io.monotonic_ns() + CHECK_WAIT_NS);
         waiting.no_more_looks();
         self.put_aside(token, waiting);
@@ -200,7 +200,7 @@ impl Acceptor {
     /// The step to be done before.
     fn has_its_turn(
         &self,
-        who: &Newcomer,
+        who: &NewConnection,
         message: &Message<'_>,
         hash: Option<&Secret>,
         asked: AskedFor<'_>,
@@ -231,7 +231,7 @@ impl Acceptor {
             Found::Judged => {
                 tell!(self.lines, at, Refused, warn, ClosedBeingJudged, peer = peer, asked);
             }
-            Found::Elsewhere => {
+            Found::RemoteAccess => {
                 tell!(self.lines, at, Refused, warn, ClosedForAddress, peer = peer, asked);
             }
             Found::Another(certificate) => {
@@ -252,7 +252,7 @@ impl Acceptor {
             | Found::Renewed
             | Found::Unproven(_)
             | Found::InLine
-            | Found::Told
+            | Found::Reported
             | Found::Candidate(..) => {
                 tell!(self.lines, at, Refused, warn, ClosedForNobody, peer = peer, asked);
             }
@@ -261,14 +261,14 @@ impl Acceptor {
 
     fn hand_over(
         &self,
-        (mut waiting, offer): (Newcomer, Option<Offer>),
+        (mut waiting, offer): (NewConnection, Option<Offer>),
         pending: PendingConnection,
         watch: Option<LogonWatch>,
     ) {
         // One that was judged is not registered any more.
         let _ = waiting.stream.deregister(self.poll.registry());
         let password_proof = waiting.password_proof == Some(true);
-        let Newcomer { stream, read, .. } = waiting;
+        let NewConnection { stream, read, .. } = waiting;
         let arrival = Arrival { stream, read, offer, password_proof, watch };
         pending.hand_over(arrival);
     }
@@ -281,7 +281,7 @@ impl Acceptor {
         (key, asked): (&Key, &str),
         message: &Message<'_>,
         is_sound: bool,
-        (who, shown): (&Newcomer, Option<&PeerCertificate>),
+        (who, shown): (&NewConnection, Option<&PeerCertificate>),
     ) -> Found {
         let (address, source) = (who.address, who.source());
         let known = self.sessions.get(key).into_iter().flatten();
@@ -291,7 +291,7 @@ impl Acceptor {
             .max_by_key(|(fit, _)| *fit)
             .map(|(_, to)| {
                 let found = match is_wanted(&to.tls_peers, shown) {
-                    _ if !Subnet::allow(&to.allowed, address) => Found::Elsewhere,
+                    _ if !Subnet::allow(&to.allowed, address) => Found::RemoteAccess,
                     false => Found::Another(text_of(shown)),
                     true => match self.has_its_turn(
                         who,
@@ -310,7 +310,7 @@ impl Acceptor {
                         Err(before) => before,
                     },
                 };
-                if matches!(found, Found::Elsewhere | Found::Another(_) | Found::Busy) {
+                if matches!(found, Found::RemoteAccess | Found::Another(_) | Found::Busy) {
                     to.published.counters.logons_refused.add_beside_others(1);
                 }
                 found
@@ -325,7 +325,7 @@ impl Acceptor {
         }
         let Some(template) = self.creator.template(key) else { return Found::Nobody };
         if !Subnet::allow(&template.allowed(), address) {
-            return Found::Elsewhere;
+            return Found::RemoteAccess;
         }
         if self.making.values().any(|other| other == key) {
             return Found::Judged;
@@ -352,7 +352,7 @@ impl Acceptor {
                     Ok(()) => Found::Candidate(ticket, answer_ns),
                     Err(error) => {
                         self.tell_no_thread(&error);
-                        Found::Told
+                        Found::Reported
                     }
                 }
             }

@@ -11,8 +11,8 @@ use transfix_settings::{Durability, Mode, SessionSettings};
 use transfix_transport::memory::{MemoryStream, pipe};
 
 use super::*;
+use crate::api::adapter::ApplicationAdapter;
 use crate::api::application::{Application, SessionRef};
-use crate::api::owner::Owner;
 use crate::assemble::open;
 use crate::drive::connector::Pauses;
 use crate::drive::registry::Registry as Sessions;
@@ -70,7 +70,7 @@ fn shared(settings: &SessionSettings) -> Arc<Shared> {
 
 fn shared_with(settings: &SessionSettings, application: impl Application + 'static) -> Arc<Shared> {
     let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
-    let owner = Owner::of(Box::new(application), &settings.id(), &sessions);
+    let owner = ApplicationAdapter::of(Box::new(application), &settings.id(), &sessions);
     Arc::new(open(settings, owner, &sessions).unwrap())
 }
 

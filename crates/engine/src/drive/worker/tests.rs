@@ -11,8 +11,8 @@ use transfix_settings::{Durability, SessionSettings};
 use transfix_transport::{Registry, SocketOptions, TcpStream};
 
 use super::*;
+use crate::api::adapter::ApplicationAdapter;
 use crate::api::application::{Application, SessionRef};
-use crate::api::owner::Owner;
 use crate::assemble::open;
 use crate::drive::registry::Registry as Sessions;
 use crate::io::{System, Waker};
@@ -52,7 +52,7 @@ fn worker_that(spins: bool, change: impl FnOnce(&mut SessionSettings)) -> Worker
     settings.store.durability = Durability::Memory;
     change(&mut settings);
     let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
-    let owner = Owner::of(Box::new(Deaf), &id, &sessions);
+    let owner = ApplicationAdapter::of(Box::new(Deaf), &id, &sessions);
     let shared = Arc::new(open(&settings, owner, &sessions).unwrap());
     let slots = vec![DrivenSession::new(Arc::clone(&shared), None)];
     let worker = Worker::new(slots, spins, &sessions.io).unwrap();

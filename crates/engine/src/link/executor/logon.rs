@@ -7,7 +7,7 @@ use transfix_session::core::judging::{Judging, not_available};
 use transfix_session::{ApplVerId, Now, Role, Verdict};
 
 use super::Executor;
-use crate::link::access::Access;
+use crate::link::access::SessionAccess;
 use crate::link::app_executor::judge;
 use crate::link::callbacks::Judgement;
 use crate::link::event::Event;
@@ -118,7 +118,7 @@ impl Executor {
         let (mut fields, precision) = (Vec::new(), session.config().precision());
         let filled = self.application.ask(|application| {
             let fill = |body: &mut Body<'_>| {
-                application.fill_logon(body, Access::to_see(session, now));
+                application.fill_logon(body, SessionAccess::to_see(session, now));
             };
             Body::detached(&mut fields, precision, fill)
         });

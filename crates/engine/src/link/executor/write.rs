@@ -13,7 +13,7 @@ use transfix_store::{Kind, StoreError};
 use transfix_transport::Stream;
 
 use super::Executor;
-use crate::link::access::Access;
+use crate::link::access::SessionAccess;
 use crate::link::app_executor::AppExecutor;
 use crate::link::down::Down;
 use crate::link::journal::Journal;
@@ -186,7 +186,7 @@ fn fill_chunk(
             Message::parse(stored.bytes, held_index, CheckSumPolicy::Ignore).ok()
         });
         let wanted = message.filter(|message| {
-            let access = Access::to_see(session, now);
+            let access = SessionAccess::to_see(session, now);
             application.ask(|application| application.on_resend(message, access)) == Resend::Send
         });
         replay.put(now, session, wanted.as_ref().map_or(Found::Skipped, Found::Message));

@@ -38,7 +38,7 @@ pub(super) enum Line {
 
 /// The last line about a stage.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Reported {
     /// Windows since it was told that it is unusual; `None` if that is long ago.
     windows: Option<usize>,
     /// How often it has become unusual since.
@@ -47,7 +47,7 @@ pub(super) struct Told {
     is_unusual: bool,
 }
 
-impl Told {
+impl Reported {
     /// A window has ended with this change, and the stage is unusual now, or is not. Returns what
     /// is to be told.
     pub(super) fn window(&mut self, change: Option<Change>, is_unusual: bool) -> Option<Line> {
@@ -112,7 +112,7 @@ mod tests {
 
     /// The lines of these windows, each with its number.
     fn told(changes: impl IntoIterator<Item = Option<Change>>) -> Vec<(usize, Line)> {
-        let (mut told, mut is_unusual) = (Told::default(), false);
+        let (mut told, mut is_unusual) = (Reported::default(), false);
         let lines = changes.into_iter().enumerate().filter_map(|(n, change)| {
             is_unusual = match change {
                 Some(LEFT) => true,

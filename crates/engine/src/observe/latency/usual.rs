@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use transfix_session::{SessionId, nanos};
 
-use super::told::{Change, Line, Told};
+use super::told::{Change, Line, Reported};
 use super::{Latency, LatencyStage};
 use crate::observe::published::Published;
 
@@ -80,7 +80,7 @@ struct Usual {
     unusual: usize,
     /// The last ones of these that had too few times.
     rests: u32,
-    told: Told,
+    told: Reported,
 }
 
 impl Usual {

@@ -16,7 +16,7 @@ use crate::drive::tls::TlsListener;
 use crate::link::failed_logons::Source;
 
 /// A connection without a Logon(A).
-pub(crate) struct Newcomer {
+pub(crate) struct NewConnection {
     pub(crate) stream: Box<dyn Stream>,
     pub(crate) address: Option<IpAddr>,
     /// The place where it came in.
@@ -39,7 +39,7 @@ pub(crate) struct Newcomer {
     pub(crate) rests_until: Option<u64>,
 }
 
-impl Newcomer {
+impl NewConnection {
     pub(crate) fn new(
         stream: Box<dyn Stream>,
         address: Option<IpAddr>,
@@ -99,20 +99,20 @@ pub(crate) fn source(address: IpAddr) -> IpAddr {
 }
 
 /// All that wait, the oldest first.
-pub(crate) struct WaitingRoom {
-    waiting: BTreeMap<usize, Newcomer>,
+pub(crate) struct NewConnections {
+    waiting: BTreeMap<usize, NewConnection>,
     /// How many each source has.
     from: HashMap<Option<IpAddr>, usize>,
     limits: RoomLimits,
 }
 
-impl WaitingRoom {
+impl NewConnections {
     pub(crate) fn new(limits: RoomLimits) -> Self {
         Self { waiting: BTreeMap::new(), from: HashMap::new(), limits }
     }
 
     /// Takes a connection in. Returns the one that had to make room for it, if any.
-    pub(crate) fn add(&mut self, token: usize, waiting: Newcomer) -> Option<Newcomer> {
+    pub(crate) fn add(&mut self, token: usize, waiting: NewConnection) -> Option<NewConnection> {
         let source = waiting.source();
         let crowded = self.from.get(&source).is_some_and(|n| *n >= self.limits.per_address_max);
         let gone = match (crowded, self.waiting.len() >= self.limits.max) {
@@ -126,12 +126,12 @@ impl WaitingRoom {
     }
 
     /// One that is still waiting after a look at it.
-    pub(crate) fn put_back(&mut self, token: usize, waiting: Newcomer) {
+    pub(crate) fn put_back(&mut self, token: usize, waiting: NewConnection) {
         *self.from.entry(waiting.source()).or_default() += 1;
         self.waiting.insert(token, waiting);
     }
 
-    pub(crate) fn take(&mut self, token: usize) -> Option<Newcomer> {
+    pub(crate) fn take(&mut self, token: usize) -> Option<NewConnection> {
         let waiting = self.waiting.remove(&token)?;
         let source = waiting.source();
         if let Some(count) = self.from.get_mut(&source) {
@@ -151,19 +151,19 @@ impl WaitingRoom {
     /// The oldest of the source with the most connections; of all such sources if these are equal.
     fn victim(&self) -> Option<usize> {
         let most = self.from.values().max()?;
-        let has_most = |waiting: &Newcomer| self.from.get(&waiting.source()) == Some(most);
+        let has_most = |waiting: &NewConnection| self.from.get(&waiting.source()) == Some(most);
         self.waiting.iter().find(|(_, waiting)| has_most(waiting)).map(|(token, _)| *token)
     }
 
     /// The oldest of this source that waits until the password of another one is checked.
     pub(crate) fn first_in_line(&self, source: Source) -> Option<usize> {
-        let is_next = |waiting: &Newcomer| waiting.in_line && waiting.source() == source;
+        let is_next = |waiting: &NewConnection| waiting.in_line && waiting.source() == source;
         self.waiting.iter().find(|(_, waiting)| is_next(waiting)).map(|(token, _)| *token)
     }
 
     /// When the first one has waited long enough.
     pub(crate) fn deadline(&self) -> Option<u64> {
-        let next = |waiting: &Newcomer| {
+        let next = |waiting: &NewConnection| {
             let looks = waiting.held.map(|(_, at_ns)| at_ns).into_iter().chain(waiting.rests_until);
             looks.fold(waiting.until_ns, u64::min)
         };
@@ -172,14 +172,16 @@ impl WaitingRoom {
 
     /// Those whose turn it is, the oldest first.
     pub(crate) fn due(&self, now_ns: u64) -> Vec<usize> {
-        let is_due = |waiting: &Newcomer| waiting.held.is_some_and(|(_, at_ns)| at_ns <= now_ns);
+        let is_due =
+            |waiting: &NewConnection| waiting.held.is_some_and(|(_, at_ns)| at_ns <= now_ns);
         let due = self.waiting.iter().filter(|(_, waiting)| is_due(waiting));
         due.map(|(token, _)| *token).collect()
     }
 
     /// Those that have rested, the oldest first.
     pub(crate) fn rested(&self, now_ns: u64) -> Vec<usize> {
-        let has_rested = |waiting: &Newcomer| waiting.rests_until.is_some_and(|at| at <= now_ns);
+        let has_rested =
+            |waiting: &NewConnection| waiting.rests_until.is_some_and(|at| at <= now_ns);
         let rested = self.waiting.iter().filter(|(_, waiting)| has_rested(waiting));
         rested.map(|(token, _)| *token).collect()
     }
@@ -202,7 +204,7 @@ mod tests {
 
     /// A room of 20 in all and 10 from one source, and what goes into it.
     struct Rig {
-        room: WaitingRoom,
+        room: NewConnections,
         listener: Listener,
         next: usize,
     }
@@ -212,7 +214,7 @@ mod tests {
             let any = "127.0.0.1:0".parse().unwrap();
             let listener = Listener::bind(any, &SocketOptions::default()).unwrap();
             let limits = RoomLimits { max: 20, per_address_max: 10 };
-            Self { room: WaitingRoom::new(limits), listener, next: 0 }
+            Self { room: NewConnections::new(limits), listener, next: 0 }
         }
 
         /// A connection that has sent a byte comes from this address. Returns its token.
@@ -224,7 +226,7 @@ mod tests {
             let address = Some(from.parse().unwrap());
             let read = b"8".to_vec();
             self.next += 1;
-            let newcomer = Newcomer { read, ..Newcomer::new(stream, address, 0, 0) };
+            let newcomer = NewConnection { read, ..NewConnection::new(stream, address, 0, 0) };
             self.room.add(self.next, newcomer);
             self.next
         }

@@ -13,7 +13,7 @@ use crate::throttle::{Throttle, Wait};
 use crate::users::{NOBODY, Role, User, UsersFile};
 
 /// The state that all administrators share.
-pub(crate) struct Desk {
+pub(crate) struct Administrators {
     pub(crate) admin: Admin,
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) users: Arc<UsersFile>,
@@ -35,7 +35,7 @@ fn source(peer: Option<SocketAddr>) -> IpAddr {
     peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip())
 }
 
-impl Desk {
+impl Administrators {
     /// Returns the user of this name and password.
     ///
     /// # Errors

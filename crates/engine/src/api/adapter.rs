@@ -10,24 +10,24 @@ use crate::api::application::{Application, SessionRef, SessionView};
 use crate::api::handle::SessionHandle;
 use crate::api::logon::LogonAttempt;
 use crate::drive::registry::Registry;
-use crate::link::access::Access;
+use crate::link::access::SessionAccess;
 use crate::link::before_send::BeforeSend;
 use crate::link::callbacks::{Callbacks, Judgement, PassedOn};
 use crate::link::outbound_filter::OutboundFilter;
 use crate::link::session_event::{SessionEvent, SessionNotice};
-use crate::observe::called::{Callback, Called};
+use crate::observe::called::{Callback, CurrentCall};
 
 /// An application, and the sessions that it can find from its callbacks.
-pub(crate) struct Owner {
+pub(crate) struct ApplicationAdapter {
     application: Box<dyn Application>,
     /// For whoever looks for callbacks that do not return.
-    called: Arc<Called>,
+    called: Arc<CurrentCall>,
     /// Messages that it sends pass here, if anything is done there.
     filter: Option<Arc<OutboundFilter>>,
     sessions: Arc<Registry>,
 }
 
-impl Owner {
+impl ApplicationAdapter {
     /// The owner of this session, of an engine that has these sessions.
     pub(crate) fn of(
         application: Box<dyn Application>,
@@ -41,7 +41,7 @@ impl Owner {
     fn call<T>(
         &mut self,
         callback: Callback,
-        access: Access<'_>,
+        access: SessionAccess<'_>,
         call: impl FnOnce(&mut dyn Application, &mut SessionRef<'_>) -> T,
     ) -> T {
         let _running = self.called.begin(callback);
@@ -52,7 +52,7 @@ impl Owner {
     fn show<T>(
         &mut self,
         callback: Callback,
-        access: Access<'_>,
+        access: SessionAccess<'_>,
         show: impl FnOnce(&mut dyn Application, &SessionView<'_>) -> T,
     ) -> T {
         let _running = self.called.begin(callback);
@@ -60,11 +60,11 @@ impl Owner {
     }
 }
 
-impl Callbacks for Owner {
+impl Callbacks for ApplicationAdapter {
     fn on_message(
         &mut self,
         message: &Message<'_>,
-        access: Access<'_>,
+        access: SessionAccess<'_>,
     ) -> Result<(), BusinessReject> {
         self.call(Callback::OnMessage, access, |application, session| {
             application.on_message(message, session)
@@ -86,25 +86,25 @@ impl Callbacks for Owner {
         }
     }
 
-    fn fill_logon(&mut self, logon: &mut Body<'_>, access: Access<'_>) {
+    fn fill_logon(&mut self, logon: &mut Body<'_>, access: SessionAccess<'_>) {
         self.show(Callback::FillLogon, access, |application, session| {
             application.fill_logon(logon, session)
         });
     }
 
-    fn on_event(&mut self, event: SessionEvent<'_>, access: Access<'_>) {
+    fn on_event(&mut self, event: SessionEvent<'_>, access: SessionAccess<'_>) {
         self.call(event.callback(), access, |application, session| {
             application.on_event(event, session)
         });
     }
 
-    fn on_notice(&mut self, notice: SessionNotice<'_>, access: Access<'_>) {
+    fn on_notice(&mut self, notice: SessionNotice<'_>, access: SessionAccess<'_>) {
         self.show(notice.callback(), access, |application, session| {
             application.on_notice(notice, session)
         });
     }
 
-    fn on_resend(&mut self, message: &Message<'_>, access: Access<'_>) -> Resend {
+    fn on_resend(&mut self, message: &Message<'_>, access: SessionAccess<'_>) -> Resend {
         self.show(Callback::OnResend, access, |application, session| {
             application.on_resend(message, session)
         })
@@ -114,7 +114,7 @@ impl Callbacks for Owner {
         self.application.wants_wire()
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8], access: Access<'_>) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], access: SessionAccess<'_>) {
         self.show(Callback::OnWire, access, |application, session| {
             application.on_wire(direction, frame, session)
         });
