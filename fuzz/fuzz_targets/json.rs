@@ -4,10 +4,10 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use transfix::json::{Writer, read, tags_of};
 use transfix_codec::{FieldIndex, Limits};
 use transfix_dictionary::{Dictionary, standard};
 use transfix_fuzz::{parse, take_apart, wrap};
+use transfix_text::json::{Writer, read, tags_of};
 
 static FIX44: LazyLock<Dictionary> =
     LazyLock::new(|| standard("FIX44").expect("a standard dictionary"));

@@ -32,7 +32,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "tests of what the feature parquet adds",
-        about: &["crates/cli/src/convert", "crates/cli/src/logs"],
+        about: &["crates/cli/src/convert", "crates/text/src/input", "crates/text/src/logs"],
         short: PARQUET,
         long: PARQUET,
     },

@@ -18,6 +18,7 @@ const TARGETS: &[(&str, &str)] = &[
     ("values", "messages"),
     ("validate", "messages"),
     ("json", "json"),
+    ("log", "messages"),
     ("plain", "messages"),
     ("dictionary", "dictionaries"),
     ("session", "messages"),

@@ -267,7 +267,7 @@ impl Names {
         let message = Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore).ok()?;
         let [session, application] = self.dictionaries.of_message(&message);
         let mut text = String::new();
-        let mut writer = transfix::json::Writer::named(session, application);
+        let mut writer = transfix_text::json::Writer::named(session, application);
         // A String takes everything.
         let _ = writer.write(&message, &mut text);
         RawValue::from_string(text).ok()

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             checker.file = format!("{}: ", file.display());
         }
         let before = checker.found();
-        match input::read(file, args.delimiter, None, &mut checker) {
+        match input::read(file, args.delimiter.map(Into::into), None, &mut checker) {
             Ok(()) if checker.found() == before => {
                 let _ = failed(&format!("{}: no message found", file.display()));
                 has_empty = true;
@@ -143,7 +143,7 @@ impl<W: Write> Checker<W> {
                 *switches.named(name).ok_or_else(|| format!("no check '{name}'"))? = value;
             }
         }
-        let dictionaries = Dictionaries::new(&args.dictionary)?;
+        let dictionaries = args.dictionary.load()?;
         Ok(Self {
             out,
             file: String::new(),
@@ -269,7 +269,9 @@ mod tests {
             on: vec!["empty_groups".to_owned()],
         };
         let mut checker = Checker::new(&args, Vec::new()).unwrap();
-        assert!(input::stream(&mut log.as_bytes(), None, None, &mut checker).is_ok());
+        assert!(
+            transfix_text::input::stream(&mut log.as_bytes(), None, None, &mut checker).is_ok()
+        );
         (String::from_utf8(checker.out.clone()).unwrap(), checker.summary())
     }
 

@@ -1,36 +1,19 @@
-//! Where the messages come from that `print`, `check` and `convert` read: captures of a stream,
-//! logs, and the journal of a store.
-//!
-//! Invariant: memory is bounded by the longest message, not by the file.
+//! Options about messages that verbs read, and how a verb ends.
 
-mod dictionaries;
-mod masking;
-mod open;
-mod split;
-mod stream;
-mod types;
-mod within;
-
-use std::fmt;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use transfix::{Mask, Message, Timestamp};
-use transfix_codec::shown::Shown;
-use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, SOH, frame};
-use transfix_store::StoreError;
-use transfix_store::journal::{self, Entry, Event};
+use transfix::{DictionarySource, Mask, Tag};
+use transfix_text::input;
 
 use crate::foreign;
 
-pub(crate) use dictionaries::{Choice, Dictionaries, Pair};
-pub(crate) use masking::{Masking, covered, covered_entry, tag};
-pub(crate) use open::open;
-use split::MESSAGE_BYTES_MAX;
-pub(crate) use split::{Delimiter, Wrong};
-pub(crate) use stream::{End, Stream};
-pub(crate) use types::msg_types;
+pub(crate) use transfix_text::input::{
+    Dictionaries, Failure, Found, Pair, Place, Sink, Wrong, covered_entry, holds_store, is_segment,
+    parse, read, shown, store, store_beside,
+};
 
 /// The input cannot be read, or a setting is wrong: says so, and ends with 2.
 pub(crate) fn failed(error: &str) -> ExitCode {
@@ -48,235 +31,133 @@ pub(crate) fn answered(text: &str) -> ExitCode {
     }
 }
 
-/// Why nothing more is read.
-pub(crate) enum Failure {
-    /// The input.
-    Read(String),
-    /// The output.
-    Write(io::Error),
-    /// The sink wants no more.
-    Enough,
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::Write(error)
-    }
-}
-
-/// Where something stands in the input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// In a stream: the line, counted from 1, and the byte, counted from 0.
-    Stream { line: u64, byte: u64 },
-    /// In a store.
-    Store { segment: u64, byte: u64 },
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stream { line, byte } => write!(f, "line {line}, byte {byte}"),
-            Self::Store { segment, byte } => write!(f, "segment {segment}, byte {byte}"),
+/// Says why nothing more was read, if that is an error, and gives the exit code.
+pub(crate) fn ended(done: Result<ExitCode, Failure>) -> ExitCode {
+    match done {
+        Ok(code) => code,
+        Err(Failure::Enough) => ExitCode::SUCCESS,
+        // A closed pipe (`| head`) is the reader's choice.
+        Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
         }
+        Err(failure) => failed(&failure.to_string()),
     }
 }
 
-/// A message of the input.
-pub(crate) struct Found<'i> {
-    /// As it was on the wire.
-    pub(crate) bytes: &'i [u8],
-    /// Where it stands.
-    pub(crate) place: Place,
-    /// The log's text before the message: time, direction, number.
-    pub(crate) head: &'i str,
-    /// The error that was found so far.
-    pub(crate) wrong: Option<Wrong>,
+/// How the user names a dictionary.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Choice {
+    /// A standard dictionary (FIX40 to FIX50SP2, FIXT11, FIXLatest) or the path of an XML file;
+    /// chosen by BeginString(8), ApplVerID(1128) and DefaultApplVerID(1137) if left out.
+    #[arg(long, value_name = "NAME|FILE")]
+    dictionary: Option<String>,
+    /// A file that changes the dictionary of `--dictionary`; may be given several times.
+    #[arg(long, value_name = "FILE", requires = "dictionary")]
+    overlay: Vec<PathBuf>,
+    /// The scenario that is taken of a FIX Orchestra file, which `--dictionary` names.
+    #[arg(long, value_name = "NAME", requires = "dictionary")]
+    scenario: Option<String>,
 }
 
-impl Found<'_> {
-    /// Returns the error of the message as a frame.
-    pub(crate) fn fault(&self, index: &mut FieldIndex) -> Option<Wrong> {
-        let sound = parse(self.bytes, index, CheckSumPolicy::Verify).map(|_| ());
-        self.wrong.or(sound.err().map(Wrong::Garbled))
-    }
-}
-
-/// A message of a stream before anything of it is copied or changed.
-pub(crate) struct Glance<'i> {
-    /// As it stands there; its BodyLength(9) is right.
-    pub(crate) bytes: &'i [u8],
-    /// The byte in place of SOH. Values may hold it too, unless it is SOH.
-    pub(crate) by: u8,
-    /// The line so far.
-    pub(crate) head: &'i [u8],
-}
-
-/// Tells if a sink gets a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// A glance tells that it is of no interest.
-    No,
-    /// The sink looks closer.
-    Perhaps,
-}
-
-/// Takes what is read.
-pub(crate) trait Sink {
-    /// A message that comes next, if it stands in a stream and has the length that it says.
-    fn glance(&mut self, _: &Glance<'_>) -> Wanted {
-        Wanted::Perhaps
-    }
-
-    /// A message, sound or not.
-    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure>;
-
-    /// The remains of a message.
-    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure>;
-
-    /// A mark of a store that is no message.
-    fn mark(&mut self, _: &str) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    /// The next message may take a while.
-    fn pause(&mut self) -> Result<(), Failure> {
-        Ok(())
-    }
-}
-
-/// Reads a file, the standard input (`-`), or a store; the sink gets stars in place of what the
-/// mask hides.
-pub(crate) fn read(
-    path: &Path,
-    delimiter: Option<Delimiter>,
-    mask: Option<&Mask>,
-    sink: &mut dyn Sink,
-) -> Result<(), Failure> {
-    if path == Path::new("-") {
-        return stream(&mut io::stdin().lock(), delimiter, mask, sink);
-    }
-    let unreadable = |error: StoreError| Failure::Read(error.to_string());
-    let covered = |entry: Result<Entry, _>| entry.map(|entry| covered_entry(mask, entry));
-    if path.is_dir() {
-        if !holds_store(path) {
-            let path = path.display();
-            return Err(Failure::Read(format!(
-                "{path}: no .seg file here; name the directory of one session's store, or a file \
-                 (`transfix logs` reads whole directories)"
-            )));
-        }
-        let entries = journal::read(path).map_err(unreadable)?;
-        return store(entries.map(covered), sink);
-    }
-    if is_segment(path) {
-        let entries = journal::read_file(path).map_err(unreadable)?;
-        return store(entries.map(covered), sink);
-    }
-    let mut file = open(path).map_err(Failure::Read)?;
-    stream(&mut *file, delimiter, mask, sink)
-}
-
-/// Messages of a capture or a log.
-pub(crate) fn stream(
-    input: &mut dyn Read,
-    delimiter: Option<Delimiter>,
-    mask: Option<&Mask>,
-    sink: &mut dyn Sink,
-) -> Result<(), Failure> {
-    Stream::new(delimiter).read(input, End::Final, mask, sink)
-}
-
-/// Messages and marks of a store.
-pub(crate) fn store(
-    entries: impl Iterator<Item = Result<Entry, StoreError>>,
-    sink: &mut dyn Sink,
-) -> Result<(), Failure> {
-    for entry in entries {
-        let entry = entry.map_err(|error| Failure::Read(error.to_string()))?;
-        let time = Timestamp(i64::try_from(entry.time_ns).unwrap_or(i64::MAX));
-        let (head, message) = match &entry.event {
-            Event::Outbound(message) => (format!("out {} {time}", message.seq), Some(message)),
-            Event::Inbound(message) => (format!("in {} {time}", message.seq), Some(message)),
-            Event::NextIn(seq) => (format!("next_in {seq} {time}"), None),
-            Event::NextOut(seq) => (format!("next_out {seq} {time}"), None),
-            Event::Reset => (format!("reset {time}"), None),
-            Event::Note(text) => (format!("note {time} {}", one_line(text)), None),
-            Event::Queued { ticket, bytes } => {
-                (format!("queued {ticket} {time} {}", shown(bytes)), None)
-            }
-            Event::Unqueued(ticket) => (format!("unqueued {ticket} {time}"), None),
+impl Choice {
+    /// Reads the dictionary that the user names.
+    pub(crate) fn load(&self) -> Result<Dictionaries, String> {
+        let read = |name: &String| {
+            let (base, scenario) = (name.into(), self.scenario.clone());
+            DictionarySource { base, scenario, overlays: self.overlay.clone() }.load()
         };
-        let Some(message) = message else {
-            sink.mark(&head)?;
-            continue;
-        };
-        let bytes = &message.bytes;
-        let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
-        let is_whole = frame::split(bytes, limits) == Frame::Whole(bytes.len());
-        let wrong = (!is_whole).then_some(Wrong::Garbled(Garbled::BodyLength));
-        let place = Place::Store { segment: entry.segment, byte: entry.offset };
-        sink.message(&Found { bytes, place, head: &head, wrong })?;
+        let chosen = self.dictionary.as_ref().map(read).transpose()?;
+        Ok(Dictionaries::new(chosen.map(Arc::new)))
     }
-    Ok(())
 }
 
-/// Fields of a message that is not whole yet.
-pub(crate) fn shown(bytes: &[u8]) -> String {
-    let fields = bytes.strip_suffix(b"\x01").unwrap_or(bytes).split(|&byte| byte == SOH);
-    fields.map(|field| Shown::whole(field).to_string()).collect::<Vec<_>>().join("|")
+/// Options that select the values shown as stars.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Masking {
+    /// Shows stars in place of the values of these tags too, such as 1,448; several with commas.
+    /// Password(554), NewPassword(925), EncryptedPassword(1402) and EncryptedNewPassword(1404)
+    /// always have stars, and so has RawData(96) in Logon(A) and UserRequest(BE).
+    #[arg(long, value_name = "TAG", value_delimiter = ',', value_parser = tag)]
+    mask: Vec<Tag>,
+    /// Shows passwords and other secrets, in place of stars.
+    #[arg(long, conflicts_with = "mask")]
+    unmasked: bool,
 }
 
-/// Words that somebody has left in a store, without line breaks that would look like records.
-pub(crate) fn one_line(text: &str) -> String {
-    Shown::whole(text.as_bytes()).to_string()
-}
-
-/// Returns true if the file is a segment of a store by its name, compressed or not.
-pub(crate) fn is_segment(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.ends_with(".seg") || name.ends_with(".seg.zst"))
-}
-
-/// Returns true if the directory has a segment of a store.
-pub(crate) fn holds_store(path: &Path) -> bool {
-    // A directory that cannot be read is for the journal to complain about.
-    path.read_dir().map_or(true, |all| all.flatten().any(|entry| is_segment(&entry.path())))
-}
-
-/// The directory of the store that a file beside it belongs to.
-pub(crate) fn store_beside(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?.to_str()?.strip_suffix(".numbers")?;
-    let store = path.with_file_name(name);
-    (path.is_file() && store.is_dir()).then_some(store)
-}
-
-/// Indexes bytes that were not found by their BodyLength(9).
-pub(crate) fn parse<'a>(
-    bytes: &'a [u8],
-    index: &'a mut FieldIndex,
-    check_sum: CheckSumPolicy,
-) -> Result<Message<'a>, Garbled> {
-    // Message::parse requires these properties of a frame.
-    if bytes.last() != Some(&SOH) {
-        return Err(Garbled::BodyLength);
+impl Masking {
+    /// The fields whose values are hidden; `None` if everything is shown.
+    pub(crate) fn mask(&self) -> Option<Mask> {
+        (!self.unmasked).then(|| Mask::of(self.mask.iter().copied()))
     }
-    Message::parse(bytes, index, check_sum)
 }
 
-/// Bytes read at once.
-const CHUNK: usize = 256 << 10;
+/// Reads a tag.
+pub(crate) fn tag(text: &str) -> Result<Tag, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.map(Tag).ok_or_else(|| "write the number of a tag, such as 1".to_owned())
+}
 
-/// Appends what can be read at once; 0 at the end.
-pub(crate) fn read_some(input: &mut dyn Read, buffer: &mut Vec<u8>) -> Result<usize, String> {
-    let filled = buffer.len();
-    buffer.resize(filled + CHUNK, 0);
-    let read = loop {
-        match input.read(&mut buffer[filled..]) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => break other,
+/// The delimiter between the fields of a message.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Delimiter {
+    /// The byte 1, as on the wire.
+    Soh,
+    /// The character `|`.
+    #[value(alias = "|")]
+    Pipe,
+    /// The character `;`.
+    #[value(alias = ";")]
+    Semicolon,
+    /// The two characters `^A`.
+    #[value(alias = "^A")]
+    Caret,
+}
+
+impl From<Delimiter> for input::Delimiter {
+    fn from(delimiter: Delimiter) -> Self {
+        match delimiter {
+            Delimiter::Soh => Self::Soh,
+            Delimiter::Pipe => Self::Pipe,
+            Delimiter::Semicolon => Self::Semicolon,
+            Delimiter::Caret => Self::Caret,
         }
-    };
-    buffer.truncate(filled + read.as_ref().copied().unwrap_or(0));
-    read.map_err(|error| format!("cannot read on: {error}"))
+    }
+}
+
+/// The values of MsgType(35) that these words of `--type` stand for. A note on the standard error
+/// names a type that no dictionary has.
+///
+/// # Errors
+/// If no dictionary has a message of that name.
+pub(crate) fn msg_types(
+    words: &[String],
+    dictionaries: &mut Dictionaries,
+) -> Result<Vec<String>, String> {
+    let types = input::msg_types(words, dictionaries, &mut |word| {
+        let note = format!("--type: no dictionary has a message of the type '{word}'");
+        let _ = writeln!(io::stderr(), "transfix: {note}");
+    });
+    types.map_err(|error| format!("--type: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_numbers() {
+        assert_eq!(tag("448"), Ok(Tag(448)));
+        for text in ["", "0", "-1", "Account", "1.5"] {
+            assert!(tag(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_dictionaries_are_refused() {
+        for (name, expected) in [("FIX45", "did you mean"), ("no/such.xml", "no/such.xml: ")] {
+            let choice = Choice { dictionary: Some(name.to_owned()), ..Choice::default() };
+            let error = choice.load().err().unwrap();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
 }

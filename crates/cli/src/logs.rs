@@ -3,43 +3,25 @@
 //! Invariant: a message that is left out because nothing tells enough of it is counted, and said at
 //! the end; so is what is damaged.
 
-mod condition;
-mod follow;
-mod gaps;
-mod latency;
-mod merge;
-mod numbers;
-mod order;
-mod origin;
-#[cfg(feature = "parquet")]
-pub(crate) mod parquet;
-mod query;
-mod quick;
-mod report;
-mod search;
-mod show;
-mod sources;
-mod spill;
+mod sought;
+mod tables;
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transfix_codec::shown::Shown;
-use transfix_store::StoreError;
-use transfix_store::journal;
+use transfix_text::convert::Objects;
+use transfix_text::logs::{
+    self, ColumnError, Csv, Form, Gaps, Latency, Order, Query, Report, Rows, Search, Show, Sources,
+    Verdict,
+};
 
-use crate::convert::ToJson;
-use crate::input::{self, Choice, Delimiter, Dictionaries, Failure, Masking, Sink, failed};
+use crate::input::{Choice, Delimiter, Dictionaries, Failure, Masking, ended, failed};
 use crate::print::Color;
-use gaps::{Gaps, Verdict};
-use latency::Latency;
-use order::{Order, PASSES_MAX};
-use query::{Query, Sought};
-use report::Report;
-use search::Search;
-use show::{Csv, Form, Rows, Show};
-use sources::{Kind, Source, Sources};
+use crate::show::count;
+use sought::Sought;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -137,59 +119,60 @@ struct Forms {
     gaps: bool,
 }
 
+/// Between two looks at files that are followed.
+const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
 /// Searches.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let done = match () {
+    ended(match () {
         () if args.forms.gaps => gaps(args),
         () if args.latency => latency(args),
         () if args.order.is_some() => order(args),
         () => search(args),
-    };
-    match done {
-        Ok(code) => code,
-        // A closed pipe (`| head`) is the reader's choice.
-        Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            ExitCode::SUCCESS
-        }
-        Err(Failure::Write(error)) => failed(&format!("cannot write: {error}")),
-        Err(Failure::Read(error)) => failed(&error),
-        Err(Failure::Enough) => ExitCode::SUCCESS,
-    }
+    })
+}
+
+/// The dictionaries, and what is sought.
+fn asked(args: &Args) -> Result<(Dictionaries, Query), Failure> {
+    let mut known = args.dictionary.load().map_err(Failure::Read)?;
+    let query = args.sought.query(&mut known).map_err(Failure::Read)?;
+    Ok((known, query))
 }
 
 fn search(args: &Args) -> Result<ExitCode, Failure> {
-    let mut known = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
-    let query = Query::of(&args.sought, &mut known).map_err(Failure::Read)?;
+    let (mut known, query) = asked(args)?;
     let form = form(args, &mut known)?;
     let is_count = matches!(form, Form::Count);
-    let index = known.index();
     let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let show = Show::new(out, form, known, args.masking.mask());
-    let mut search = Search::new(show, query, index);
+    let mut report = report();
+    let sources = sources(args, &mut report);
+    let mut search = Search::new(show, query, report).around(usize::from(args.context));
     search.limit = args.limit;
-    search.around.count = usize::from(args.context);
-    let sources = sources(args, &mut search.report);
     search.has_headings = sources.all.len() > 1 || args.follow;
-    let done = if search.is_enough() {
-        Ok(())
-    } else if args.follow {
-        follow::follow(&args.paths, sources.all, args.delimiter, &mut search)
-    } else {
-        each(&sources.all, args.delimiter, &mut search)
-    };
-    match done {
-        Ok(()) | Err(Failure::Enough) => {}
-        Err(other) => return Err(other),
+    let delimiter = args.delimiter.map(Into::into);
+    match args.follow {
+        true => search.follow(&args.paths, sources.all, delimiter, &mut is_read_on)?,
+        false => search.read(&sources.all, delimiter)?,
     }
-    search.show.names()?;
+    let matches = search.matches;
+    let (mut out, report) = search.finish()?;
     if is_count {
-        writeln!(search.show.out, "{}", search.matches)?;
+        writeln!(out, "{matches}")?;
+        out.flush()?;
     }
-    search.show.out.flush()?;
-    left_out(&search.query, &mut search.report);
-    let first = search.report.share(search.matches);
-    search.report.say((!is_count).then_some(&first));
-    Ok(code(&search.report, search.matches > 0))
+    let first = report.share(matches);
+    say(&report, (!is_count).then_some(&first));
+    Ok(code(&report, matches > 0))
+}
+
+/// Waits; returns whether somebody still reads the standard output.
+fn is_read_on() -> bool {
+    let stdout = io::stdout();
+    let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+    // A signal ends the wait early, and no harm is done.
+    let _ = poll(&mut ends, Some(&POLL));
+    !ends[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL)
 }
 
 /// The form in which messages are shown.
@@ -198,96 +181,96 @@ fn form(args: &Args, known: &mut Dictionaries) -> Result<Form, Failure> {
     Ok(match () {
         () if *raw => Form::Raw,
         () if *json => {
-            let dictionaries = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
-            Form::Json(Box::new(ToJson::new(dictionaries, false, io::sink())))
+            let dictionaries = args.dictionary.load().map_err(Failure::Read)?;
+            Form::Json(Box::new(Objects::new(dictionaries, false)))
         }
         () if *count => Form::Count,
-        () if !csv.is_empty() => {
-            Form::Csv(Csv::of(csv, Rows::Messages, known).map_err(Failure::Read)?)
-        }
+        () if !csv.is_empty() => Form::Csv(columns(csv, Rows::Messages, known)?),
         () => Form::Readable { one_line: !full, palette: args.color.palette() },
     })
 }
 
+fn columns(words: &[String], rows: Rows, known: &mut Dictionaries) -> Result<Csv, Failure> {
+    Csv::of(words, rows, known).map_err(|error| {
+        Failure::Read(match error {
+            ColumnError::OfAnswers(word) => {
+                format!("--csv: '{word}' is a column of --latency; add --latency")
+            }
+            ColumnError::Unknown(text) => format!("--csv: {text}"),
+        })
+    })
+}
+
 fn order(args: &Args) -> Result<ExitCode, Failure> {
-    let mut known = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
-    let query = Query::of(&args.sought, &mut known).map_err(Failure::Read)?;
+    let (mut known, query) = asked(args)?;
     let id = args.order.as_deref().unwrap_or_default();
     let form = form(args, &mut known)?;
     let is_count = matches!(form, Form::Count);
-    let mut order = Order::new(id, query, known, args.masking.mask());
+    let mut report = report();
+    let sources = sources(args, &mut report);
+    let mut order = Order::new(id, query, (known, args.masking.mask()), report);
     // Without another form it is a table.
     if !matches!(form, Form::Readable { one_line: true, .. }) {
-        let known = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
+        let known = args.dictionary.load().map_err(Failure::Read)?;
         order.show_by(Show::new(Vec::new(), form, known, args.masking.mask()))?;
     }
-    let mut sources = sources(args, &mut order.report);
-    // It is read several times.
-    let _spilled = spill::spill(&mut sources.all)?;
-    for pass in 1.. {
-        each(&sources.all, args.delimiter, &mut order)?;
-        if pass == PASSES_MAX || !order.wants_more() {
-            break;
-        }
+    let done = order.read(sources.all, args.delimiter.map(Into::into));
+    if let Some(excess) = order.excess() {
+        let remedy = "narrow it with --session, --from and --to";
+        return Err(Failure::Read(format!("--order: {excess}; {remedy}")));
     }
-    left_out(&order.query, &mut order.report);
-    let (mut text, rows, mut report) = order.text();
+    done?;
+    let mut found = order.finish();
+    let rows = found.rows.len() as u64;
     if rows == 0 {
         let id = Shown::whole(id.as_bytes());
-        report.note(format!("no message has {id} as ClOrdID(11), OrigClOrdID(41) or OrderID(37)"));
+        let note = format!("no message has {id} as ClOrdID(11), OrigClOrdID(41) or OrderID(37)");
+        found.report.note(note);
     }
-    if is_count {
-        text = format!("{rows}\n").into_bytes();
-    }
-    let first = report.share(rows);
-    tell(&text, (!is_count).then_some(&*first), rows > 0, &report)
+    let text = match is_count {
+        true => format!("{rows}\n").into_bytes(),
+        false => tables::order(found.heading, found.rows),
+    };
+    let first = found.report.share(rows);
+    tell(&text, (!is_count).then_some(&*first), rows > 0, &found.report)
 }
 
 fn gaps(args: &Args) -> Result<ExitCode, Failure> {
     args.sought.check_for_gaps().map_err(Failure::Read)?;
-    let mut known = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
-    let query = Query::of(&args.sought, &mut known).map_err(Failure::Read)?;
-    let mut gaps = Gaps::new(query, known.index(), args.masking.mask());
-    let sources = sources(args, &mut gaps.report);
-    each(&sources.all, args.delimiter, &mut gaps)?;
-    left_out(&gaps.query, &mut gaps.report);
-    let verdict = gaps.verdict();
-    if verdict == Verdict::Unknown {
-        gaps.report.note("no message to look at, so nothing is known of gaps".to_owned());
-    }
-    let (table, report) = gaps.table();
-    let first = crate::show::count(report.messages, "message");
-    tell(table.as_bytes(), Some(&first), verdict == Verdict::Complete, &report)
+    let (known, query) = asked(args)?;
+    let mut report = report();
+    let sources = sources(args, &mut report);
+    let mut gaps = Gaps::new(query, known.index(), args.masking.mask(), report);
+    gaps.read(&sources.all, args.delimiter.map(Into::into))?;
+    let found = gaps.finish();
+    let table = tables::gaps(&found);
+    let first = count(found.report.messages(), "message");
+    tell(table.as_bytes(), Some(&first), found.verdict == Verdict::Complete, &found.report)
 }
 
 fn latency(args: &Args) -> Result<ExitCode, Failure> {
-    let mut known = Dictionaries::new(&args.dictionary).map_err(Failure::Read)?;
-    let query = Query::of(&args.sought, &mut known).map_err(Failure::Read)?;
+    let (mut known, query) = asked(args)?;
     let csv = match &args.forms.csv[..] {
         [] => None,
         _ if args.limit.is_some() => {
             let text = "--limit: --latency --csv writes all requests; leave it out";
             return Err(Failure::Read(text.to_owned()));
         }
-        words => Some(Csv::of(words, Rows::Requests, &mut known).map_err(Failure::Read)?),
+        words => Some(columns(words, Rows::Requests, &mut known)?),
     };
-    let mut report = Report::default();
+    let has_tables = csv.is_none();
+    let mut report = report();
     let sources = sources(args, &mut report);
     let out = BufWriter::new(io::stdout().lock());
-    let mut latency = Latency::new(out, csv, query, known, args.masking.mask());
-    latency.show_slowest(args.limit.unwrap_or(latency::SLOWEST));
-    let wanted = latency::Wanted::new();
-    let is_wanted = |bytes: &[u8], by| wanted.takes(bytes, by);
-    for (name, files) in merge::logs(sources.all) {
-        latency.begin(&name, files.len() > 1)?;
-        merge::read(files, args.delimiter, &mut report, &is_wanted, &mut |held| {
-            latency.take(held)
-        })?;
-        latency.end()?;
+    let mut latency = Latency::new((out, csv), query, (known, args.masking.mask()), report);
+    latency.show_slowest(args.limit.unwrap_or(logs::SLOWEST));
+    latency.read(sources.all, args.delimiter.map(Into::into))?;
+    let found = latency.finish()?;
+    if has_tables {
+        io::stdout().lock().write_all(tables::latencies(&found).as_bytes())?;
     }
-    let answered = latency.finish(&mut report)?;
-    report.say(Some(&crate::show::count(report.messages, "message")));
-    Ok(code(&report, answered > 0))
+    say(&found.report, Some(&count(found.report.messages(), "message")));
+    Ok(code(&found.report, found.answered > 0))
 }
 
 /// Writes a text, and what is to be said below a first line.
@@ -300,7 +283,7 @@ fn tell(
     let mut out = io::stdout().lock();
     out.write_all(text)?;
     out.flush()?;
-    report.say(first);
+    say(report, first);
     Ok(code(report, is_good))
 }
 
@@ -312,127 +295,22 @@ fn code(report: &Report, is_good: bool) -> ExitCode {
     }
 }
 
+/// A report that says at once what cannot be read.
+pub(crate) fn report() -> Report {
+    Report::telling(|text| _ = failed(text))
+}
+
+/// Says what is reported, below a first line.
+pub(crate) fn say(report: &Report, first: Option<&str>) {
+    let mut err = io::stderr().lock();
+    if let Some(first) = first {
+        let _ = writeln!(err, "{first}");
+    }
+    let _ = write!(err, "{report}");
+}
+
 fn sources(args: &Args, report: &mut Report) -> Sources {
     let sources = Sources::of(&args.paths);
-    say_sources(&sources, report);
+    sources.tell(report);
     sources
-}
-
-/// Says what is not read of the paths.
-fn say_sources(sources: &Sources, report: &mut Report) {
-    sources.unreadable.iter().for_each(|error| report.failed(error));
-    if sources.others > 0 {
-        let others = crate::show::count(sources.others, "other file");
-        report.note(format!("{others} in the directories: not read, by their names no logs"));
-    }
-}
-
-/// Says how many messages were left out since nothing told of them what was asked for.
-fn left_out(query: &Query, report: &mut Report) {
-    let mut note = |messages: u64, text: &str| {
-        if messages > 0 {
-            let messages = crate::show::count(messages, "message");
-            report.note(format!("{messages} left out: {text}"));
-        }
-    };
-    note(query.without_way, "neither the log nor its name tells the direction");
-    note(query.without_time, "neither the log nor SendingTime(52) tells the time");
-}
-
-/// A sink that is told where messages come from.
-trait Reader: Sink {
-    fn begin(&mut self, source: &Source);
-    fn report(&mut self) -> &mut Report;
-}
-
-impl<W: Write> Reader for Search<W> {
-    fn begin(&mut self, source: &Source) {
-        Self::begin(self, source);
-    }
-
-    fn report(&mut self) -> &mut Report {
-        &mut self.report
-    }
-}
-
-impl Reader for Order {
-    fn begin(&mut self, source: &Source) {
-        Self::begin(self, source);
-    }
-
-    fn report(&mut self) -> &mut Report {
-        &mut self.report
-    }
-}
-
-impl Reader for Gaps {
-    fn begin(&mut self, source: &Source) {
-        Self::begin(self, source);
-    }
-
-    fn report(&mut self) -> &mut Report {
-        &mut self.report
-    }
-}
-
-/// Reads all sources; one that cannot be read does not keep the others from it.
-fn each(
-    sources: &[Source],
-    delimiter: Option<Delimiter>,
-    reader: &mut dyn Reader,
-) -> Result<(), Failure> {
-    for source in sources {
-        one(source, delimiter, reader)?;
-    }
-    Ok(())
-}
-
-fn one(
-    source: &Source,
-    delimiter: Option<Delimiter>,
-    reader: &mut dyn Reader,
-) -> Result<(), Failure> {
-    reader.begin(source);
-    let before = (reader.report().messages, reader.report().garbled);
-    let done = match source.kind {
-        Kind::Stream if source.is_standard_input() => {
-            input::stream(&mut io::stdin().lock(), delimiter, None, reader)
-        }
-        Kind::Stream => input::open(&source.path)
-            .map_err(Failure::Read)
-            .and_then(|mut file| input::stream(&mut *file, delimiter, None, reader)),
-        Kind::Store => entries(journal::read(&source.path), reader),
-        Kind::Segment => entries(journal::read_file(&source.path), reader),
-    };
-    match done {
-        Err(Failure::Read(error)) => {
-            let is_named = error.contains(&*source.path.to_string_lossy());
-            let name = if is_named { String::new() } else { format!("{}: ", source.name) };
-            reader.report().failed(&format!("{name}{error}"));
-        }
-        Ok(()) if source.kind == Kind::Stream => strange(source, before, reader.report()),
-        other => return other,
-    }
-    Ok(())
-}
-
-/// Says so if a file has no message in it.
-fn strange(source: &Source, before: (u64, u64), report: &mut Report) {
-    let is_empty = source.path.metadata().is_ok_and(|metadata| metadata.len() == 0);
-    if report.messages > before.0 || is_empty {
-        return;
-    }
-    if report.garbled > before.1 {
-        report.failed(&format!("{}: no log of FIX messages", source.name));
-    } else {
-        report.note(format!("{}: no FIX message in it", source.name));
-    }
-}
-
-fn entries(
-    entries: Result<impl Iterator<Item = Result<journal::Entry, StoreError>>, StoreError>,
-    reader: &mut dyn Reader,
-) -> Result<(), Failure> {
-    let entries = entries.map_err(|error| Failure::Read(error.to_string()))?;
-    input::store(entries, reader)
 }

@@ -2,25 +2,18 @@
 //!
 //! Invariant: a message that is damaged is shown as far as it can be, and said to be.
 
-mod select;
-
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use transfix::Mask;
-use transfix::print::{self, Palette};
-use transfix_codec::shown::Shown;
-use transfix_codec::{CheckSumPolicy, FieldIndex};
+use transfix::Timestamp;
+use transfix_dictionary::nearest;
+use transfix_text::print::Palette;
+use transfix_text::printer::{self, Printer};
 
 use crate::input::{
-    self, Choice, Delimiter, Dictionaries, Failure, Found, Masking, Place, Sink, Wrong, failed,
-    parse,
+    self, Choice, Delimiter, Dictionaries, Failure, Masking, Sink, ended, failed, msg_types,
 };
-use crate::show::count;
-use select::Selection;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -96,271 +89,148 @@ impl Color {
     }
 }
 
-/// How messages are printed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Form {
-    /// One line a message, without header and trailer.
-    pub(crate) one_line: bool,
-    /// Counts the messages by type at the end.
-    pub(crate) summary: bool,
+/// Which messages.
+#[derive(clap::Args, Clone, Debug, Default)]
+struct Selection {
+    /// Only messages of this type, such as D or NewOrderSingle; several with commas.
+    #[arg(long = "type", value_name = "MSGTYPE", value_delimiter = ',')]
+    msg_types: Vec<String>,
+    /// Only messages from this time on, in UTC, such as 20261121-09:28:25: that of the log's line
+    /// or the store's record, else SendingTime(52).
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    from: Option<Timestamp>,
+    /// Only messages up to this time.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    to: Option<Timestamp>,
+    /// Only messages with this value in this field, such as 55=EU, Side=BUY or 54=1; with several
+    /// of them all must be met.
+    #[arg(long = "where", value_name = "TAG=VALUE", value_parser = condition)]
+    conditions: Vec<Condition>,
+}
+
+/// A field and its value, as the user writes them.
+#[derive(Clone, Debug)]
+struct Condition {
+    name: String,
+    value: String,
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    let time = Timestamp::parse(text.as_bytes());
+    time.ok_or_else(|| "write a time in UTC as 20261121-09:28:25".to_owned())
+}
+
+fn condition(text: &str) -> Result<Condition, String> {
+    let (name, value) = text.split_once('=').ok_or("write TAG=VALUE, such as 55=EU")?;
+    Ok(Condition { name: name.to_owned(), value: value.to_owned() })
+}
+
+/// Returns the error for a name that no field has.
+fn unknown(name: &str, dictionaries: &mut Dictionaries) -> String {
+    let names = dictionaries.field_names();
+    let near = nearest(name, names.iter().map(String::as_str));
+    let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+    format!("--where: no dictionary has a field '{name}'{near}")
+}
+
+impl Selection {
+    /// Looks up the fields and messages that are written by name.
+    fn resolved(&self, dictionaries: &mut Dictionaries) -> Result<printer::Selection, String> {
+        let mut fields = Vec::new();
+        for Condition { name, value } in &self.conditions {
+            let tag = name.parse().ok().or_else(|| dictionaries.tag_named(name));
+            let tag = tag.ok_or_else(|| unknown(name, dictionaries))?;
+            fields.push((tag, value.clone()));
+        }
+        let msg_types = msg_types(&self.msg_types, dictionaries)?;
+        Ok(printer::Selection { msg_types, from: self.from, to: self.to, fields })
+    }
 }
 
 /// Prints the messages.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let form = Form { one_line: args.one_line, summary: args.summary };
-    let printer = Printer::new(&args.dictionary, form, BufWriter::new(io::stdout().lock()));
-    let printer = printer.and_then(|printer| printer.choosing(&args.selection));
-    let mut printer = match printer {
-        Ok(printer) => printer,
+    let selected = args.dictionary.load().and_then(|mut dictionaries| {
+        let selection = args.selection.resolved(&mut dictionaries)?;
+        Ok((dictionaries, selection))
+    });
+    let (dictionaries, selection) = match selected {
+        Ok(selected) => selected,
         Err(error) => return failed(&error),
     };
-    printer.palette = args.color.palette();
-    printer.mask = args.masking.mask();
-    let done = printer.files(&args.files, args.delimiter);
-    printer.end(form, done)
+    let out = BufWriter::new(io::stdout().lock());
+    let mut printer = Printer::new(out, dictionaries, args.color.palette()).choosing(selection);
+    printer.one_line = args.one_line;
+    let done = files(args, &mut printer);
+    end(printer, args.summary, done)
 }
 
 /// Prints what `read` gives to the printer.
 pub(crate) fn print(
     dictionary: &Choice,
-    form: Form,
+    (one_line, summary): (bool, bool),
     read: impl FnOnce(&mut dyn Sink) -> Result<(), Failure>,
 ) -> ExitCode {
-    let mut printer = match Printer::new(dictionary, form, BufWriter::new(io::stdout().lock())) {
-        Ok(printer) => printer,
+    let dictionaries = match dictionary.load() {
+        Ok(dictionaries) => dictionaries,
         Err(error) => return failed(&error),
     };
-    printer.palette = Color::Auto.palette();
+    let out = BufWriter::new(io::stdout().lock());
+    let mut printer = Printer::new(out, dictionaries, Color::Auto.palette());
+    printer.one_line = one_line;
     let done = read(&mut printer);
-    printer.end(form, done)
+    end(printer, summary, done)
 }
 
-/// Reasons that the report lists before it only counts.
-const REASONS_MAX: usize = 5;
-
-struct Printer<W> {
-    out: W,
-    dictionaries: Dictionaries,
-    one_line: bool,
-    palette: &'static Palette,
-    selection: Selection,
-    mask: Option<Mask>,
-    /// The prefix of places, if there are several files.
-    file: String,
-    index: FieldIndex,
-    text: String,
-    /// MsgType(35), name and count.
-    counts: BTreeMap<Vec<u8>, (String, u64)>,
-    messages: u64,
-    /// Messages that are not wanted.
-    others: u64,
-    garbled: u64,
-    reasons: Vec<String>,
-}
-
-impl<W: Write> Printer<W> {
-    fn new(dictionary: &Choice, form: Form, out: W) -> Result<Self, String> {
-        let dictionaries = Dictionaries::new(dictionary)?;
-        Ok(Self {
-            out,
-            index: dictionaries.index(),
-            dictionaries,
-            one_line: form.one_line,
-            palette: &Palette::PLAIN,
-            selection: Selection::default(),
-            mask: None,
-            file: String::new(),
-            text: String::new(),
-            counts: BTreeMap::new(),
-            messages: 0,
-            others: 0,
-            garbled: 0,
-            reasons: Vec::new(),
-        })
-    }
-
-    /// The same for these messages only.
-    fn choosing(mut self, selection: &Selection) -> Result<Self, String> {
-        self.selection = selection.clone();
-        self.selection.resolve(&mut self.dictionaries)?;
-        Ok(self)
-    }
-
-    /// Prints all files; one that cannot be read does not keep the others from it.
-    fn files(&mut self, files: &[PathBuf], delimiter: Option<Delimiter>) -> Result<(), Failure> {
-        let mut unreadable = Vec::new();
-        for path in files {
-            if files.len() > 1 {
-                let name = Shown::whole(path.as_os_str().as_encoded_bytes()).to_string();
-                let Palette { heading, end, .. } = self.palette;
-                writeln!(self.out, "{heading}==> {name} <=={end}")?;
-                self.file = format!("{name}: ");
-            }
-            let mask = self.mask.take();
-            let done = input::read(path, delimiter, mask.as_ref(), self);
-            self.mask = mask;
-            match done {
-                Err(Failure::Read(error)) => unreadable.push(error),
-                other => other?,
-            }
+/// Prints all files; one that cannot be read does not keep the others from it.
+fn files(args: &Args, printer: &mut Printer<impl Write>) -> Result<(), Failure> {
+    let (mask, delimiter) = (args.masking.mask(), args.delimiter.map(Into::into));
+    let mut unreadable = Vec::new();
+    for path in &args.files {
+        if args.files.len() > 1 {
+            printer.begin_file(path.as_os_str().as_encoded_bytes())?;
         }
-        match unreadable.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::Read(unreadable.join("\ntransfix: "))),
+        match input::read(path, delimiter, mask.as_ref(), printer) {
+            Err(Failure::Read(error)) => unreadable.push(error),
+            other => other?,
         }
     }
-
-    /// Prints what stands at the end, and says how it went.
-    fn end(mut self, form: Form, done: Result<(), Failure>) -> ExitCode {
-        let done = done.and_then(|()| {
-            if form.summary {
-                let summary = self.summary();
-                self.out.write_all(summary.as_bytes())?;
-            }
-            Ok(self.out.flush()?)
-        });
-        match done {
-            // A closed pipe (`| head`) is the reader's choice.
-            Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                return ExitCode::SUCCESS;
-            }
-            Err(Failure::Write(error)) => return failed(&format!("cannot write: {error}")),
-            Err(Failure::Read(error)) => {
-                let _ = self.out.flush();
-                if self.messages + self.garbled > 0 {
-                    self.report();
-                }
-                return failed(&error);
-            }
-            Ok(()) | Err(Failure::Enough) => {}
-        }
-        self.report();
-        if self.garbled > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS }
-    }
-
-    fn count_garbled(&mut self, place: Place, wrong: Wrong) {
-        self.garbled += 1;
-        if self.reasons.len() < REASONS_MAX {
-            self.reasons.push(format!("{}{place}: {wrong}", self.file));
-        }
-    }
-
-    /// The counts by type, the most frequent first.
-    fn summary(&self) -> String {
-        let mut rows: Vec<_> = self.counts.iter().collect();
-        rows.sort_by_key(|(_, (_, count))| std::cmp::Reverse(*count));
-        let mut text = String::new();
-        for (msg_type, (name, count)) in rows {
-            let _ = writeln!(text, "{count:>10}  {name}({})", msg_type.escape_ascii());
-        }
-        text
-    }
-
-    /// Says on the standard error how much there was, and what was wrong.
-    fn report(&self) {
-        let mut err = io::stderr().lock();
-        let _ = match self.selection.is_all() {
-            true => writeln!(err, "{}", count(self.messages, "message")),
-            false => writeln!(
-                err,
-                "{} of {}",
-                self.messages,
-                count(self.messages + self.others, "message")
-            ),
-        };
-        if self.garbled > 0 {
-            let _ = writeln!(err, "{} garbled:", self.garbled);
-            self.reasons.iter().for_each(|reason| _ = writeln!(err, "  {reason}"));
-            let more = self.garbled - self.reasons.len() as u64;
-            if more > 0 {
-                let _ = writeln!(err, "  and {more} more");
-            }
-        }
+    match unreadable.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Read(unreadable.join("\ntransfix: "))),
     }
 }
 
-/// Returns the log's text before a message.
-fn head(found: &Found<'_>, one_line: bool) -> String {
-    let gap = if one_line { "  " } else { "\n" };
-    if found.head.is_empty() { String::new() } else { format!("{}{gap}", found.head) }
-}
-
-impl<W: Write> Sink for Printer<W> {
-    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
-        let wrong = found.fault(&mut self.index);
-        let Ok(message) = parse(found.bytes, &mut self.index, CheckSumPolicy::Ignore) else {
-            if let Some(wrong) = wrong {
-                self.count_garbled(found.place, wrong);
+/// Prints what stands at the end, and says how it went.
+fn end(mut printer: Printer<impl Write>, has_summary: bool, done: Result<(), Failure>) -> ExitCode {
+    let done = done.and_then(|()| {
+        if has_summary {
+            let summary = printer.summary();
+            printer.out.write_all(summary.as_bytes())?;
+        }
+        Ok(printer.out.flush()?)
+    });
+    let garbled = printer.garbled_messages();
+    let report = printer.report();
+    let say = || _ = io::stderr().write_all(report.as_bytes());
+    match done {
+        Ok(()) | Err(Failure::Enough) => {
+            say();
+            if garbled > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS }
+        }
+        Err(Failure::Read(error)) => {
+            let _ = printer.out.flush();
+            if printer.messages + garbled > 0 {
+                say();
             }
-            if !self.selection.is_all() {
-                return Ok(());
-            }
-            let bytes = found.bytes.escape_ascii();
-            return Ok(writeln!(self.out, "{}not a message: {bytes}", head(found, self.one_line))?);
-        };
-        let pair = self.dictionaries.find(&message).map_err(Failure::Read)?;
-        let pair = self.dictionaries.pair(pair);
-        if !self.selection.takes(&message, found, pair) {
-            self.others += 1;
-            return Ok(());
+            failed(&error)
         }
-        self.text.clear();
-        self.text.push_str(&head(found, self.one_line));
-        if let Some(wrong) = wrong {
-            let _ = writeln!(self.text, "note: {wrong}");
-        }
-        let dictionaries = [&*pair.session, &*pair.application];
-        // Writing to a String never fails.
-        let _ = if self.one_line {
-            print::one_line(&message, dictionaries, self.palette, &mut self.text)
-        } else {
-            print::readable(&message, dictionaries, self.palette, &mut self.text)
-        };
-        self.text.push('\n');
-        self.messages += 1;
-        if let Some((_, count)) = self.counts.get_mut(message.msg_type().as_bytes()) {
-            *count += 1;
-        } else {
-            let msg_type = message.msg_type();
-            let name = pair.message(msg_type).map_or("?", |known| known.name.as_str()).to_owned();
-            self.counts.insert(msg_type.as_bytes().to_vec(), (name, 1));
-        }
-        if let Some(wrong) = wrong {
-            self.count_garbled(found.place, wrong);
-        }
-        Ok(self.out.write_all(self.text.as_bytes())?)
-    }
-
-    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
-        self.count_garbled(place, wrong);
-        Ok(())
-    }
-
-    fn mark(&mut self, text: &str) -> Result<(), Failure> {
-        if !self.selection.is_all() {
-            return Ok(());
-        }
-        Ok(writeln!(self.out, "{text}")?)
-    }
-
-    fn pause(&mut self) -> Result<(), Failure> {
-        Ok(self.out.flush()?)
+        done => ended(done.map(|()| ExitCode::SUCCESS)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
-    use transfix_store::journal;
-
-    fn printer() -> Printer<Vec<u8>> {
-        let form = Form { one_line: true, summary: true };
-        Printer::new(&Choice::default(), form, Vec::new()).unwrap()
-    }
-
-    const LOG: &[u8] = b"20261121-09:28:25.623 : 8=FIX.4.4|9=5|35=0|10=163| x\n\
-        in 8=FIX.4.4|9=5|35=0|10=164|\n8=FIX.4.4|9=5|35=0\n";
 
     #[test]
     fn colours_by_terminal_and_wish() {
@@ -374,33 +244,5 @@ mod tests {
             let palette = color.palette_for(is_terminal, wants_none);
             assert_eq!(*palette == Palette::ANSI, is_ansi, "{color:?} {is_terminal} {wants_none}");
         }
-    }
-
-    #[test]
-    fn a_log_with_damage() {
-        let mut printer = printer();
-        assert!(input::stream(&mut &LOG[..], None, None, &mut printer).is_ok());
-        let text = String::from_utf8(printer.out.clone()).unwrap();
-        let line = "Heartbeat(0) seq ? ?->?\n";
-        let note = "note: CheckSum(10) differs from the sum of the bytes\n";
-        assert_eq!(text, format!("20261121-09:28:25.623  {line}in  {note}{line}"));
-        assert_eq!((printer.messages, printer.garbled), (2, 2));
-        assert_eq!(printer.summary(), "         2  Heartbeat(0)\n");
-        let reasons = [
-            "line 2, byte 56: CheckSum(10) differs from the sum of the bytes",
-            "line 3, byte 83: the input ends within the message",
-        ];
-        assert_eq!(printer.reasons, reasons);
-    }
-
-    #[test]
-    fn the_journal_of_a_store() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/store/sound.seg");
-        let mut printer = printer();
-        assert!(input::store(journal::read_file(&path).unwrap(), &mut printer).is_ok());
-        let text = String::from_utf8(printer.out).unwrap();
-        assert!(text.starts_with("out 1 1970"), "{text}");
-        assert!(text.contains("\nin 1 1970") && text.contains("\nnext_in 2 1970"), "{text}");
-        assert!(text.contains("Logon(A) seq 1 A->B  EncryptMethod=NONE HeartBtInt=30\n"), "{text}");
     }
 }

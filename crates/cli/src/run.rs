@@ -2,29 +2,11 @@
 //! session by the rules of a file, to programs of any language by a Unix socket, into files and out
 //! of them.
 
-mod asked;
-mod bridge;
-mod choices;
-mod copy;
-mod files;
-mod held;
-mod line;
-mod mark;
-mod origins;
-mod port;
-mod program;
-mod routes;
-mod sending;
-mod stored;
-mod told;
-mod written;
-
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use transfix::{Admin, Application, Engine, SessionSettings, Settings, Tag};
+use transfix::{Engine, Settings};
+use transfix_gateway::{Gateway, Renewed, Routes};
 
 use crate::input::failed;
 use crate::not_started::NotStarted;
@@ -32,14 +14,6 @@ use crate::serve::{Asked, LOGOUT_TIME, say_where, steer, tell};
 use crate::show::say;
 use crate::suits::Runner;
 use crate::{administered, events};
-use bridge::Bridge;
-use choices::Choices;
-use files::{Drains, Sources};
-use held::Held;
-use origins::Origins;
-use port::Ports;
-use routes::Routes;
-use told::Told;
 
 /// Run the sessions of any settings file, also a migrated one; rules can pass messages on.
 #[derive(Debug, clap::Args)]
@@ -77,57 +51,6 @@ pub(crate) struct Args {
     check: bool,
 }
 
-/// Threads that pass messages on, if the settings do not say more.
-const APPLICATION_THREADS: usize = 2;
-
-/// The rules in force.
-type InForce = Arc<RwLock<Arc<Routes>>>;
-
-/// The state that all sessions of a gateway share. A clone is the same.
-#[derive(Clone)]
-struct Gateway {
-    routes: InForce,
-    ports: Ports,
-    drains: Drains,
-    origins: Origins,
-    /// For whom messages are.
-    choices: Choices,
-    /// Fields that sessions add to what they send.
-    added: Arc<BTreeSet<Tag>>,
-    /// Messages that can neither be passed on nor be refused.
-    held: Held,
-    told: Told,
-    /// As soon as the engine runs.
-    admin: Arc<OnceLock<Admin>>,
-}
-
-impl Gateway {
-    /// Opens the sockets and files.
-    fn open(routes: Routes, settings: &Settings) -> Result<Self, String> {
-        // Before the engine opens the stores: nothing of this start is among what they have.
-        let (choices, held) = (Choices::read(settings)?, Held::begin()?);
-        let added = Arc::new(stored::added_tags(settings));
-        let (origins, told) = (Origins::default(), Told::begin()?);
-        let drains = Drains::open(&routes.files)?;
-        let ports = Ports::open(&routes.sockets, &origins, &told)?;
-        let routes = Arc::new(RwLock::new(Arc::new(routes)));
-        let admin = Arc::default();
-        Ok(Self { routes, ports, drains, origins, choices, added, held, told, admin })
-    }
-
-    fn routes(&self) -> Arc<Routes> {
-        Arc::clone(&self.routes.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn put_in_force(&self, routes: Arc<Routes>) {
-        *self.routes.write().unwrap_or_else(PoisonError::into_inner) = routes;
-    }
-
-    fn bridge(&self) -> Box<dyn Application> {
-        Box::new(Bridge::new(self))
-    }
-}
-
 pub(crate) fn run(args: &Args) -> ExitCode {
     let (settings, routes) = match read(args) {
         Ok(read) => read,
@@ -152,16 +75,14 @@ fn read(args: &Args) -> Result<(Settings, Routes), Vec<String>> {
     let settings = Settings::load_or_all_errors(&args.settings);
     let mut settings =
         settings.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-    // Messages are passed on in threads that hold no session: so one session may wait for another.
-    let threads = &mut settings.engine.application_threads;
-    *threads = (*threads).max(APPLICATION_THREADS);
+    transfix_gateway::prepare(&mut settings);
     if let Some(why) = Runner::Run.refuses(&args.settings, &settings) {
         return Err(vec![why]);
     }
     let usual = PathBuf::from(ROUTES);
     let path = args.routes.clone().or_else(|| usual.exists().then_some(usual));
     let routes = match path {
-        Some(path) => written::read(&path, &settings)?,
+        Some(path) => Routes::read(&path, &settings)?,
         None => Routes::default(),
     };
     Ok((settings, routes))
@@ -176,24 +97,14 @@ fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotSta
     events::open(settings.events.as_ref())?;
     administered::check(&args.settings, &settings)?;
     say(&routes.to_string());
-    let gateway = Gateway::open(routes, &settings)?;
-    let admitted = gateway.clone();
-    let engine = Engine::builder(&settings)
-        .admit(move |_| Some(admitted.bridge()))
-        .start(|_| gateway.bridge())?;
-    let admin = engine.admin();
-    // It is set once.
-    let _ = gateway.admin.set(admin.clone());
-    gateway.ports.begin(&admin)?;
-    let sources = Sources::begin(&gateway.routes().files, &gateway.origins, &admin)?;
+    let gateway = Gateway::open(routes, &settings, say)?;
+    let engine = gateway.start(&settings)?;
+    let sources = gateway.begin(&engine.admin())?;
     let go_over = |engine: &mut Engine, from: &Settings| reload(args, engine, from, &gateway);
-    let added = |session: &SessionSettings| {
-        gateway.routes().check_added(session)?;
-        Ok(gateway.bridge())
-    };
+    let added = |session: &_| gateway.application_of_added(session);
     let orderly = steer(&args.settings, (engine, settings), asked, go_over, added);
     drop(sources);
-    gateway.held.end();
+    gateway.end();
     orderly
 }
 
@@ -208,33 +119,18 @@ fn reload(
     gateway: &Gateway,
 ) -> Result<(Settings, String), Vec<String>> {
     let (to, routes) = read(args)?;
-    let before = gateway.routes();
-    if routes == Routes::default() && *before != routes {
-        let why = "the file of routes is missing or has no route: the routes of before stay";
-        return Err(vec![why.into()]);
-    }
-    if !before.same_places(&routes) {
-        let why = "sockets and files are opened at the start alone: start the gateway anew";
-        return Err(vec![why.into()]);
-    }
-    let (changed, routes) = (*before != routes, Arc::new(routes));
-    // New sessions begin under the new routes.
-    gateway.put_in_force(Arc::clone(&routes));
-    let done = engine.reload(from, &to, LOGOUT_TIME, |_| gateway.bridge());
-    let done = done.map_err(|error| {
-        gateway.put_in_force(before);
-        vec![error.to_string()]
-    })?;
+    let done = gateway.reload(engine, (from, &to), routes, LOGOUT_TIME);
+    let Renewed { engine: done, routes_changed, .. } = done.map_err(|why| vec![why])?;
     tell(&done);
     say_where(engine);
     let mut said = done.changes.to_string();
     for (id, error) in &done.failed {
         said += &format!("\n{id} has failed: {error}");
-        if routes.name(id) {
+        if gateway.routes().name(id) {
             said += "; routes name it: their messages are not available until it is there";
         }
     }
-    if changed {
+    if routes_changed {
         say("reload: the routes are new");
         said += "\nthe routes are new";
     }

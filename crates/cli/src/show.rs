@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use transfix::print::{self, Palette};
 use transfix::{Direction, Mask, Message, SessionDictionaries, SessionSettings, Timestamp};
 use transfix_codec::{CheckSumPolicy, FieldIndex};
+use transfix_text::print::{self, Palette};
 
 use crate::foreign;
 

@@ -25,7 +25,7 @@ use transfix::Timestamp;
 use transfix_quickfix::{Dialect, ForeignStore};
 
 use crate::foreign;
-use crate::input::{Failure, failed, holds_store, store_beside};
+use crate::input::{Failure, ended, holds_store, store_beside};
 use crate::show::count;
 
 /// Look into the stores of sessions, and set, repair or import one.
@@ -130,20 +130,6 @@ fn output(path: Option<&PathBuf>) -> Result<Box<dyn Write>, String> {
     match std::fs::File::create_new(path) {
         Ok(file) => Ok(Box::new(BufWriter::with_capacity(1 << 20, file))),
         Err(error) => Err(format!("{}: {error}", path.display())),
-    }
-}
-
-/// The end of a verb that writes as long as somebody reads.
-fn ended(outcome: Result<ExitCode, Failure>) -> ExitCode {
-    match outcome {
-        Ok(code) => code,
-        // A closed pipe (`| head`) is the reader's choice.
-        Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            ExitCode::SUCCESS
-        }
-        Err(Failure::Write(error)) => failed(&format!("cannot write: {error}")),
-        Err(Failure::Read(error)) => failed(&error),
-        Err(Failure::Enough) => ExitCode::SUCCESS,
     }
 }
 

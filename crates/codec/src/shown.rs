@@ -48,6 +48,31 @@ impl<'a> Shown<'a> {
     }
 }
 
+/// Writes a JSON string. Escapes stand for all that JSON wants escaped, and for all that a terminal
+/// would obey or hide.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_json(text: &str, out: &mut dyn Write) -> fmt::Result {
+    out.write_char('"')?;
+    let mut rest = text;
+    let is_escaped = |c: char| c == '"' || c == '\\' || is_hidden(c);
+    while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_escaped(*c)) {
+        out.write_str(&rest[..at])?;
+        match c {
+            '"' | '\\' => write!(out, "\\{c}")?,
+            hidden => {
+                let mut units = [0; 2];
+                let units = hidden.encode_utf16(&mut units);
+                units.iter().try_for_each(|unit| write!(out, "\\u{unit:04x}"))?;
+            }
+        }
+        rest = &rest[at + c.len_utf8()..];
+    }
+    out.write_str(rest)?;
+    out.write_char('"')
+}
+
 /// Returns true if a terminal or an editor would not show this character as it stands. It is a
 /// control character, a mark without width or of direction, or a separator of lines.
 #[must_use]

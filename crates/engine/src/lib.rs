@@ -62,10 +62,8 @@ mod error;
     expect(unreachable_pub, reason = "simulated worlds alone have another one")
 )]
 mod io;
-pub mod json;
 mod link;
 mod observe;
-pub mod print;
 mod review;
 pub mod simulated;
 #[cfg(feature = "tls")]

@@ -3,10 +3,8 @@
 mod conformance;
 mod dictionaries;
 mod dictionary;
-mod every_message;
 mod examples;
 mod found;
-mod json;
 mod migrated;
 mod pair;
 mod queue_crash;

@@ -32,8 +32,6 @@ const LAYERS: &[(&str, &[&str])] = &[(
         "error",
         "io",
         "clock",
-        "print",
-        "json",
     ],
 )];
 

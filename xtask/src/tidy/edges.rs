@@ -16,6 +16,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transfix-session", &["transfix-codec"]),
     ("transfix-store", &[]),
     ("transfix-transport", &[]),
+    ("transfix-text", &["transfix-codec", "transfix-dictionary", "transfix-store"]),
     ("transfix-settings", &["transfix-dictionary", "transfix-codec", "transfix-session"]),
     (
         "transfix-quickfix",
@@ -32,7 +33,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "transfix-transport",
         ],
     ),
-    ("transfix-admin", &["transfix", "transfix-codec", "transfix-store"]),
+    ("transfix-admin", &["transfix", "transfix-codec", "transfix-store", "transfix-text"]),
+    ("transfix-gateway", &["transfix", "transfix-codec", "transfix-dictionary", "transfix-store"]),
     (
         "transfix-cli",
         &[
@@ -40,8 +42,10 @@ const EDGES: &[(&str, &[&str])] = &[
             "transfix-admin",
             "transfix-codec",
             "transfix-dictionary",
+            "transfix-gateway",
             "transfix-quickfix",
             "transfix-store",
+            "transfix-text",
         ],
     ),
     ("transfix-bench", &["transfix", "transfix-codec", "transfix-dictionary"]),

@@ -5,9 +5,19 @@ use std::path::{Path, PathBuf};
 
 use syn::{Attribute, Expr, ExprLit, File, Lit, Meta};
 
-/// The crates that make up the package `transfix`, by their folders.
-pub(crate) const CRATES: [&str; 8] =
-    ["dictionary", "codec", "session", "store", "transport", "settings", "quickfix", "engine"];
+/// The library crates whose errors have numbers, by their folders: those of the package `transfix`,
+/// and `text`.
+pub(crate) const CRATES: [&str; 9] = [
+    "dictionary",
+    "codec",
+    "session",
+    "store",
+    "transport",
+    "settings",
+    "quickfix",
+    "text",
+    "engine",
+];
 
 /// Each file of a crate with its path below `src`, in the order of their names.
 pub(crate) fn files(krate: &str) -> Vec<(PathBuf, File)> {

@@ -8,10 +8,10 @@ use serde_json::json;
 use transfix_store::journal::{self, Entry, Event, Message};
 
 use super::select::{Bound, Selection, bound};
-use super::{ended, existing, moment, output};
+use super::{existing, moment, output};
 use crate::convert::ToJson;
 use crate::foreign;
-use crate::input::{Choice, Dictionaries, Failure, Found, Place, failed, shown};
+use crate::input::{Choice, Dictionaries, Failure, Found, Place, ended, failed, shown};
 
 /// Write the messages of a store as bytes, JSON or a log.
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ enum Format {
 }
 
 pub(super) fn run(args: &Args) -> ExitCode {
-    let dictionaries = match Dictionaries::new(&args.dictionary) {
+    let dictionaries = match args.dictionary.load() {
         Ok(dictionaries) => dictionaries,
         Err(error) => return failed(&error),
     };
@@ -124,7 +124,7 @@ fn write_object(
     let place = Place::Store { segment: entry.segment, byte: entry.offset };
     json.judge(&Found { bytes, place, head: "", wrong: None })?;
     write!(out, "{{\"time\":\"{time}\",\"direction\":\"{direction}\",\"seq\":{seq},")?;
-    match json.text(bytes)? {
+    match json.objects.text(bytes)? {
         Some(object) => write!(out, "\"message\":{object}")?,
         // No message at all: its bytes, as far as they are text.
         None => write!(out, "\"garbled\":{}", json!(bytes.escape_ascii().to_string()))?,

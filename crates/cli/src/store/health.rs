@@ -7,7 +7,7 @@ use transfix::SessionSettings;
 use transfix_store::{Fault, FileStore, Survey};
 
 use super::{count, size};
-use crate::input::one_line;
+use crate::foreign::Foreign;
 
 /// A few words.
 pub(super) fn health(dir: &Path, survey: &Survey) -> String {
@@ -35,7 +35,7 @@ pub(super) fn misnamed(dir: &Path, survey: &Survey) -> Option<String> {
     let is_named = names.into_iter().flatten().any(|name| name == session.as_str());
     let is_told = !session.is_empty() && session.len() < WHOLE_MAX && !is_named;
     is_told.then(|| {
-        let (dir, session) = (dir.display(), one_line(session));
+        let (dir, session) = (dir.display(), Foreign(session));
         format!("{dir} belongs to the session {session}, and its directory is named otherwise")
     })
 }

@@ -7,8 +7,8 @@ use transfix_store::journal;
 
 use super::existing;
 use super::select::{Bound, Selection, bound};
-use crate::input::{self, Choice, Dictionaries, failed};
-use crate::print::{Form, print};
+use crate::input::{self, Choice, failed};
+use crate::print::print;
 
 /// Print what a store holds in readable form, by number, time, direction or type.
 #[derive(Debug, clap::Args)]
@@ -43,13 +43,11 @@ pub(super) fn run(args: &Args) -> ExitCode {
         Ok(dir) => journal::read(dir).map_err(|error| error.to_string()),
         Err(error) => Err(error),
     };
-    let selection =
-        Dictionaries::new(&args.dictionary).and_then(|mut all| args.selection.resolved(&mut all));
+    let selection = args.dictionary.load().and_then(|mut all| args.selection.resolved(&mut all));
     let (entries, selection) = match (entries, selection) {
         (Ok(entries), Ok(selection)) => (entries, selection),
         (Err(error), _) | (_, Err(error)) => return failed(&error),
     };
     let entries = selection.of(args.to, entries);
-    let form = Form { one_line: !args.full, summary: args.summary };
-    print(&args.dictionary, form, |printer| input::store(entries, printer))
+    print(&args.dictionary, (!args.full, args.summary), |printer| input::store(entries, printer))
 }

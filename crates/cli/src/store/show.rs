@@ -10,7 +10,8 @@ use transfix_store::{self as store, Survey};
 use super::health::{health, received, session, told};
 use super::{ended, existing, moment, say, size};
 use crate::foreign;
-use crate::input::{Failure, failed, one_line};
+use crate::foreign::Foreign;
+use crate::input::{Failure, failed};
 
 /// Show a store: numbers, times, sizes, segments, health.
 #[derive(Debug, clap::Args)]
@@ -46,7 +47,7 @@ fn show(dir: &Path, survey: &Survey) -> Result<ExitCode, Failure> {
     let used_bytes: u64 = survey.segments.iter().map(|segment| segment.used_bytes).sum();
     let mut table = plain();
     if !survey.session.is_empty() {
-        table.add_row(["session", &one_line(&session(survey))]);
+        table.add_row(["session", &Foreign(&session(survey)).to_string()]);
     }
     if let Some(numbers) = survey.numbers {
         table.add_row(["next_in", &numbers.next_in.to_string()]);
@@ -65,7 +66,7 @@ fn show(dir: &Path, survey: &Survey) -> Result<ExitCode, Failure> {
         table.add_row(["last message", &moment(last).to_string()]);
     }
     if let Some((time_ns, text)) = &survey.last_note {
-        table.add_row(["last note", &format!("{} {}", moment(*time_ns), one_line(text))]);
+        table.add_row(["last note", &format!("{} {}", moment(*time_ns), Foreign(text))]);
     }
     let sizes = format!("{}, of which {} used", size(file_bytes), size(used_bytes));
     table.add_row(["size", &sizes]);

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use transfix_codec::Mask;
 use transfix_session::SessionId;
 
-use transfix_codec::Mask;
 use transfix_settings::{EventLevels, SessionSettings};
 
 /// The actor of an action, for the audit.

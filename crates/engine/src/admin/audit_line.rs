@@ -10,8 +10,7 @@ use std::io::{self, BufRead, Read};
 
 use sha2::{Digest, Sha256};
 use transfix_codec::Timestamp;
-
-use crate::json::write_string;
+use transfix_codec::shown::write_json;
 
 /// The hash before the first line.
 pub(crate) const NO_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -43,7 +42,7 @@ impl Line<'_> {
         }
         for (name, text) in self.texts.iter().filter(|(_, text)| !text.is_empty()) {
             let _ = write!(line, ",\"{name}\":");
-            let _ = write_string(cut(text), &mut line);
+            let _ = write_json(cut(text), &mut line);
         }
         let _ = write!(line, "{PREV}{prev}\"");
         let hash = hash_of(line.as_bytes());

@@ -4,12 +4,12 @@
 
 use std::io;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use transfix_codec::shown::Shown;
 use transfix_session::Secret;
 use transfix_settings::{ProxyKind, ProxySettings};
 use transfix_transport::Stream;
-
-use crate::json::base64;
 
 /// Longest answer of an HTTP proxy.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
@@ -162,8 +162,7 @@ fn connect(to: &str, login: Option<(&str, &str)>) -> Vec<u8> {
     let mut text = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n");
     if let Some((username, password)) = login {
         text += "Proxy-Authorization: Basic ";
-        // Writing to a text never fails.
-        let _ = base64::write(format!("{username}:{password}").as_bytes(), &mut text);
+        STANDARD.encode_string(format!("{username}:{password}"), &mut text);
         text += "\r\n";
     }
     (text + "\r\n").into_bytes()

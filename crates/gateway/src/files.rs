@@ -1,0 +1,404 @@
+//! Files that routes write messages into, and files whose lines are sent.
+//!
+//! Invariants: a message counts as written when its whole line is on the disk. A line that was read
+//! counts as sent when its message is safe in the store of its session. A line that may have been
+//! sent before is sent with PossResend(97).
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use transfix::{Admin, SendError};
+
+use super::line::Sending;
+use super::mark::mark;
+use super::origins::Origins;
+use super::routes::{FileMode, MessageFile};
+use super::sending;
+
+/// Time between two looks at a file that has no further line, or at a session that cannot send.
+const LOOK: Duration = Duration::from_millis(100);
+/// The longest line that is read.
+const LINE_MAX: u64 = 1 << 20;
+
+/// Files that routes write into. A clone is the same.
+#[derive(Clone, Default)]
+pub(super) struct Drains(Arc<BTreeMap<String, Mutex<Drain>>>);
+
+/// One of them.
+struct Drain {
+    path: PathBuf,
+    file: File,
+    /// Lines that were not written since the last one that was.
+    refused: u64,
+}
+
+impl Drains {
+    /// # Errors
+    /// Names the file that cannot be written.
+    pub(super) fn open(files: &[MessageFile]) -> Result<Self, String> {
+        let mut drains = BTreeMap::new();
+        for file in files.iter().filter(|file| file.mode == FileMode::Write) {
+            let drain = Drain::open(&file.path).map_err(|error| named(file, &error))?;
+            drains.insert(file.name.clone(), Mutex::new(drain));
+        }
+        Ok(Self(Arc::new(drains)))
+    }
+
+    /// Writes a line, and returns when it is on the disk.
+    ///
+    /// # Errors
+    /// It is not in the file then.
+    pub(super) fn write(&self, name: &str, line: &Value) -> io::Result<()> {
+        let Some(drain) = self.0.get(name) else { return Err(io::ErrorKind::NotFound.into()) };
+        let mut drain = drain.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = drain.write(line);
+        drain.tell(name, &written);
+        written
+    }
+}
+
+fn named(file: &MessageFile, error: &io::Error) -> String {
+    format!("[[file]] {}: {}: {error}", file.name, file.path.display())
+}
+
+impl Drain {
+    fn open(path: &Path) -> io::Result<Self> {
+        // Orders are nobody else's business.
+        let file =
+            OpenOptions::new().read(true).append(true).create(true).mode(0o640).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(no_file());
+        }
+        // Two that write would cut each other's lines off.
+        file.try_lock().map_err(|_| io::Error::other("another program writes it"))?;
+        let length = whole_lines(&file)?;
+        if length < file.metadata()?.len() {
+            let why = "it is not whole: its message comes again";
+            tracing::warn!(path = %path.display(), why, "the last line of a file is cut off");
+            file.set_len(length)?;
+        }
+        Ok(Self { path: path.to_owned(), file, refused: 0 })
+    }
+
+    fn write(&mut self, line: &Value) -> io::Result<()> {
+        // Somebody may have taken the file away, to have a new one.
+        let is_it = |found: fs::Metadata| {
+            self.file
+                .metadata()
+                .is_ok_and(|own| (own.ino(), own.dev()) == (found.ino(), found.dev()))
+        };
+        if !fs::metadata(&self.path).is_ok_and(is_it) {
+            *self = Self { refused: self.refused, ..Self::open(&self.path)? };
+        }
+        // As it is now: somebody may have cut it.
+        let length = self.file.metadata()?.len();
+        let bytes = format!("{line}\n").into_bytes();
+        let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_data());
+        if written.is_err() {
+            // The written part of the line would stand before the next line.
+            self.file.set_len(length)?;
+        }
+        written
+    }
+}
+
+impl Drain {
+    /// Tells of the first of several lines that are not written, and when the file has room again.
+    fn tell(&mut self, name: &str, written: &io::Result<()>) {
+        match written {
+            Ok(()) => {
+                let refused = std::mem::take(&mut self.refused);
+                if refused > 0 {
+                    tracing::info!(file = %name, refused, "a file is written again");
+                }
+            }
+            Err(error) => {
+                if self.refused == 0 {
+                    tracing::error!(file = %name, %error, "a message is not written");
+                }
+                self.refused += 1;
+            }
+        }
+    }
+}
+
+/// Bytes up to the end of the last whole line.
+fn whole_lines(mut file: &File) -> io::Result<u64> {
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let mut block = [0; 4096];
+    while end > 0 {
+        let begin = end.saturating_sub(block.len() as u64);
+        let part = &mut block[..(end - begin) as usize];
+        file.seek(SeekFrom::Start(begin))?;
+        file.read_exact(part)?;
+        if let Some(at) = part.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(begin + at as u64 + 1);
+        }
+        end = begin;
+    }
+    Ok(0)
+}
+
+/// Files whose lines are sent, each by a thread of its own, until this is dropped.
+#[derive(Debug, Default)]
+pub struct Sources {
+    stops: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Sources {
+    /// # Errors
+    /// Names the file that cannot be read, or its position.
+    pub(super) fn begin(
+        files: &[MessageFile],
+        origins: &Origins,
+        admin: &Admin,
+    ) -> Result<Self, String> {
+        let mut sources = Self::default();
+        for file in files.iter().filter(|file| file.mode == FileMode::Read) {
+            let source = Source::open(file, origins).map_err(|error| named(file, &error))?;
+            let (admin, stops) = (admin.clone(), Arc::clone(&sources.stops));
+            let name = format!("file-{}", file.name);
+            let run = move || source.run(&admin, &stops);
+            let thread = thread::Builder::new().name(name.clone()).spawn(run);
+            sources.threads.push(thread.map_err(|error| format!("thread {name}: {error}"))?);
+        }
+        Ok(sources)
+    }
+}
+
+impl Drop for Sources {
+    fn drop(&mut self) {
+        self.stops.store(true, Ordering::Release);
+        for thread in std::mem::take(&mut self.threads) {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A file whose lines are sent.
+struct Source {
+    name: String,
+    path: PathBuf,
+    /// Where the next line begins.
+    position: u64,
+    /// The hash of the bytes before the position, which differs in another file.
+    mark: u64,
+    /// The next line may have been sent already.
+    in_doubt: bool,
+    /// The answers to the lines.
+    answers: Drain,
+    origins: Origins,
+    /// The answer to the previous line, which is not written down yet.
+    unanswered: Option<Value>,
+    /// The position is not written down yet.
+    unkept: bool,
+}
+
+impl Source {
+    fn open(file: &MessageFile, origins: &Origins) -> io::Result<Self> {
+        let (name, path) = (file.name.clone(), file.path.clone());
+        let answers = Drain::open(&beside(&path, "answers"))?;
+        let mut source = Self {
+            name,
+            path,
+            position: 0,
+            mark: mark(b""),
+            in_doubt: false,
+            answers,
+            origins: origins.clone(),
+            unanswered: None,
+            unkept: false,
+        };
+        match fs::read(beside(&source.path, "position")) {
+            Ok(bytes) => {
+                let kept: Value = serde_json::from_slice(&bytes)?;
+                source.position = kept["position"].as_u64().unwrap_or(0);
+                source.mark = kept["mark"].as_u64().unwrap_or(0);
+                source.in_doubt = kept["ended"] != json!(true);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        // From now on, until it ends in order.
+        source.keep(false)?;
+        Ok(source)
+    }
+
+    /// Keeps the position, so that a crash finds this one or the one before.
+    fn keep(&self, ended: bool) -> io::Result<()> {
+        let kept = json!({ "position": self.position, "mark": self.mark, "ended": ended });
+        let (path, new) = (beside(&self.path, "position"), beside(&self.path, "position.new"));
+        let mut file = File::create(&new)?;
+        file.write_all(format!("{kept}\n").as_bytes())?;
+        file.sync_all()?;
+        fs::rename(new, &path)?;
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+    }
+
+    fn run(mut self, admin: &Admin, stops: &AtomicBool) {
+        let mut told = String::new();
+        while !stops.load(Ordering::Acquire) {
+            match self.step(admin, stops) {
+                Ok(true) => told.clear(),
+                Ok(false) => thread::park_timeout(LOOK),
+                Err(error) => {
+                    let error = error.to_string();
+                    if error != told {
+                        tracing::error!(file = %self.name, %error, "a file cannot be sent");
+                        told = error;
+                    }
+                    thread::park_timeout(LOOK);
+                }
+            }
+        }
+        // A line whose position could not be written down may come again.
+        let ended = !self.in_doubt && !self.unkept;
+        if let Err(error) = self.keep(ended) {
+            tracing::error!(file = %self.name, %error, "the position in a file is not kept");
+        }
+    }
+
+    /// Sends the next line. Returns whether there is one.
+    fn step(&mut self, admin: &Admin, stops: &AtomicBool) -> io::Result<bool> {
+        self.write_down()?;
+        // Opened without one who writes, a pipe would wait for him.
+        match fs::metadata(&self.path) {
+            Ok(found) if found.is_file() => {}
+            Ok(_) => return Err(no_file()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        let mut file = File::open(&self.path)?;
+        let sent = before(&mut file, self.position)?;
+        let Some(mut sent) = sent.filter(|sent| mark(sent) == self.mark) else {
+            // Only the owner knows if the file is new or changed.
+            let position = beside(&self.path, "position");
+            let why = "what was sent of it is not there any more";
+            return Err(io::Error::other(format!(
+                "{why}: to send this file from its beginning, remove {} and start anew",
+                position.display()
+            )));
+        };
+        let mut bytes = Vec::new();
+        BufReader::new(file).take(LINE_MAX).read_until(b'\n', &mut bytes)?;
+        if bytes.last() != Some(&b'\n') {
+            return match bytes.len() as u64 >= LINE_MAX {
+                true => Err(io::Error::other(format!("a line is longer than {LINE_MAX} bytes"))),
+                // The writer of the line is not done.
+                false => Ok(false),
+            };
+        }
+        let Some(answer) = self.send(&bytes, admin, stops) else { return Ok(false) };
+        // It is sent: whatever fails from here on, it is not sent again by this process.
+        self.unanswered = answered(answer, self.position);
+        self.unkept = true;
+        self.position += bytes.len() as u64;
+        sent.extend_from_slice(&bytes);
+        self.mark = mark(&sent[sent.len().saturating_sub(MARK_BYTES)..]);
+        self.in_doubt = false;
+        self.write_down()?;
+        Ok(true)
+    }
+
+    /// Sends what a line says, as soon as its session takes it. `None` if the gateway ends before.
+    fn send(&mut self, line: &[u8], admin: &Admin, stops: &AtomicBool) -> Option<Value> {
+        if line.trim_ascii().is_empty() {
+            return Some(Value::Null);
+        }
+        let wrong = |text: String| Some(json!({ "error": { "text": text } }));
+        let sending: Sending = match serde_json::from_slice(line) {
+            Ok(sending) => sending,
+            Err(error) => return wrong(error.to_string()),
+        };
+        let Some(handle) = admin.find(&sending.session) else {
+            return wrong(format!("there is no session {}", sending.session));
+        };
+        loop {
+            let mut note = self.origins.note(handle.id(), None);
+            let sent = sending::stored(&sending, &handle, self.in_doubt, &mut note);
+            match sent {
+                Err(SendError::Closed) => return None,
+                Err(error) if is_passing(&error) => {
+                    // The store may have it.
+                    self.in_doubt |= matches!(error, SendError::Failed);
+                    if stops.load(Ordering::Acquire) {
+                        return None;
+                    }
+                    thread::park_timeout(LOOK);
+                }
+                sent => return Some(sending::told(&sending, sent)),
+            }
+        }
+    }
+
+    /// Writes down what has become of the line before, and how far the file is sent.
+    fn write_down(&mut self) -> io::Result<()> {
+        if let Some(answer) = &self.unanswered {
+            self.answers.write(answer)?;
+            self.unanswered = None;
+        }
+        if self.unkept {
+            self.keep(false)?;
+            self.unkept = false;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the answer to the line at this position; `None` for an empty line.
+fn answered(answer: Value, position: u64) -> Option<Value> {
+    let Value::Object(said) = answer else { return None };
+    let mut line = json!({ "position": position });
+    line.as_object_mut()?.extend(said);
+    Some(line)
+}
+
+/// A file beside this one.
+fn beside(path: &Path, what: &str) -> PathBuf {
+    let mut path = path.to_owned().into_os_string();
+    path.push(".");
+    path.push(what);
+    path.into()
+}
+
+fn no_file() -> io::Error {
+    io::Error::other("it is no regular file")
+}
+
+/// Bytes before a position that tell to which file it belongs.
+const MARK_BYTES: usize = 4096;
+
+/// The last bytes of a file before this position, where it is read on then; `None` if it is
+/// shorter.
+fn before(file: &mut File, position: u64) -> io::Result<Option<Vec<u8>>> {
+    if file.metadata()?.len() < position {
+        return Ok(None);
+    }
+    let begin = position.saturating_sub(MARK_BYTES as u64);
+    file.seek(SeekFrom::Start(begin))?;
+    let mut bytes = vec![0; (position - begin) as usize];
+    file.read_exact(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// Returns true if a message can be sent later: the session is away, or has no room.
+const fn is_passing(error: &SendError) -> bool {
+    matches!(
+        error,
+        SendError::NotLoggedOn
+            | SendError::LoggingOut
+            | SendError::WouldBlock { .. }
+            | SendError::Failed
+    )
+}

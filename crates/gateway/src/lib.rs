@@ -1,0 +1,218 @@
+//! A gateway: messages go from session to session by the rules of a file, to programs of any
+//! language by a Unix socket, into files and out of them.
+//!
+//! [`Routes`] are the rules. A [`Gateway`] starts an engine whose sessions have no application of
+//! their own, and passes their messages on:
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use std::time::Duration;
+//!
+//! use transfix::Settings;
+//! use transfix_gateway::{Gateway, Routes};
+//!
+//! let mut settings = Settings::load("sessions.toml")?;
+//! transfix_gateway::prepare(&mut settings);
+//! let routes = Routes::read(Path::new("routes.toml"), &settings).map_err(|all| all.join("\n"))?;
+//! let gateway = Gateway::open(routes, &settings, |line| println!("{line}"))?;
+//! let engine = gateway.start(&settings)?;
+//! let sources = gateway.begin(&engine.admin())?;
+//! // …
+//! engine.stop(Duration::from_secs(10));
+//! drop(sources);
+//! gateway.end();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The page "Gateway" of the book has the keys of the rules, and what programs speak at a socket.
+#![forbid(unsafe_code)]
+
+mod asked;
+mod bridge;
+mod choices;
+mod copy;
+mod files;
+mod held;
+mod line;
+mod mark;
+mod origins;
+mod port;
+mod program;
+mod routes;
+mod sending;
+mod stored;
+mod told;
+mod written;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use transfix::{Admin, Application, Engine, EngineError, Reloaded, SessionSettings, Settings, Tag};
+
+use bridge::Bridge;
+use choices::Choices;
+use files::Drains;
+pub use files::Sources;
+use held::Held;
+use origins::Origins;
+use port::Ports;
+pub use routes::Routes;
+use told::Told;
+
+/// Threads that pass messages on, if the settings do not say more.
+const APPLICATION_THREADS: usize = 2;
+
+/// Gives the settings the threads that a gateway needs: threads that hold no session pass messages
+/// on, so one session may wait for another.
+pub fn prepare(settings: &mut Settings) {
+    let threads = &mut settings.engine.application_threads;
+    *threads = (*threads).max(APPLICATION_THREADS);
+}
+
+/// The state that all sessions of a gateway share. A clone is the same.
+#[derive(Clone)]
+pub struct Gateway {
+    /// The rules in force.
+    routes: Arc<RwLock<Arc<Routes>>>,
+    ports: Ports,
+    drains: Drains,
+    origins: Origins,
+    /// For whom messages are.
+    choices: Choices,
+    /// Fields that sessions add to what they send.
+    added: Arc<BTreeSet<Tag>>,
+    /// Messages that can neither be passed on nor be refused.
+    held: Held,
+    told: Told,
+    /// As soon as the engine runs.
+    admin: Arc<OnceLock<Admin>>,
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway").field("routes", &self.routes()).finish_non_exhaustive()
+    }
+}
+
+/// The result of a reload.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Renewed {
+    /// The sessions that changed.
+    pub engine: Reloaded,
+    /// True if the rules are new.
+    pub routes_changed: bool,
+}
+
+impl Gateway {
+    /// Opens the sockets and files of the rules, and looks into the stores of the sessions. `say`
+    /// gets a line for people when a session or a program comes or goes.
+    ///
+    /// # Errors
+    /// Names the socket or file that cannot be opened.
+    pub fn open(
+        routes: Routes,
+        settings: &Settings,
+        say: impl Fn(&str) + Send + 'static,
+    ) -> Result<Self, String> {
+        // Before the engine opens the stores: nothing of this start is among what they have.
+        let (choices, held) = (Choices::read(settings)?, Held::begin()?);
+        let added = Arc::new(stored::added_tags(settings));
+        let (origins, told) = (Origins::default(), Told::begin(say)?);
+        let drains = Drains::open(&routes.files)?;
+        let ports = Ports::open(&routes.sockets, &origins, &told)?;
+        let routes = Arc::new(RwLock::new(Arc::new(routes)));
+        let admin = Arc::default();
+        Ok(Self { routes, ports, drains, origins, choices, added, held, told, admin })
+    }
+
+    /// Starts an engine whose sessions pass their messages on.
+    ///
+    /// # Errors
+    /// Those of [`Engine::start`].
+    pub fn start(&self, settings: &Settings) -> Result<Engine, EngineError> {
+        let admitted = self.clone();
+        Engine::builder(settings)
+            .admit(move |_| Some(admitted.application()))
+            .start(|_| self.application())
+    }
+
+    /// Lets programs and files send through the sessions of this engine. Called once.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read, or the thread that cannot be started.
+    pub fn begin(&self, admin: &Admin) -> Result<Sources, String> {
+        let _ = self.admin.set(admin.clone());
+        self.ports.begin(admin)?;
+        Sources::begin(&self.routes().files, &self.origins, admin)
+    }
+
+    /// Ends the gateway. Call this after the engine has stopped: held messages come again after the
+    /// next start.
+    pub fn end(&self) {
+        self.held.end();
+    }
+
+    /// Returns the rules in force.
+    #[must_use]
+    pub fn routes(&self) -> Arc<Routes> {
+        Arc::clone(&self.routes.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn put_in_force(&self, routes: Arc<Routes>) {
+        *self.routes.write().unwrap_or_else(PoisonError::into_inner) = routes;
+    }
+
+    /// Returns the application of a session: it passes the messages of the session on.
+    #[must_use]
+    pub fn application(&self) -> Box<dyn Application> {
+        Box::new(Bridge::new(self))
+    }
+
+    /// Returns the application of a session that is added at run time.
+    ///
+    /// # Errors
+    /// Names the rule that the session does not suit.
+    pub fn application_of_added(
+        &self,
+        session: &SessionSettings,
+    ) -> Result<Box<dyn Application>, String> {
+        self.routes().check_added(session)?;
+        Ok(self.application())
+    }
+
+    /// Goes over to other settings and rules. Sessions that change have `logout_time` to log out.
+    ///
+    /// # Errors
+    /// Says what is wrong; then nothing has changed.
+    pub fn reload(
+        &self,
+        engine: &mut Engine,
+        (from, to): (&Settings, &Settings),
+        routes: Routes,
+        logout_time: Duration,
+    ) -> Result<Renewed, String> {
+        let before = self.routes();
+        if routes == Routes::default() && *before != routes {
+            return Err(
+                "the file of routes is missing or has no route: the routes of before stay".into()
+            );
+        }
+        if !before.same_places(&routes) {
+            return Err(
+                "sockets and files are opened at the start alone: start the gateway anew".into()
+            );
+        }
+        let routes_changed = *before != routes;
+        // New sessions begin under the new routes.
+        self.put_in_force(Arc::new(routes));
+        let done = engine.reload(from, to, logout_time, |_| self.application());
+        let engine = done.map_err(|error| {
+            self.put_in_force(before);
+            error.to_string()
+        })?;
+        Ok(Renewed { engine, routes_changed })
+    }
+}

@@ -1,0 +1,344 @@
+//! Reads messages of captures, logs, and the journals of stores.
+//!
+//! [`read`] gives each message to a [`Sink`], sound or not. The delimiter of a stream is found for
+//! each message; text around messages is their [`head`](Found::head).
+//!
+//! ```
+//! use transfix_text::input::{self, Failure, Found, Place, Sink, Wrong};
+//!
+//! struct Count(u64, u64);
+//!
+//! impl Sink for Count {
+//!     fn message(&mut self, _: &Found<'_>) -> Result<(), Failure> {
+//!         self.0 += 1;
+//!         Ok(())
+//!     }
+//!
+//!     fn garbled(&mut self, _: Place, _: Wrong) -> Result<(), Failure> {
+//!         self.1 += 1;
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let log = b"20261121-09:28:25.623 : 8=FIX.4.4|9=5|35=0|10=163|\n8=FIX.4.4|9=5|35";
+//! let mut count = Count(0, 0);
+//! input::stream(&mut &log[..], None, None, &mut count)?;
+//! assert_eq!((count.0, count.1), (1, 1));
+//! # Ok::<(), Failure>(())
+//! ```
+//!
+//! Invariant: memory is bounded by the longest message, not by the file.
+
+mod dictionaries;
+mod masking;
+mod open;
+mod split;
+mod stream;
+mod types;
+mod within;
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::{error, fmt};
+
+use transfix_codec::shown::Shown;
+use transfix_codec::{
+    CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Mask, Message, SOH, Timestamp, frame,
+};
+use transfix_store::StoreError;
+use transfix_store::journal::{self, Entry, Event};
+
+pub use dictionaries::{Dictionaries, Pair};
+pub use masking::{covered, covered_entry};
+pub use open::open;
+use split::MESSAGE_BYTES_MAX;
+pub use split::{Delimiter, Wrong};
+pub use stream::{End, Stream};
+pub use types::msg_types;
+
+/// Why nothing more is read.
+pub enum Failure {
+    /// The input.
+    Read(String),
+    /// The output.
+    Write(io::Error),
+    /// The sink wants no more.
+    Enough,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(error) => f.write_str(error),
+            Self::Write(error) => write!(f, "cannot write: {error}"),
+            Self::Enough => f.write_str("no more is wanted"),
+        }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl error::Error for Failure {}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+/// Where something stands in the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a stream.
+    Stream {
+        /// Counted from 1.
+        line: u64,
+        /// Counted from 0.
+        byte: u64,
+    },
+    /// In a store.
+    Store {
+        /// The number of the segment.
+        segment: u64,
+        /// The offset in it.
+        byte: u64,
+    },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stream { line, byte } => write!(f, "line {line}, byte {byte}"),
+            Self::Store { segment, byte } => write!(f, "segment {segment}, byte {byte}"),
+        }
+    }
+}
+
+/// A message of the input.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'i> {
+    /// As it was on the wire.
+    pub bytes: &'i [u8],
+    /// Where it stands.
+    pub place: Place,
+    /// The log's text before the message: time, direction, number.
+    pub head: &'i str,
+    /// The error that was found so far.
+    pub wrong: Option<Wrong>,
+}
+
+impl Found<'_> {
+    /// Returns the error of the message as a frame. `index` is memory to work with.
+    pub fn fault(&self, index: &mut FieldIndex) -> Option<Wrong> {
+        let sound = parse(self.bytes, index, CheckSumPolicy::Verify).map(|_| ());
+        self.wrong.or(sound.err().map(Wrong::Garbled))
+    }
+}
+
+/// A message of a stream before anything of it is copied or changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Glance<'i> {
+    /// As it stands there; its BodyLength(9) is right.
+    pub bytes: &'i [u8],
+    /// The byte in place of SOH. Values may hold it too, unless it is SOH.
+    pub by: u8,
+    /// The line so far.
+    pub head: &'i [u8],
+}
+
+/// Tells if a sink gets a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A glance tells that it is of no interest.
+    No,
+    /// The sink looks closer.
+    Perhaps,
+}
+
+/// Takes what is read.
+pub trait Sink {
+    /// A message that comes next, if it stands in a stream and has the length that it says.
+    fn glance(&mut self, _: &Glance<'_>) -> Wanted {
+        Wanted::Perhaps
+    }
+
+    /// A message, sound or not.
+    ///
+    /// # Errors
+    /// Ends the reading, as in the other methods.
+    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure>;
+
+    /// The remains of a message.
+    ///
+    /// # Errors
+    /// As of [`Sink::message`].
+    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure>;
+
+    /// A mark of a store that is no message, such as `reset 20261121-09:28:25`.
+    ///
+    /// # Errors
+    /// As of [`Sink::message`].
+    fn mark(&mut self, _: &str) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// The next message may take a while.
+    ///
+    /// # Errors
+    /// As of [`Sink::message`].
+    fn pause(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// Reads a file, the standard input (`-`), or a store; the sink gets stars in place of what the
+/// mask hides. Without a delimiter, that of each message is found.
+///
+/// # Errors
+/// If the input cannot be read, and those of the sink.
+pub fn read(
+    path: &Path,
+    delimiter: Option<Delimiter>,
+    mask: Option<&Mask>,
+    sink: &mut dyn Sink,
+) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return stream(&mut io::stdin().lock(), delimiter, mask, sink);
+    }
+    let unreadable = |error: StoreError| Failure::Read(error.to_string());
+    let covered = |entry: Result<Entry, _>| entry.map(|entry| covered_entry(mask, entry));
+    if path.is_dir() {
+        if !holds_store(path) {
+            let path = path.display();
+            return Err(Failure::Read(format!(
+                "{path}: no .seg file here; name the directory of one session's store, or a file \
+                 (`transfix logs` reads whole directories)"
+            )));
+        }
+        let entries = journal::read(path).map_err(unreadable)?;
+        return store(entries.map(covered), sink);
+    }
+    if is_segment(path) {
+        let entries = journal::read_file(path).map_err(unreadable)?;
+        return store(entries.map(covered), sink);
+    }
+    let mut file = open(path).map_err(Failure::Read)?;
+    stream(&mut *file, delimiter, mask, sink)
+}
+
+/// Reads the messages of a capture or a log.
+///
+/// # Errors
+/// As of [`read`].
+pub fn stream(
+    input: &mut dyn Read,
+    delimiter: Option<Delimiter>,
+    mask: Option<&Mask>,
+    sink: &mut dyn Sink,
+) -> Result<(), Failure> {
+    Stream::new(delimiter).read(input, End::Final, mask, sink)
+}
+
+/// Reads the messages and marks of a store.
+///
+/// # Errors
+/// As of [`read`].
+pub fn store(
+    entries: impl Iterator<Item = Result<Entry, StoreError>>,
+    sink: &mut dyn Sink,
+) -> Result<(), Failure> {
+    for entry in entries {
+        let entry = entry.map_err(|error| Failure::Read(error.to_string()))?;
+        let time = Timestamp(i64::try_from(entry.time_ns).unwrap_or(i64::MAX));
+        let (head, message) = match &entry.event {
+            Event::Outbound(message) => (format!("out {} {time}", message.seq), Some(message)),
+            Event::Inbound(message) => (format!("in {} {time}", message.seq), Some(message)),
+            Event::NextIn(seq) => (format!("next_in {seq} {time}"), None),
+            Event::NextOut(seq) => (format!("next_out {seq} {time}"), None),
+            Event::Reset => (format!("reset {time}"), None),
+            Event::Note(text) => (format!("note {time} {}", Shown::whole(text.as_bytes())), None),
+            Event::Queued { ticket, bytes } => {
+                (format!("queued {ticket} {time} {}", shown(bytes)), None)
+            }
+            Event::Unqueued(ticket) => (format!("unqueued {ticket} {time}"), None),
+        };
+        let Some(message) = message else {
+            sink.mark(&head)?;
+            continue;
+        };
+        let bytes = &message.bytes;
+        let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
+        let is_whole = frame::split(bytes, limits) == Frame::Whole(bytes.len());
+        let wrong = (!is_whole).then_some(Wrong::Garbled(Garbled::BodyLength));
+        let place = Place::Store { segment: entry.segment, byte: entry.offset };
+        sink.message(&Found { bytes, place, head: &head, wrong })?;
+    }
+    Ok(())
+}
+
+/// Shows the fields of a message that is not whole yet, with `|` between them.
+#[must_use]
+pub fn shown(bytes: &[u8]) -> String {
+    let fields = bytes.strip_suffix(b"\x01").unwrap_or(bytes).split(|&byte| byte == SOH);
+    fields.map(|field| Shown::whole(field).to_string()).collect::<Vec<_>>().join("|")
+}
+
+/// Returns true if the file is a segment of a store by its name, compressed or not.
+#[must_use]
+pub fn is_segment(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.ends_with(".seg") || name.ends_with(".seg.zst"))
+}
+
+/// Returns true if the directory has a segment of a store.
+#[must_use]
+pub fn holds_store(path: &Path) -> bool {
+    // A directory that cannot be read is for the journal to complain about.
+    path.read_dir().map_or(true, |all| all.flatten().any(|entry| is_segment(&entry.path())))
+}
+
+/// Returns the directory of the store that a file beside it belongs to.
+#[must_use]
+pub fn store_beside(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".numbers")?;
+    let store = path.with_file_name(name);
+    (path.is_file() && store.is_dir()).then_some(store)
+}
+
+/// Indexes bytes that were not found by their BodyLength(9).
+///
+/// # Errors
+/// If they are no message.
+pub fn parse<'a>(
+    bytes: &'a [u8],
+    index: &'a mut FieldIndex,
+    check_sum: CheckSumPolicy,
+) -> Result<Message<'a>, Garbled> {
+    // Message::parse requires these properties of a frame.
+    if bytes.last() != Some(&SOH) {
+        return Err(Garbled::BodyLength);
+    }
+    Message::parse(bytes, index, check_sum)
+}
+
+/// Bytes read at once.
+const CHUNK: usize = 256 << 10;
+
+/// Appends what can be read at once; 0 at the end.
+pub(crate) fn read_some(input: &mut dyn Read, buffer: &mut Vec<u8>) -> Result<usize, String> {
+    let filled = buffer.len();
+    buffer.resize(filled + CHUNK, 0);
+    let read = loop {
+        match input.read(&mut buffer[filled..]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => break other,
+        }
+    };
+    buffer.truncate(filled + read.as_ref().copied().unwrap_or(0));
+    read.map_err(|error| format!("cannot read on: {error}"))
+}

@@ -1,0 +1,55 @@
+//! Stars in place of values that a [`Mask`] hides.
+
+use std::borrow::Cow;
+
+use transfix_codec::{CheckSumPolicy, FieldIndex, Mask};
+use transfix_store::journal::{Entry, Event, Message};
+
+use super::parse;
+
+/// Returns a message with stars; bytes that are no message are masked as far as they look like one.
+/// `index` is memory to work with.
+#[must_use]
+pub fn covered<'b>(mask: &Mask, bytes: &'b [u8], index: &mut FieldIndex) -> Cow<'b, [u8]> {
+    match parse(bytes, index, CheckSumPolicy::Ignore) {
+        Ok(_) => mask.message(bytes),
+        Err(_) => Cow::Owned(mask.garbled(bytes)),
+    }
+}
+
+/// Returns an entry of a store with stars.
+#[must_use]
+pub fn covered_entry(mask: Option<&Mask>, mut entry: Entry) -> Entry {
+    if let Some(mask) = mask
+        && let Event::Outbound(Message { bytes, .. })
+        | Event::Inbound(Message { bytes, .. })
+        | Event::Queued { bytes, .. } = &mut entry.event
+        && let Cow::Owned(masked) = mask.message(bytes)
+    {
+        *bytes = masked;
+    }
+    entry
+}
+
+#[cfg(test)]
+mod tests {
+    use transfix_codec::Tag;
+
+    use super::*;
+
+    #[test]
+    fn a_message_and_what_is_none() {
+        let mut index = FieldIndex::default();
+        for (bytes, expected) in [
+            (
+                "8=FIX.4.4|9=5|35=D|1=DESK|554=hush|55=EU|10=000|",
+                "8=FIX.4.4|9=5|35=D|1=****|554=****|55=EU|10=113|",
+            ),
+            ("8=FIX.4.4|9=5|1=DESK|35=D|554=hush", "8=FIX.4.4|9=5|1=****|35=D|554=****"),
+        ] {
+            let bytes = bytes.replace('|', "\x01");
+            let shown = covered(&Mask::of([Tag(1)]), bytes.as_bytes(), &mut index);
+            assert_eq!(String::from_utf8_lossy(&shown).replace('\x01', "|"), expected);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Messages of a capture or a log, in the order in which they stand there.
+//!
+//! Invariant: a reader goes on where it stopped, so that a file which grows can be followed.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::Read;
+
+use memchr::{memchr_iter, memrchr};
+use transfix_codec::shown::Shown;
+use transfix_codec::{FieldIndex, Mask};
+
+use super::masking::covered;
+use super::split::{Delimiter, Rest, Splitter, Step};
+use super::{Failure, Found, Glance, Place, Sink, Wanted, read_some};
+
+/// Tells if the input ends where nothing more can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// A message that is not whole by then is damaged.
+    Final,
+    /// More may be written.
+    Open,
+}
+
+/// Reads the messages of one input, also of one that grows.
+pub struct Stream {
+    splitter: Splitter,
+    buffer: Vec<u8>,
+    /// Bytes of the buffer before this offset are done.
+    begin: usize,
+    at: Position,
+    index: FieldIndex,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    /// Stands at the beginning of an input, with this delimiter or that of each message.
+    #[must_use]
+    pub fn new(delimiter: Option<Delimiter>) -> Self {
+        Self {
+            splitter: Splitter::new(delimiter),
+            buffer: Vec::new(),
+            begin: 0,
+            at: Position { line: 1, ..Position::default() },
+            index: FieldIndex::default(),
+        }
+    }
+
+    /// Gives the sink all messages up to the end of the input.
+    ///
+    /// # Errors
+    /// If the input cannot be read, and those of the sink.
+    pub fn read(
+        &mut self,
+        input: &mut dyn Read,
+        end: End,
+        mask: Option<&Mask>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Failure> {
+        let mut rest = Rest::Unknown;
+        loop {
+            let bytes = match self.splitter.step(&self.buffer[self.begin..], rest) {
+                Step::More if rest == Rest::Nothing => return Ok(()),
+                Step::More => {
+                    self.at.drain(&self.buffer[..self.begin]);
+                    self.buffer.drain(..self.begin);
+                    self.begin = 0;
+                    sink.pause()?;
+                    if read_some(input, &mut self.buffer).map_err(Failure::Read)? == 0 {
+                        match end {
+                            End::Final => rest = Rest::Nothing,
+                            End::Open => return Ok(()),
+                        }
+                    }
+                    continue;
+                }
+                Step::Skip { bytes, wrong } => {
+                    if let Some(wrong) = wrong {
+                        sink.garbled(self.at.place(&self.buffer, self.begin), wrong)?;
+                    }
+                    self.at.pass(&self.buffer[self.begin..self.begin + bytes]);
+                    self.begin += bytes;
+                    continue;
+                }
+                Step::Frame { bytes, by } => {
+                    let frame = &self.buffer[self.begin..self.begin + bytes];
+                    let glance = Glance { bytes: frame, by, head: &self.at.head };
+                    if sink.glance(&glance) == Wanted::Perhaps {
+                        let wrong = self.splitter.take(frame, by);
+                        self.found(wrong, mask, sink)?;
+                    }
+                    bytes
+                }
+                Step::Message { bytes, wrong } => {
+                    self.found(wrong, mask, sink)?;
+                    bytes
+                }
+            };
+            // Nothing in a message is the head of the next one, also behind a break in a value.
+            self.at.head.clear();
+            self.begin += bytes;
+        }
+    }
+
+    /// Gives the sink the message in the splitter.
+    fn found(
+        &mut self,
+        wrong: Option<super::Wrong>,
+        mask: Option<&Mask>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Failure> {
+        let message = &self.splitter.message[..];
+        let shown =
+            mask.map_or(Cow::Borrowed(message), |mask| covered(mask, message, &mut self.index));
+        let place = self.at.place(&self.buffer, self.begin);
+        let head = text(&self.at.head);
+        let head = head.trim().trim_end_matches([':', '(']).trim_end();
+        sink.message(&Found { bytes: &shown, place, head, wrong })
+    }
+}
+
+/// Where a stream is read. Lines are counted when somebody asks for them.
+#[derive(Default)]
+struct Position {
+    /// The line of the byte `counted` of the buffer.
+    line: u64,
+    /// Bytes of the input before the buffer.
+    byte: u64,
+    /// The bytes of the buffer whose lines are counted.
+    counted: usize,
+    /// The bytes of the line so far.
+    head: Vec<u8>,
+}
+
+/// The log's text before a message is shorter.
+const HEAD_BYTES_MAX: usize = 256;
+
+impl Position {
+    /// That of the byte `begin` of the buffer.
+    fn place(&mut self, buffer: &[u8], begin: usize) -> Place {
+        self.line += memchr_iter(b'\n', &buffer[self.counted..begin]).count() as u64;
+        self.counted = begin;
+        Place::Stream { line: self.line, byte: self.byte + begin as u64 }
+    }
+
+    /// The bytes leave the buffer.
+    fn drain(&mut self, bytes: &[u8]) {
+        self.place(bytes, bytes.len());
+        self.byte += bytes.len() as u64;
+        self.counted = 0;
+    }
+
+    /// Passes over text between messages.
+    fn pass(&mut self, bytes: &[u8]) {
+        let line = memrchr(b'\n', bytes);
+        let last = &bytes[line.map_or(0, |at| at + 1)..];
+        let begins_message = bytes.starts_with(b"8=FIX");
+        match line {
+            Some(at) => self.end_line(&bytes[..at]),
+            None if begins_message => self.head.clear(),
+            None => {}
+        }
+        let is_message = line.is_none() && begins_message;
+        if !is_message && self.head.len() + last.len() <= HEAD_BYTES_MAX {
+            self.head.extend_from_slice(last);
+        }
+    }
+}
+
+impl Position {
+    /// The line ends behind these bytes. One such as `<20261121-09:28:25, FIX.4.4:A->B, incoming>`
+    /// is the head of the message in the next line: so the screen logs of QuickFIX C++ and /Go.
+    fn end_line(&mut self, bytes: &[u8]) {
+        let begin = memrchr(b'\n', bytes);
+        if begin.is_some() {
+            self.head.clear();
+        }
+        let rest = &bytes[begin.map_or(0, |at| at + 1)..];
+        let is_short = self.head.len() + rest.len() < HEAD_BYTES_MAX;
+        if is_short && rest.trim_ascii_end().ends_with(b">") {
+            self.head.extend_from_slice(rest.trim_ascii_end());
+            if self.head.trim_ascii_start().starts_with(b"<") {
+                return self.head.push(b' ');
+            }
+        }
+        self.head.clear();
+    }
+}
+
+/// The bytes of a head without what is no text.
+fn text(head: &[u8]) -> Cow<'_, str> {
+    let is_plain = |b: &u8| (b' '..0x7f).contains(b) && *b != b'\\';
+    if let Ok(text) = std::str::from_utf8(head)
+        && head.iter().all(is_plain)
+    {
+        return Cow::Borrowed(text);
+    }
+    let is_text = |c: &char| !c.is_control() && *c != char::REPLACEMENT_CHARACTER;
+    let text: String = String::from_utf8_lossy(head).chars().filter(is_text).collect();
+    Cow::Owned(Shown::whole(text.as_bytes()).to_string())
+}

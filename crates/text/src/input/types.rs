@@ -1,0 +1,64 @@
+//! Types of messages as users write them: MsgType(35) or the message's name.
+
+use transfix_dictionary::nearest;
+
+use super::Dictionaries;
+
+/// Longest MsgType(35) that is taken for one although no dictionary has it: names are longer.
+const TYPE_MAX: usize = 3;
+
+/// Returns the values of MsgType(35) that these words stand for. `unknown` gets each type that no
+/// dictionary has, unless it begins with U, as the standard wants it of types of one's own.
+///
+/// # Errors
+/// If no dictionary has a message of that name.
+pub fn msg_types(
+    words: &[String],
+    dictionaries: &mut Dictionaries,
+    unknown: &mut dyn FnMut(&str),
+) -> Result<Vec<String>, String> {
+    let mut types = Vec::new();
+    for word in words {
+        let known = dictionaries.type_named(word);
+        if known.is_none() && word.len() > TYPE_MAX {
+            let names = dictionaries.message_names();
+            let near = nearest(word, names.iter().map(String::as_str));
+            let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+            return Err(format!("no dictionary has a message '{word}'{near}"));
+        }
+        if known.is_none() && !word.starts_with('U') {
+            unknown(word);
+        }
+        types.push(known.unwrap_or_else(|| word.clone()));
+    }
+    Ok(types)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(word: &str, expected: Result<&str, &str>) {
+        let mut dictionaries = Dictionaries::default();
+        let found = msg_types(&[word.to_owned()], &mut dictionaries, &mut |_| ());
+        let found = found.as_ref().map(|found| &*found[0]).map_err(String::as_str);
+        assert_eq!(found, expected, "{word}");
+    }
+
+    #[test]
+    fn types_and_names() {
+        check("D", Ok("D"));
+        check("d", Ok("d"));
+        check("NewOrderSingle", Ok("D"));
+        check("newordersingle", Ok("D"));
+        // Types that only FIXT 1.1 or an old version has.
+        check("Logon", Ok("A"));
+        check("ExecutionReport", Ok("8"));
+        check("U7", Ok("U7"));
+        check("ZZZ", Ok("ZZZ"));
+        let said = "no dictionary has a message 'NewOrderSingel'; did you mean \
+                    'NewOrderSingle'?";
+        check("NewOrderSingel", Err(said));
+        check("nonsense of mine", Err("no dictionary has a message 'nonsense of mine'"));
+    }
+}

@@ -1,0 +1,386 @@
+//! One condition on a field: a name or tag, an operator, and a value.
+//!
+//! Invariant: values are compared as the data type of the field says: numbers and times by what
+//! they mean, all else byte by byte.
+
+use std::cmp::Ordering;
+use std::str::FromStr;
+
+use transfix_codec::{
+    Date, Decimal, MonthYear, Tag, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp,
+};
+use transfix_dictionary::{DataType, Field, nearest};
+
+use super::quick::Quick;
+use crate::input::Dictionaries;
+
+/// How a value is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Contains,
+}
+
+/// The longer ones first.
+const OPERATORS: &[(&str, Operator)] = &[
+    ("!=", Operator::NotEqual),
+    ("<=", Operator::LessOrEqual),
+    (">=", Operator::GreaterOrEqual),
+    ("=", Operator::Equal),
+    ("<", Operator::Less),
+    (">", Operator::Greater),
+    ("~", Operator::Contains),
+];
+
+/// A condition as the user writes it: a field by its name or tag, then = != < <= > >= or ~
+/// (contains), and a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    name: String,
+    operator: Operator,
+    value: String,
+}
+
+/// Fails if there is no operator in the text.
+impl FromStr for Written {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let at = text.find(['=', '!', '<', '>', '~']);
+        let found = at.and_then(|at| {
+            let is_it = |(symbol, _): &&(&str, Operator)| text[at..].starts_with(symbol);
+            OPERATORS.iter().find(is_it).map(|(symbol, operator)| (at, symbol.len(), *operator))
+        });
+        let Some((at, length, operator)) = found.filter(|(at, ..)| *at > 0) else {
+            return Err(
+                "write FIELD, an operator (= != < <= > >= ~) and a value, such as MsgType=D, \
+                    38>=1000 or Text~limit"
+                    .to_owned(),
+            );
+        };
+        let (name, value) = (&text[..at], &text[at + length..]);
+        // `Price >= 10` as well as `Price>=10`, which keeps a blank that belongs to the value.
+        let value =
+            if name.ends_with(' ') { value.strip_prefix(' ').unwrap_or(value) } else { value };
+        Ok(Self { name: name.trim().to_owned(), operator, value: value.to_owned() })
+    }
+}
+
+/// The operand that values are compared with.
+#[derive(Clone, Debug)]
+enum Operand {
+    /// One of these, byte by byte; the first one for an order.
+    Bytes(Vec<Vec<u8>>),
+    /// The same, where values are words between blanks.
+    Words(Vec<Vec<u8>>),
+    Number(Decimal),
+    /// Nanoseconds since 1970, or since midnight.
+    Moment(i64, fn(&[u8]) -> Option<i64>),
+}
+
+/// A condition on a field that is known.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    pub(super) tag: Tag,
+    operator: Operator,
+    operand: Operand,
+    /// True if values may hold SOH.
+    is_data: bool,
+    pub(super) quick: Quick,
+}
+
+impl Condition {
+    /// Looks up the field of the condition.
+    ///
+    /// # Errors
+    /// If no dictionary has such a field, or the value is none of its type.
+    pub fn of(written: &Written, dictionaries: &mut Dictionaries) -> Result<Self, String> {
+        let Written { name, operator, value } = written;
+        let tag = match name.parse::<u32>() {
+            Ok(tag) if tag > 0 => tag,
+            _ => tag_of(name, dictionaries)?,
+        };
+        let field = dictionaries.field(tag);
+        let data_type = field.as_ref().map(|field| field.data_type);
+        let codes = codes(field.as_ref(), tag, value, dictionaries);
+        let Some(operand) = operand(data_type, *operator, value, codes) else {
+            return Err(wrong_value(name, data_type, value));
+        };
+        let is_data = data_type.is_some_and(DataType::is_data);
+        Ok(Self { tag: Tag(tag), operator: *operator, operand, is_data, quick: Quick::field(tag) })
+    }
+
+    /// The condition that MsgSeqNum(34) has this bound.
+    pub(super) fn bound(tag: Tag, operator: Operator, number: u64) -> Self {
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        let operand = Operand::Number(Decimal::new(number, 0));
+        Self { tag, operator, operand, is_data: false, quick: Quick::field(tag.0) }
+    }
+
+    /// Returns true if a value meets it.
+    pub(super) fn holds(&self, value: &[u8]) -> bool {
+        match (&self.operand, self.operator) {
+            (Operand::Bytes(sought) | Operand::Words(sought), Operator::Contains) => {
+                sought.iter().any(|sought| memchr::memmem::find(value, sought).is_some())
+            }
+            (Operand::Bytes(sought), Operator::Equal) => sought.iter().any(|one| one == value),
+            (Operand::Bytes(sought), Operator::NotEqual) => sought.iter().all(|one| one != value),
+            (Operand::Words(sought), Operator::Equal) => has_word(value, sought),
+            (Operand::Words(sought), Operator::NotEqual) => !has_word(value, sought),
+            (Operand::Bytes(sought) | Operand::Words(sought), operator) => {
+                sought.first().is_some_and(|sought| operator.takes(value.cmp(sought)))
+            }
+            (Operand::Number(number), operator) => match Decimal::parse(value) {
+                Some(value) => operator.takes(order(value, *number)),
+                None => operator == Operator::NotEqual,
+            },
+            (Operand::Moment(moment, read), operator) => match read(value) {
+                Some(value) => operator.takes(value.cmp(moment)),
+                None => operator == Operator::NotEqual,
+            },
+        }
+    }
+
+    /// Returns true if a glance at a message that has `by` in place of SOH leaves it possible.
+    pub(super) fn may_hold(&self, bytes: &[u8], by: u8) -> bool {
+        let mut values = self.quick.values(bytes, by);
+        // Data may hold SOH: its value is seen in part only.
+        if self.is_data { values.next().is_some() } else { values.any(|value| self.holds(value)) }
+    }
+}
+
+impl Operator {
+    fn takes(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::NotEqual => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterOrEqual => order.is_ge(),
+            Self::Contains => false,
+        }
+    }
+}
+
+/// The tag of a field's name; an error names the nearest one.
+pub(super) fn tag_of(name: &str, dictionaries: &mut Dictionaries) -> Result<u32, String> {
+    if let Some(tag) = dictionaries.tag_named(name) {
+        return Ok(tag);
+    }
+    let names = dictionaries.field_names();
+    let same = names.iter().find(|known| known.eq_ignore_ascii_case(name));
+    if let Some(tag) = same.and_then(|same| dictionaries.tag_named(same)) {
+        return Ok(tag);
+    }
+    let near = nearest(name, names.iter().map(String::as_str));
+    let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+    Err(format!("no dictionary has a field '{name}'{near}"))
+}
+
+/// The codes whose name the value is, if it is no code itself.
+fn codes(
+    field: Option<&Field>,
+    tag: u32,
+    value: &str,
+    dictionaries: &mut Dictionaries,
+) -> Vec<Vec<u8>> {
+    let Some(field) = field.filter(|field| !field.codes.is_empty()) else { return Vec::new() };
+    let is_code = field.codes.iter().any(|code| code.value == value);
+    if is_code { Vec::new() } else { dictionaries.codes_named(tag, value) }
+}
+
+/// Returns the operand for comparisons; `None` if the type has no such value.
+fn operand(
+    data_type: Option<DataType>,
+    operator: Operator,
+    value: &str,
+    codes: Vec<Vec<u8>>,
+) -> Option<Operand> {
+    use DataType as T;
+    let bytes = value.as_bytes();
+    if operator == Operator::Contains {
+        return Some(Operand::Bytes(vec![bytes.to_vec()]));
+    }
+    if !codes.is_empty() {
+        let is_words = data_type.is_some_and(DataType::is_multiple);
+        return Some(if is_words { Operand::Words(codes) } else { Operand::Bytes(codes) });
+    }
+    let moment = |read: fn(&[u8]) -> Option<i64>| Some(Operand::Moment(read(bytes)?, read));
+    match data_type {
+        Some(
+            T::Int
+            | T::Length
+            | T::TagNum
+            | T::SeqNum
+            | T::NumInGroup
+            | T::DayOfMonth
+            | T::Float
+            | T::Qty
+            | T::Price
+            | T::PriceOffset
+            | T::Amt
+            | T::Percentage,
+        ) => Decimal::parse(bytes).map(Operand::Number),
+        Some(T::UtcTimestamp) => moment(timestamp),
+        Some(T::TzTimestamp) => moment(tz_timestamp),
+        Some(T::UtcTimeOnly | T::LocalMktTime) => moment(time_of_day),
+        Some(T::TzTimeOnly) => moment(tz_time),
+        Some(T::UtcDateOnly | T::LocalMktDate) => {
+            Date::parse(bytes).map(|_| Operand::Bytes(vec![bytes.to_vec()]))
+        }
+        Some(T::MonthYear) => MonthYear::parse(bytes).map(|_| Operand::Bytes(vec![bytes.to_vec()])),
+        Some(T::MultipleCharValue | T::MultipleStringValue) => {
+            Some(Operand::Words(vec![bytes.to_vec()]))
+        }
+        Some(_) => Some(Operand::Bytes(vec![bytes.to_vec()])),
+        // A field of one's own: by value if the value is a number.
+        None => Some(
+            Decimal::parse(bytes).map_or(Operand::Bytes(vec![bytes.to_vec()]), Operand::Number),
+        ),
+    }
+}
+
+fn wrong_value(name: &str, data_type: Option<DataType>, value: &str) -> String {
+    use DataType as T;
+    let data_type = data_type.unwrap_or(T::String);
+    let such_as = match data_type {
+        T::UtcTimestamp => "20261121-09:28:25",
+        T::TzTimestamp => "20261121-09:28:25Z",
+        T::UtcTimeOnly | T::LocalMktTime => "09:28:25",
+        T::TzTimeOnly => "09:28Z",
+        T::UtcDateOnly | T::LocalMktDate => "20261121",
+        T::MonthYear => "202611",
+        _ => "100",
+    };
+    let of_type = data_type.name();
+    format!(
+        "'{value}' is no value of {name}, which is a {of_type}; write one such as \
+         {such_as}"
+    )
+}
+
+/// The order of two numbers by value: 64 bits of digits and up to 18 places fit into 128 bits.
+fn order(a: Decimal, b: Decimal) -> Ordering {
+    let scaled = |n: Decimal| n.mantissa() * 10_i128.pow(18 - u32::from(n.scale()));
+    scaled(a).cmp(&scaled(b))
+}
+
+fn has_word(value: &[u8], sought: &[Vec<u8>]) -> bool {
+    sought.iter().any(|one| one == value || value.split(|b| *b == b' ').any(|word| word == one))
+}
+
+/// A UTCTimestamp, or the midnight of a day.
+fn timestamp(value: &[u8]) -> Option<i64> {
+    let day = || Timestamp::from_parts(Date::parse(value)?, TimeOfDay::default());
+    Timestamp::parse(value).or_else(day).map(|time| time.0)
+}
+
+fn tz_timestamp(value: &[u8]) -> Option<i64> {
+    TzTimestamp::parse(value).and_then(TzTimestamp::utc).map(|time| time.0)
+}
+
+fn time_of_day(value: &[u8]) -> Option<i64> {
+    TimeOfDay::parse(value).map(TimeOfDay::since_midnight_ns)
+}
+
+fn tz_time(value: &[u8]) -> Option<i64> {
+    let time = TzTimeOnly::parse(value)?;
+    let offset = time.offset().map_or(0, |offset| i64::from(offset.minutes()));
+    Some(time.time().since_midnight_ns() - offset * 60_000_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condition(text: &str) -> Result<Condition, String> {
+        let mut dictionaries = Dictionaries::default();
+        Condition::of(&text.parse()?, &mut dictionaries)
+    }
+
+    fn check(text: &str, met: &[&str], unmet: &[&str]) {
+        let condition = condition(text).unwrap();
+        for value in met {
+            assert!(condition.holds(value.as_bytes()), "{text}: {value}");
+        }
+        for value in unmet {
+            assert!(!condition.holds(value.as_bytes()), "{text}: {value}");
+        }
+    }
+
+    #[test]
+    fn values_are_compared_as_their_type_says() {
+        check("MsgType=D", &["D"], &["8", "d", "DD"]);
+        check("35!=D", &["8"], &["D"]);
+        check("Price=10.5", &["10.5", "10.50", "010.5"], &["10.51", "x", ""]);
+        check("Price >= 9", &["9", "10", "9.000"], &["8.999", "-10"]);
+        check("44<9", &["8.5", "-1"], &["9", "10"]);
+        check("OrderQty>1000", &["1000.01", "2000"], &["1000", "999"]);
+        check("OrderQty<=1000", &["1000", "5"], &["1001"]);
+        check("MsgSeqNum>9", &["10"], &["9"]);
+        check("Side=BUY", &["1"], &["2", "BUY"]);
+        check("Side=1", &["1"], &["2"]);
+        check("Side!=buy", &["2"], &["1"]);
+        check("ExecInst=6", &["6", "1 6", "6 G"], &["1", "66"]);
+        check("Text~limit", &["the limit is", "limit"], &["Limit", "lim it"]);
+        check("Text~", &["", "x"], &[]);
+        check("Text=a=b", &["a=b"], &["a"]);
+        check("Symbol>M", &["MSFT", "Z"], &["M", "AAPL"]);
+        check("5001=7", &["7", "7.0"], &["8", "x"]);
+        check("5001=x", &["x"], &["7"]);
+        check("5001!=7", &["8", "x"], &["7", "07"]);
+    }
+
+    #[test]
+    fn times_are_compared_as_times() {
+        check(
+            "SendingTime>=20261121-09:28:25",
+            &["20261121-09:28:25", "20261121-09:28:25.000", "20261122-00:00:00"],
+            &["20261121-09:28:24.999", "nonsense"],
+        );
+        check(
+            "TransactTime=20261121-09:28:25.5",
+            &["20261121-09:28:25.500"],
+            &["20261121-09:28:25"],
+        );
+        check(
+            "52>20261121",
+            &["20261121-00:00:00.001"],
+            &["20261121-00:00:00", "20261120-23:59:59"],
+        );
+        check("TradeDate<20261121", &["20261120"], &["20261121"]);
+        check("MaturityMonthYear>=202611", &["202611", "202612"], &["202610"]);
+        check("MDEntryTime<09:00:00", &["08:59:59.999"], &["09:00:00.000"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, expected) in [
+            ("MsgTyp=D", "no dictionary has a field 'MsgTyp'; did you mean 'MsgType'?"),
+            (
+                "Price=cheap",
+                "'cheap' is no value of Price, which is a Price; write one \
+                such as 100",
+            ),
+            (
+                "52>now",
+                "'now' is no value of 52, which is a UTCTimestamp; write one such \
+                as 20261121-09:28:25",
+            ),
+            ("0=1", "no dictionary has a field '0'"),
+        ] {
+            let error = condition(text).err().unwrap();
+            assert!(error.starts_with(expected), "{error}");
+        }
+        for text in ["", "Price", "=5", "Price!5"] {
+            assert!(text.parse::<Written>().unwrap_err().contains("38>=1000"), "{text}");
+        }
+        assert!(condition("msgtype=D").is_ok());
+    }
+}

@@ -1,0 +1,544 @@
+//! Findings about sequence numbers: gaps, repeats, and the messages about them.
+//!
+//! Invariants: numbers are compared within one log and one direction, from one CompID to another,
+//! so that nothing need be known of whose log it is. A message in two logs gives one line of the
+//! table.
+
+use std::collections::HashMap;
+use std::collections::hash_map::{DefaultHasher, Entry};
+use std::hash::{Hash, Hasher};
+
+use transfix_codec::shown::Shown;
+use transfix_codec::{CheckSumPolicy, FieldIndex, Mask, Message, SOH, Tag, Timestamp, tag};
+
+use super::numbers::{Numbers, Step};
+use super::origin::WIRE;
+use super::query::{Query, is_sum_right};
+use super::quick::Quick;
+use super::report::{Report, count};
+use super::sources::{Source, Way};
+use super::{Reader, each};
+use crate::input::{Delimiter, Failure, Found, Glance, Place, Sink, Wanted, Wrong, covered, parse};
+
+/// Directions of sessions, and lines of the table.
+const LINES_MAX: usize = 100_000;
+const EVENTS_MAX: usize = 1_000_000;
+
+/// The verdict on the numbers of all sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Each number has come.
+    Complete,
+    /// Some have not.
+    Missing,
+    /// There was no message.
+    Unknown,
+}
+
+/// A finding about numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// When, as far as the log says.
+    pub time: Option<Timestamp>,
+    /// The session, our side first if it is known.
+    pub session: String,
+    /// The direction, as far as it is known.
+    pub way: Option<Way>,
+    /// The finding, such as `gap 5..9 (5), came later`.
+    pub what: String,
+}
+
+/// The numbers of one direction of a session, in one log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionNumbers {
+    /// The session, our side first if it is known.
+    pub session: String,
+    /// The direction, as far as it is known.
+    pub way: Option<Way>,
+    /// Messages.
+    pub messages: u64,
+    /// The first and the last number.
+    pub range: Option<(u64, u64)>,
+    /// Numbers that never came.
+    pub missing: u64,
+    /// The log, without what rolling adds to its name.
+    pub log: String,
+}
+
+/// The findings about all sessions.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct GapsFound {
+    /// Findings in the order of time.
+    pub findings: Vec<Finding>,
+    /// Sessions in the order of their logs.
+    pub sessions: Vec<SessionNumbers>,
+    /// The verdict on all of them.
+    pub verdict: Verdict,
+    /// The report.
+    pub report: Report,
+}
+
+/// Follows the numbers of all sessions.
+#[derive(Debug)]
+pub struct Gaps {
+    lines: Vec<Line>,
+    /// The line of the last message.
+    last: usize,
+    /// The lines by log, version and CompIDs.
+    places: HashMap<Vec<u8>, usize>,
+    events: Vec<Event>,
+    left_out: u64,
+    query: Query,
+    report: Report,
+    source: Source,
+    msg_seq_num: Quick,
+    poss_dup: Quick,
+    msg_type: Quick,
+    mask: Option<Mask>,
+    index: FieldIndex,
+}
+
+/// The messages from one CompID to another in one log.
+#[derive(Debug)]
+struct Line {
+    log: String,
+    begin_string: Vec<u8>,
+    sender: Vec<u8>,
+    target: Vec<u8>,
+    way: Option<Way>,
+    numbers: Numbers,
+    /// The event that a repeated number adds to.
+    resent: Option<(usize, u64)>,
+    /// When the store began its numbers again, until a message shows the new ones.
+    restarted: Option<Option<Timestamp>>,
+}
+
+/// A line of the table.
+#[derive(Debug)]
+struct Event {
+    time: Option<Timestamp>,
+    line: usize,
+    /// The hash of the message that shows it; none if no message does.
+    shown_by: Option<u64>,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    /// Missing numbers; how many of them came later.
+    Gap {
+        first: u64,
+        last: u64,
+        filled: u64,
+    },
+    /// Numbers that came again with PossDupFlag(43)=Y.
+    Resent {
+        first: u64,
+        last: u64,
+    },
+    Text(String),
+}
+
+impl Gaps {
+    /// Follows the sessions that the query names. `index` is memory to work with.
+    #[must_use]
+    pub fn new(query: Query, index: FieldIndex, mask: Option<Mask>, report: Report) -> Self {
+        let [msg_seq_num, poss_dup, msg_type] = [34, 43, 35].map(Quick::field);
+        Self {
+            lines: Vec::new(),
+            last: 0,
+            places: HashMap::new(),
+            events: Vec::new(),
+            left_out: 0,
+            query,
+            report,
+            source: Source::new("-".as_ref()),
+            msg_seq_num,
+            poss_dup,
+            msg_type,
+            mask,
+            index,
+        }
+    }
+
+    /// Reads these sources. One that cannot be read does not keep the others from it.
+    ///
+    /// # Errors
+    /// None now: what cannot be read is in the report.
+    pub fn read(
+        &mut self,
+        sources: &[Source],
+        delimiter: Option<Delimiter>,
+    ) -> Result<(), Failure> {
+        each(sources, delimiter, self)?;
+        self.query.tell(&mut self.report);
+        Ok(())
+    }
+
+    /// Returns whether each number has come: as itself, again, or within a SequenceReset(4) that
+    /// fills a gap. Without a message nothing is known.
+    fn verdict(&self) -> Verdict {
+        let has_all = |line: &Line| line.numbers.missing == 0;
+        match self.lines.is_empty() {
+            true => Verdict::Unknown,
+            false if self.left_out == 0 && self.lines.iter().all(has_all) => Verdict::Complete,
+            false => Verdict::Missing,
+        }
+    }
+
+    /// Returns the findings.
+    #[must_use]
+    pub fn finish(mut self) -> GapsFound {
+        let verdict = self.verdict();
+        if verdict == Verdict::Unknown {
+            let note = "no message to look at, so nothing is known of gaps";
+            self.report.note(note.to_owned());
+        }
+        for line in 0..self.lines.len() {
+            self.tell_of_restart(line, None);
+        }
+        if self.left_out > 0 {
+            self.report.note(format!("and {} more; narrow it with --session", self.left_out));
+        }
+        self.events.sort_by_key(|event| event.time);
+        let repeats = self.drop_repeats();
+        if repeats > 0 {
+            let lines = count(repeats, "line");
+            self.report.note(format!("{lines} left out: another log has the same message"));
+        }
+        let finding = |event: &Event| {
+            let line = &self.lines[event.line];
+            let (session, way, what) = (line.session(), line.way, event.what.text());
+            Finding { time: event.time, session, way, what }
+        };
+        let findings = self.events.iter().map(finding).collect();
+        self.lines.sort_by(|a, b| (&a.log, a.way).cmp(&(&b.log, b.way)));
+        let sessions = self.lines.iter().map(Line::summary).collect();
+        GapsFound { findings, sessions, verdict, report: self.report }
+    }
+
+    /// Leaves out what another log shows by the same message; returns how many lines.
+    fn drop_repeats(&mut self) -> u64 {
+        let (all, lines) = (self.events.len(), &self.lines);
+        let mut first = HashMap::new();
+        self.events.retain(|event| {
+            let Some(message) = event.shown_by else { return true };
+            let line = &lines[event.line];
+            match first.entry((message, line.way, event.what.text())) {
+                // One log may have the same message twice.
+                Entry::Occupied(log) => *log.get() == &line.log,
+                Entry::Vacant(entry) => {
+                    entry.insert(&line.log);
+                    true
+                }
+            }
+        });
+        (all - self.events.len()) as u64
+    }
+
+    /// The line of the message.
+    fn line(&mut self, bytes: &[u8], by: u8, head: &[u8]) -> Option<usize> {
+        let ends = self.query.origins.ends(bytes, by);
+        let is_it = |line: &Line| {
+            line.sender == ends.sender
+                && line.target == ends.target
+                && line.begin_string == ends.begin_string
+                && line.log == self.source.log
+        };
+        if self.lines.get(self.last).is_some_and(is_it) {
+            return Some(self.last);
+        }
+        let log = self.source.log.as_bytes();
+        let key = [log, ends.begin_string, ends.sender, ends.target].join(&SOH);
+        if let Some(found) = self.places.get(&key) {
+            self.last = *found;
+            return Some(*found);
+        }
+        if self.lines.len() >= LINES_MAX {
+            return None;
+        }
+        let way = self.query.origins.way(bytes, by, head, &self.source);
+        self.lines.push(Line {
+            log: self.source.log.clone(),
+            begin_string: ends.begin_string.to_vec(),
+            sender: ends.sender.to_vec(),
+            target: ends.target.to_vec(),
+            way,
+            numbers: Numbers::default(),
+            resent: None,
+            restarted: None,
+        });
+        self.last = self.lines.len() - 1;
+        self.places.insert(key, self.last);
+        Some(self.last)
+    }
+
+    /// Adds a line to the table, which these bytes of a message show; returns its place.
+    fn event(
+        &mut self,
+        time: Option<Timestamp>,
+        line: usize,
+        bytes: Option<&[u8]>,
+        what: What,
+    ) -> usize {
+        if self.events.len() >= EVENTS_MAX {
+            self.left_out += 1;
+            return EVENTS_MAX;
+        }
+        let shown_by = bytes.map(|bytes| {
+            let mut hasher = DefaultHasher::new();
+            bytes.hash(&mut hasher);
+            hasher.finish()
+        });
+        self.events.push(Event { time, line, shown_by, what });
+        self.events.len() - 1
+    }
+
+    /// Says that a store began its numbers again, once: at the first message behind it, by which
+    /// other logs show the same.
+    fn tell_of_restart(&mut self, line: usize, bytes: Option<&[u8]>) {
+        if let Some(time) = self.lines[line].restarted.take() {
+            self.event(time, line, bytes, What::restart());
+        }
+    }
+
+    /// Records the event of a step of the numbers.
+    fn tell(
+        &mut self,
+        line: usize,
+        step: Step,
+        bytes: &[u8],
+        time: impl Fn(&Self) -> Option<Timestamp>,
+    ) {
+        let what = match step {
+            Step::Next => return self.lines[line].resent = None,
+            Step::Gap { first, last } => {
+                let time = time(self);
+                let what = What::Gap { first, last, filled: 0 };
+                let place = self.event(time, line, Some(bytes), what);
+                self.lines[line].numbers.open(first, last, place);
+                return self.lines[line].resent = None;
+            }
+            Step::Resent { first, last } => return self.resent(line, (first, last), bytes, time),
+            Step::Again { number, expected } => {
+                What::Text(format!("{number} again, expected {expected}"))
+            }
+            Step::Restart => What::restart(),
+        };
+        let time = time(self);
+        self.event(time, line, Some(bytes), what);
+    }
+
+    /// Numbers that came again fill the gaps that they are in.
+    fn resent(
+        &mut self,
+        line: usize,
+        (first, last): (u64, u64),
+        bytes: &[u8],
+        time: impl Fn(&Self) -> Option<Timestamp>,
+    ) {
+        for (place, count) in self.lines[line].numbers.fill(first, last) {
+            if let Some(Event { what: What::Gap { filled, .. }, .. }) = self.events.get_mut(place) {
+                *filled += count;
+            }
+        }
+        if let Some((place, next)) = self.lines[line].resent
+            && next == first
+            && let Some(Event { what: What::Resent { last: end, .. }, .. }) =
+                self.events.get_mut(place)
+        {
+            *end = last;
+            self.lines[line].resent = Some((place, last.saturating_add(1)));
+            return;
+        }
+        let time = time(self);
+        let place = self.event(time, line, Some(bytes), What::Resent { first, last });
+        self.lines[line].resent = Some((place, last.saturating_add(1)));
+    }
+
+    /// A message of the session layer that says something of numbers.
+    fn said(&mut self, line: usize, message: &Message<'_>, bytes: &[u8], time: Option<Timestamp>) {
+        let text = |tag: u32| {
+            let value = message.raw(Tag(tag)).unwrap_or(b"?");
+            Shown::whole(value).to_string()
+        };
+        let said = match message.msg_type().as_bytes() {
+            b"2" => format!("ResendRequest(2) {}..{}", text(7), text(16)),
+            b"3" => {
+                let why = message.raw(tag::TEXT).map(|text| Shown::whole(text).to_string());
+                format!("Reject(3) of {}: {}", text(45), why.unwrap_or_default())
+            }
+            b"4" if message.raw(Tag(123)) == Some(b"Y") => {
+                format!("SequenceReset(4) fills {}, next is {}", text(34), text(36))
+            }
+            b"4" => format!("SequenceReset(4) to {}", text(36)),
+            _ => return,
+        };
+        self.event(time, line, Some(bytes), What::Text(said));
+    }
+}
+
+impl Line {
+    fn session(&self) -> String {
+        let Self { begin_string, sender, target, .. } = self;
+        super::origin::Ends { begin_string, sender, target }.session(self.way)
+    }
+
+    fn summary(&self) -> SessionNumbers {
+        let Numbers { first, last, messages, missing, .. } = self.numbers;
+        let log = Shown::whole(self.log.as_bytes()).to_string();
+        let (session, way, range) = (self.session(), self.way, first.zip(last));
+        SessionNumbers { session, way, messages, range, missing, log }
+    }
+}
+
+impl What {
+    fn restart() -> Self {
+        Self::Text("numbers begin again at 1".to_owned())
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Gap { first, last, filled } => {
+                let all = (last - first).saturating_add(1);
+                let later = match filled {
+                    0 => "never came".to_owned(),
+                    filled if *filled == all => "came later".to_owned(),
+                    filled => format!("{filled} came later"),
+                };
+                format!("gap {first}..{last} ({all}), {later}")
+            }
+            Self::Resent { first, last } if first == last => format!("{first} again (PossDup)"),
+            Self::Resent { first, last } => format!("{first}..{last} again (PossDup)"),
+            Self::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// Types of messages that say something of numbers: Logon(A), ResendRequest(2), Reject(3),
+/// SequenceReset(4).
+const SAYING: [&[u8]; 4] = [b"A", b"2", b"3", b"4"];
+
+fn number(value: &[u8]) -> Option<u64> {
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+impl Reader for Gaps {
+    fn begin(&mut self, source: &Source) {
+        self.source.clone_from(source);
+        self.report.file = format!("{}: ", source.name);
+    }
+
+    fn report(&mut self) -> &mut Report {
+        &mut self.report
+    }
+}
+
+impl Sink for Gaps {
+    /// Most messages are dealt with here: those that carry the next number, and say nothing else.
+    fn glance(&mut self, glance: &Glance<'_>) -> Wanted {
+        let Glance { bytes, by, head } = *glance;
+        if self.query.glance(glance, &self.source) == Wanted::No {
+            self.report.messages += 1;
+            return Wanted::No;
+        }
+        let is_plain = by == SOH
+            && is_sum_right(bytes, by)
+            && self.poss_dup.value(bytes, by).is_none()
+            && self.msg_type.value(bytes, by).is_some_and(|found| !SAYING.contains(&found));
+        let number = self.msg_seq_num.value(bytes, by).and_then(number);
+        let (true, Some(number)) = (is_plain, number) else { return Wanted::Perhaps };
+        let Some(line) = self.line(bytes, by, head) else { return Wanted::Perhaps };
+        self.report.messages += 1;
+        self.tell_of_restart(line, Some(bytes));
+        let step = self.lines[line].numbers.message(number);
+        self.tell(line, step, bytes, |all| all.query.origins.time(bytes, by, head));
+        Wanted::No
+    }
+
+    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+        self.report.messages += 1;
+        if let Some(wrong) = found.fault(&mut self.index) {
+            self.report.garbled(found.place, wrong);
+        }
+        let bytes = match &self.mask {
+            Some(mask) => covered(mask, found.bytes, &mut self.index),
+            None => found.bytes.into(),
+        };
+        let mut index = std::mem::take(&mut self.index);
+        if let Ok(message) = parse(&bytes, &mut index, CheckSumPolicy::Ignore)
+            && self.query.takes(found, Some(&message), &self.source)
+        {
+            self.follow(&message, found);
+        }
+        self.index = index;
+        Ok(())
+    }
+
+    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+        self.report.garbled(place, wrong);
+        Ok(())
+    }
+
+    /// Takes a mark of a store beside its messages: `reset`, and next numbers that were set.
+    fn mark(&mut self, text: &str) -> Result<(), Failure> {
+        let mut words = text.split(' ');
+        let (kind, number) = (words.next(), words.next().and_then(|word| word.parse::<u64>().ok()));
+        for at in 0..self.lines.len() {
+            let line = &mut self.lines[at];
+            if line.log != self.source.log {
+                continue;
+            }
+            match (kind, line.way, number) {
+                (Some("reset"), ..) => {
+                    line.numbers.restart();
+                    let time = text.split(' ').nth(1).map(str::as_bytes).and_then(Timestamp::parse);
+                    line.restarted = Some(time);
+                }
+                (Some("next_in"), Some(Way::In), Some(number))
+                | (Some("next_out"), Some(Way::Out), Some(number)) => line.numbers.set(number),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Gaps {
+    /// Follows the number of a message.
+    fn follow(&mut self, message: &Message<'_>, found: &Found<'_>) {
+        let head = found.head.as_bytes();
+        let time = self.query.origins.time(found.bytes, WIRE, head);
+        let Some(line) = self.line(found.bytes, WIRE, head) else {
+            self.left_out += 1;
+            return;
+        };
+        let Some(seq) = message.raw(tag::MSG_SEQ_NUM).and_then(number) else {
+            let text = format!("{} without a number", Shown::whole(message.msg_type().as_bytes()));
+            self.event(time, line, Some(found.bytes), What::Text(text));
+            return;
+        };
+        let is_dup = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
+        let new = message.raw(Tag(36)).and_then(number);
+        let is_fill = message.raw(Tag(123)) == Some(b"Y");
+        self.tell_of_restart(line, Some(found.bytes));
+        self.said(line, message, found.bytes, time);
+        let numbers = &mut self.lines[line].numbers;
+        let steps = match (message.msg_type().as_bytes(), new) {
+            (b"4", Some(new)) if is_fill => numbers.fills(seq, new),
+            (b"4", Some(new)) => {
+                numbers.reset_to(new);
+                Vec::new()
+            }
+            (b"A", _) if seq == 1 && !is_dup => numbers.logon().into_iter().collect(),
+            _ if is_dup => vec![numbers.resent(seq)],
+            _ => vec![numbers.message(seq)],
+        };
+        for step in steps {
+            self.tell(line, step, found.bytes, |_| time);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! How often each time was met.
+//!
+//! Invariants: times are kept to four digits, rounded up, so that memory does not grow with their
+//! number; the greatest one is exact.
+
+use std::collections::BTreeMap;
+
+/// Times below this are exact; above, four digits are.
+const EXACT_MAX: u64 = 10_000;
+
+/// Times in nanoseconds, kept to four digits.
+#[derive(Clone, Debug, Default)]
+pub struct Distribution {
+    counts: BTreeMap<u64, u64>,
+    count: u64,
+    max: u64,
+}
+
+impl Distribution {
+    /// Adds a time.
+    pub fn record(&mut self, ns: u64) {
+        *self.counts.entry(rounded_up(ns)).or_default() += 1;
+        self.count += 1;
+        self.max = self.max.max(ns);
+    }
+
+    /// Adds all times of another one.
+    pub fn add(&mut self, other: &Self) {
+        for (ns, count) in &other.counts {
+            *self.counts.entry(*ns).or_default() += count;
+        }
+        self.count += other.count;
+        self.max = self.max.max(other.max);
+    }
+
+    /// Returns how many times there are.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the greatest time, in nanoseconds.
+    #[must_use]
+    pub const fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// Returns the time that so many of a thousand do not exceed; none if there is no time.
+    #[must_use]
+    pub fn per_mille(&self, part: u64) -> Option<u64> {
+        let wanted = (u128::from(self.count) * u128::from(part)).div_ceil(1000).max(1);
+        let mut seen = 0_u128;
+        let found = self.counts.iter().find(|(_, count)| {
+            seen += u128::from(**count);
+            seen >= wanted
+        });
+        found.map(|(ns, _)| (*ns).min(self.max))
+    }
+}
+
+fn rounded_up(ns: u64) -> u64 {
+    let mut unit = 1;
+    while ns / unit >= EXACT_MAX {
+        unit *= 10;
+    }
+    ns.div_ceil(unit).saturating_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_known_times() {
+        let mut all = Distribution::default();
+        assert_eq!((all.per_mille(500), all.max), (None, 0));
+        (1..=1000).for_each(|ns| all.record(ns));
+        for (part, expected) in [(500, 500), (900, 900), (990, 990), (999, 999), (1000, 1000)] {
+            assert_eq!(all.per_mille(part), Some(expected), "{part}");
+        }
+        let mut other = Distribution::default();
+        other.record(u64::MAX);
+        all.add(&other);
+        assert_eq!((all.count, all.max, all.per_mille(1000)), (1001, u64::MAX, Some(u64::MAX)));
+    }
+
+    #[test]
+    fn a_time_is_never_too_short_and_a_thousandth_too_long_at_most() {
+        for ns in [0, 1, 9_999, 10_000, 10_001, 123_456_789, 9_999_999_999, u64::MAX / 2] {
+            let rounded = rounded_up(ns);
+            assert!(rounded >= ns && rounded - ns <= ns / 1000, "{ns}: {rounded}");
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! The life of an order: all messages that belong to it, over all sources, in the order of time.
+//!
+//! Invariant: the sources are read again until no further ID is found; memory is bounded by the
+//! messages of the order.
+
+use std::collections::hash_map::{Entry, HashMap};
+use std::collections::{HashSet, hash_map::DefaultHasher};
+use std::hash::{Hash, Hasher};
+
+use transfix_codec::shown::Shown;
+use transfix_codec::{CheckSumPolicy, FieldIndex, Mask, Message, Tag, Timestamp, tag};
+
+use super::origin::WIRE;
+use super::query::Query;
+use super::quick::Quick;
+use super::report::Report;
+use super::show::{Show, code_in_words, type_of};
+use super::sources::{Source, Way};
+use super::spill::spill;
+use super::{Reader, each};
+use crate::input::{
+    Delimiter, Dictionaries, Failure, Found, Glance, Place, Sink, Wanted, Wrong, covered, parse,
+};
+
+/// The fields that tie the messages of an order together: ClOrdID(11), OrigClOrdID(41),
+/// OrderID(37).
+const LINKS: [Tag; 3] = [Tag(11), Tag(41), Tag(37)];
+
+/// IDs and messages of one order; a market has fewer.
+const IDS_MAX: usize = 10_000;
+const ROWS_MAX: usize = 1_000_000;
+
+/// Times that the sources are read.
+const PASSES_MAX: usize = 100;
+
+/// Collects the messages of an order.
+#[derive(Debug)]
+pub struct Order {
+    ids: HashSet<Vec<u8>>,
+    /// An ID was found since the sources were read from their beginning.
+    has_grown: bool,
+    rows: Vec<Row>,
+    /// Where a message was met first: another log may have it too.
+    seen: HashMap<(u64, Option<Way>), usize>,
+    repeats: u64,
+    quick: [Quick; LINKS.len()],
+    query: Query,
+    report: Report,
+    source: Source,
+    /// Number of the source.
+    number: usize,
+    /// The time of the last message, for those without one.
+    last: Option<Timestamp>,
+    dictionaries: Dictionaries,
+    mask: Option<Mask>,
+    index: FieldIndex,
+    /// Shows the messages in another form than the table.
+    show: Option<Show<Vec<u8>>>,
+    /// The heading above them in that form.
+    heading: Vec<u8>,
+    /// More belongs together than an order may have.
+    excess: Option<String>,
+}
+
+/// A message of the order.
+#[derive(Debug)]
+struct Row {
+    time: Option<Timestamp>,
+    shown: OrderRow,
+}
+
+/// How a message of an order is shown.
+#[derive(Debug)]
+pub enum OrderRow {
+    /// A line of a table: time, session, direction, message, status, execution, quantity, price,
+    /// last, cumulated and left quantity, ClOrdID(11), OrigClOrdID(41), OrderID(37) / ExecID(17).
+    Cells(Vec<String>),
+    /// In the form of [`Order::show_by`].
+    Text(Vec<u8>),
+}
+
+/// An order, as far as the sources have it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct OrderFound {
+    /// The text above the rows, in the form of [`Order::show_by`].
+    pub heading: Vec<u8>,
+    /// The messages, in the order of time.
+    pub rows: Vec<OrderRow>,
+    /// The report.
+    pub report: Report,
+}
+
+impl Order {
+    /// Collects the messages with this ClOrdID(11), OrigClOrdID(41) or OrderID(37), and those of
+    /// orders that replace it.
+    #[must_use]
+    pub fn new(
+        id: &str,
+        query: Query,
+        (dictionaries, mask): (Dictionaries, Option<Mask>),
+        report: Report,
+    ) -> Self {
+        Self {
+            ids: HashSet::from([id.as_bytes().to_vec()]),
+            has_grown: false,
+            rows: Vec::new(),
+            seen: HashMap::new(),
+            repeats: 0,
+            quick: LINKS.map(|tag| Quick::field(tag.0)),
+            query,
+            report,
+            source: Source::new("-".as_ref()),
+            number: 0,
+            last: None,
+            index: dictionaries.index(),
+            dictionaries,
+            mask,
+            show: None,
+            heading: Vec::new(),
+            excess: None,
+        }
+    }
+
+    /// Shows the messages in another form than the table.
+    ///
+    /// # Errors
+    /// None: the output is in memory.
+    pub fn show_by(&mut self, mut show: Show<Vec<u8>>) -> Result<(), Failure> {
+        show.names()?;
+        self.heading = std::mem::take(&mut show.out);
+        self.show = Some(show);
+        Ok(())
+    }
+
+    /// Reads the sources, again and again until no further ID is found.
+    ///
+    /// # Errors
+    /// If a dictionary cannot be read. [`Failure::Enough`] if more belongs together than an order
+    /// may have: [`Order::excess`] says what.
+    pub fn read(
+        &mut self,
+        mut sources: Vec<Source>,
+        delimiter: Option<Delimiter>,
+    ) -> Result<(), Failure> {
+        // The standard input can be read once only.
+        let _spilled = spill(&mut sources)?;
+        for pass in 1.. {
+            each(&sources, delimiter, self)?;
+            if pass == PASSES_MAX || !self.wants_more() {
+                break;
+            }
+        }
+        self.query.tell(&mut self.report);
+        Ok(())
+    }
+
+    /// Returns what there is too much of, if that ended the reading.
+    #[must_use]
+    pub fn excess(&self) -> Option<&str> {
+        self.excess.as_deref()
+    }
+
+    /// Returns true if the sources must be read again; what was found so far is then forgotten.
+    fn wants_more(&mut self) -> bool {
+        let wants_more = std::mem::take(&mut self.has_grown);
+        if wants_more {
+            self.rows.clear();
+            self.seen.clear();
+            self.repeats = 0;
+            self.number = 0;
+            self.query.without_way = 0;
+            self.query.without_time = 0;
+            self.report.restart();
+        }
+        wants_more
+    }
+
+    /// Returns all messages.
+    #[must_use]
+    pub fn finish(mut self) -> OrderFound {
+        if self.repeats > 0 {
+            let repeats = self.repeats;
+            self.report.note(format!("{repeats} more in other sources, byte by byte the same"));
+        }
+        // The standard library's order keeps what stands side by side in one log.
+        self.rows.sort_by_key(|row| row.time);
+        let rows = self.rows.into_iter().map(|row| row.shown).collect();
+        OrderFound { heading: self.heading, rows, report: self.report }
+    }
+
+    /// Returns true if one of the message's IDs is known.
+    fn is_of_order(&self, message: &Message<'_>) -> bool {
+        LINKS.iter().any(|tag| message.all(*tag).any(|id| self.ids.contains(id)))
+    }
+
+    /// Takes the other IDs of the message. One of several orders (a list, a mass action) ties none
+    /// of them together.
+    fn link(&mut self, message: &Message<'_>) -> Result<(), Failure> {
+        if LINKS.iter().any(|tag| message.all(*tag).nth(1).is_some()) {
+            return Ok(());
+        }
+        for id in LINKS.iter().filter_map(|tag| message.raw(*tag)) {
+            // Venues write these values for an unknown order.
+            let is_none = id.is_empty() || id.eq_ignore_ascii_case(b"NONE") || id == b"0";
+            if !is_none && self.ids.insert(id.to_vec()) {
+                self.has_grown = true;
+            }
+        }
+        if self.ids.len() > IDS_MAX {
+            self.excess = Some(format!("more than {IDS_MAX} IDs belong together"));
+            return Err(Failure::Enough);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, found: &Found<'_>, way: Option<Way>) -> Result<(), Failure> {
+        if self.rows.len() >= ROWS_MAX {
+            self.excess = Some(format!("more than {ROWS_MAX} messages belong to it"));
+            return Err(Failure::Enough);
+        }
+        let time = self.query.origins.time(found.bytes, WIRE, found.head.as_bytes());
+        self.last = time.or(self.last);
+        let shown = match &mut self.show {
+            Some(show) => {
+                show.message("", found, &self.source)?;
+                OrderRow::Text(std::mem::take(&mut show.out))
+            }
+            None => match self.cells(found, way)? {
+                Some(cells) => OrderRow::Cells(cells),
+                None => return Ok(()),
+            },
+        };
+        self.rows.push(Row { time: self.last, shown });
+        Ok(())
+    }
+
+    /// The line of the table.
+    fn cells(
+        &mut self,
+        found: &Found<'_>,
+        way: Option<Way>,
+    ) -> Result<Option<Vec<String>>, Failure> {
+        let session = self.query.origins.ends(found.bytes, WIRE).session(way);
+        let bytes = match &self.mask {
+            Some(mask) => covered(mask, found.bytes, &mut self.index),
+            None => found.bytes.into(),
+        };
+        let Ok(message) = parse(&bytes, &mut self.index, CheckSumPolicy::Ignore) else {
+            return Ok(None);
+        };
+        let pair = self.dictionaries.find(&message).map_err(Failure::Read)?;
+        let text = |tag: u32| {
+            let value = message.raw(Tag(tag));
+            value.map(|value| Shown::whole(value).to_string()).unwrap_or_default()
+        };
+        let word = |tag: u32| {
+            let value = message.raw(Tag(tag));
+            value.map(|value| code_in_words(&self.dictionaries, pair, Tag(tag), value))
+        };
+        let last = match (text(32), text(31)) {
+            (last, _) if last.is_empty() || last == "0" => String::new(),
+            (last, price) if price.is_empty() => last,
+            (last, price) => format!("{last} @ {price}"),
+        };
+        let ids = [text(37), text(17)].into_iter().filter(|id| !id.is_empty());
+        let dup = if message.raw(tag::POSS_DUP_FLAG) == Some(b"Y") { " PossDup" } else { "" };
+        Ok(Some(vec![
+            self.last.map(|time| time.to_string()).unwrap_or_default(),
+            session,
+            way.map_or("", Way::word).to_owned(),
+            type_of(&self.dictionaries, pair, &message) + dup,
+            word(39).unwrap_or_default(),
+            // ExecType(150), and ExecTransType(20) before FIX 4.3.
+            word(150).or_else(|| word(20)).unwrap_or_default(),
+            text(38),
+            text(44),
+            last,
+            text(14),
+            text(151),
+            text(11),
+            text(41),
+            ids.collect::<Vec<_>>().join(" / "),
+        ]))
+    }
+
+    /// Returns true if another source had the same bytes, in the same direction.
+    fn is_repeat(&mut self, bytes: &[u8], way: Option<Way>) -> bool {
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        match self.seen.entry((hasher.finish(), way)) {
+            Entry::Occupied(first) => *first.get() != self.number,
+            Entry::Vacant(entry) => {
+                entry.insert(self.number);
+                false
+            }
+        }
+    }
+}
+
+impl Reader for Order {
+    fn begin(&mut self, source: &Source) {
+        self.source.clone_from(source);
+        self.report.file = format!("{}: ", source.name);
+        self.number += 1;
+        self.last = None;
+    }
+
+    fn report(&mut self) -> &mut Report {
+        &mut self.report
+    }
+}
+
+impl Sink for Order {
+    fn glance(&mut self, glance: &Glance<'_>) -> Wanted {
+        let Self { quick, ids, .. } = self;
+        let is_known = |id: &[u8]| ids.contains(id);
+        let may_be = !super::query::is_sum_right(glance.bytes, glance.by)
+            || quick.iter().any(|quick| quick.values(glance.bytes, glance.by).any(is_known));
+        self.report.messages += u64::from(!may_be);
+        if may_be { Wanted::Perhaps } else { Wanted::No }
+    }
+
+    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+        self.report.messages += 1;
+        if let Some(wrong) = found.fault(&mut self.index) {
+            self.report.garbled(found.place, wrong);
+        }
+        let mut index = std::mem::take(&mut self.index);
+        let done = match parse(found.bytes, &mut index, CheckSumPolicy::Ignore) {
+            Ok(message) if self.is_of_order(&message) => {
+                match self.query.takes(found, Some(&message), &self.source) {
+                    true => self.link(&message).map(|()| true),
+                    false => Ok(false),
+                }
+            }
+            _ => Ok(false),
+        };
+        self.index = index;
+        if !done? {
+            return Ok(());
+        }
+        let head = found.head.as_bytes();
+        let way = self.query.origins.way(found.bytes, WIRE, head, &self.source);
+        if self.is_repeat(found.bytes, way) {
+            self.repeats += 1;
+            return Ok(());
+        }
+        self.add(found, way)
+    }
+
+    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+        self.report.garbled(place, wrong);
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! Which messages are sought, decided from their bytes.
+//!
+//! Invariant: a glance may take a message that is not sought, and never leaves one out that is.
+
+use memchr::memmem::Finder;
+use transfix_codec::{Message, SOH, Timestamp, raw, tag};
+
+use super::condition::{Condition, Operator};
+use super::origin::{Origins, WIRE};
+use super::quick::Quick;
+use super::report::{Report, count};
+use super::sources::{Source, Way};
+use crate::input::{Found, Glance, Wanted};
+
+/// Conditions of a search; a message must meet all of them.
+#[derive(Clone, Debug, Default)]
+pub struct Sought {
+    /// Conditions of fields. In a group one entry is enough. A message without the field meets
+    /// none.
+    pub conditions: Vec<Condition>,
+    /// Bytes anywhere in the message.
+    pub text: Option<String>,
+    /// Values of MsgType(35); empty for all.
+    pub msg_types: Vec<String>,
+    /// The session: a CompID, or both as VENUE-DESK.
+    pub session: Option<String>,
+    /// The direction.
+    pub way: Option<Way>,
+    /// The first time: that of the log's line or the store's record, else SendingTime(52).
+    pub from: Option<Timestamp>,
+    /// The last time.
+    pub to: Option<Timestamp>,
+    /// The first and the last MsgSeqNum(34).
+    pub seq: Option<(u64, Option<u64>)>,
+}
+
+/// Decides which messages are sought.
+#[derive(Debug)]
+pub struct Query {
+    conditions: Vec<Condition>,
+    text: Option<Text>,
+    msg_types: Vec<String>,
+    msg_type: Quick,
+    session: Option<Vec<u8>>,
+    way: Option<Way>,
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+    pub(super) origins: Origins,
+    /// Messages of which nothing says the direction that is asked for.
+    pub(super) without_way: u64,
+    /// Messages of which nothing says the time.
+    pub(super) without_time: u64,
+}
+
+/// Bytes that are sought in messages.
+#[derive(Debug)]
+struct Text {
+    exact: Finder<'static>,
+    /// The same where these stand in place of SOH.
+    pipe: Finder<'static>,
+    semicolon: Finder<'static>,
+}
+
+impl Text {
+    fn new(text: &str) -> Self {
+        let with = |by| {
+            let bytes = text.bytes().map(|b| if b == SOH { by } else { b });
+            Finder::new(&bytes.collect::<Vec<_>>()).into_owned()
+        };
+        Self { exact: with(SOH), pipe: with(b'|'), semicolon: with(b';') }
+    }
+
+    fn may_be_in(&self, bytes: &[u8], by: u8) -> bool {
+        let finder = match by {
+            SOH => &self.exact,
+            b'|' => &self.pipe,
+            _ => &self.semicolon,
+        };
+        finder.find(bytes).is_some()
+    }
+}
+
+impl Query {
+    /// Prepares a search.
+    #[must_use]
+    pub fn new(sought: Sought) -> Self {
+        let Sought { mut conditions, text, msg_types, session, way, from, to, seq } = sought;
+        if let Some((first, last)) = seq {
+            let bound = |operator, number| Condition::bound(tag::MSG_SEQ_NUM, operator, number);
+            conditions.push(bound(Operator::GreaterOrEqual, first));
+            conditions.extend(last.map(|last| bound(Operator::LessOrEqual, last)));
+        }
+        Self {
+            conditions,
+            text: text.as_deref().map(Text::new),
+            msg_types,
+            msg_type: Quick::field(35),
+            session: session.map(String::into_bytes),
+            way,
+            from,
+            to,
+            origins: Origins::new(),
+            without_way: 0,
+            without_time: 0,
+        }
+    }
+
+    /// Reports how many messages were left out since nothing told of them what was asked for.
+    pub(super) fn tell(&self, report: &mut Report) {
+        let mut note = |messages: u64, text: &str| {
+            if messages > 0 {
+                let messages = count(messages, "message");
+                report.note(format!("{messages} left out: {text}"));
+            }
+        };
+        note(self.without_way, "neither the log nor its name tells the direction");
+        note(self.without_time, "neither the log nor SendingTime(52) tells the time");
+    }
+
+    /// Returns true if the user names this type.
+    pub(super) fn names_type(&self, msg_type: &[u8]) -> bool {
+        self.msg_types.iter().any(|named| named.as_bytes() == msg_type)
+    }
+
+    /// Decides by the bytes of a message of a stream, before the message is parsed.
+    pub(super) fn glance(&mut self, glance: &Glance<'_>, source: &Source) -> Wanted {
+        let Glance { bytes, by, head } = *glance;
+        // A wrong sum is damage, or a delimiter within a value: both want a closer look.
+        if !is_sum_right(bytes, by) {
+            return Wanted::Perhaps;
+        }
+        let is_wanted = self.takes_type(self.msg_type.value(bytes, by))
+            && self.text.as_ref().is_none_or(|text| text.may_be_in(bytes, by))
+            && self.conditions.iter().all(|condition| condition.may_hold(bytes, by))
+            && self.takes_origin(bytes, by, head, source);
+        if is_wanted { Wanted::Perhaps } else { Wanted::No }
+    }
+
+    /// Returns true if the message is sought.
+    pub(super) fn takes(
+        &mut self,
+        found: &Found<'_>,
+        message: Option<&Message<'_>>,
+        source: &Source,
+    ) -> bool {
+        let bytes = found.bytes;
+        let msg_type = match message {
+            Some(message) => Some(message.msg_type().as_bytes()),
+            None => self.msg_type.value(bytes, WIRE),
+        };
+        let is_met = |condition: &Condition| match message {
+            Some(message) => message.all(condition.tag).any(|value| condition.holds(value)),
+            // Text that is no message has only its bytes to search.
+            None => condition.may_hold(bytes, WIRE),
+        };
+        self.takes_type(msg_type)
+            && self.text.as_ref().is_none_or(|text| text.exact.find(bytes).is_some())
+            && self.conditions.iter().all(is_met)
+            && self.takes_origin(bytes, WIRE, found.head.as_bytes(), source)
+    }
+
+    fn takes_type(&self, msg_type: Option<&[u8]>) -> bool {
+        let is_it = |wanted: &String| Some(wanted.as_bytes()) == msg_type;
+        self.msg_types.is_empty() || self.msg_types.iter().any(is_it)
+    }
+
+    /// Returns true if session, direction and time are those that are sought. A message of which
+    /// nothing says them is counted.
+    fn takes_origin(&mut self, bytes: &[u8], by: u8, head: &[u8], source: &Source) -> bool {
+        let Self { origins, session, .. } = &*self;
+        if session.as_ref().is_some_and(|session| !origins.ends(bytes, by).is_of(session)) {
+            return false;
+        }
+        if let Some(wanted) = self.way {
+            match self.origins.way(bytes, by, head, source) {
+                Some(way) if way == wanted => {}
+                Some(_) => return false,
+                None => {
+                    self.without_way += 1;
+                    return false;
+                }
+            }
+        }
+        if self.from.is_none() && self.to.is_none() {
+            return true;
+        }
+        let Some(time) = self.origins.time(bytes, by, head) else {
+            self.without_time += 1;
+            return false;
+        };
+        self.from.is_none_or(|from| from <= time) && self.to.is_none_or(|to| time <= to)
+    }
+}
+
+/// Bytes of `10=ddd` and its delimiter.
+const TRAILER: usize = 7;
+
+/// Returns true if CheckSum(10) is right if each `by` stands for SOH.
+pub(super) fn is_sum_right(bytes: &[u8], by: u8) -> bool {
+    let (summed, trailer) = bytes.split_at(bytes.len() - TRAILER);
+    let sum = raw::check_sum(summed);
+    if by == SOH {
+        return sum == trailer[3..6];
+    }
+    let number = |digits: &[u8]| digits.iter().fold(0, |n, b| n * 10 + usize::from(b - b'0'));
+    let each = usize::from(by - SOH);
+    let count = memchr::memchr_iter(by, summed).count();
+    (number(&trailer[3..6]) + count * each) % 256 == number(&sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_with_each_delimiter() {
+        let wire = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
+        for by in *b"\x01|;" {
+            let mut bytes = wire.map(|b| if b == SOH { by } else { b });
+            assert!(is_sum_right(&bytes, by));
+            bytes[16] = b'9';
+            assert!(!is_sum_right(&bytes, by));
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! How messages that are found are shown: readable, as bytes, as CSV, as JSON, or not at all.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use std::io::Write;
+
+use transfix_codec::shown::Shown;
+use transfix_codec::{CheckSumPolicy, FieldIndex, Mask, Message, Tag, tag};
+
+use super::condition::tag_of;
+use super::origin::{Origins, WIRE};
+use super::sources::{Source, Way};
+use crate::convert::Objects;
+use crate::input::{Dictionaries, Failure, Found, covered, parse};
+use crate::print::{self, Palette};
+
+/// A column of CSV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Time,
+    Direction,
+    Session,
+    File,
+    Field(u32),
+    /// A column of the answer to a request, which comes later.
+    Answer(Answer),
+}
+
+/// Columns about the answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Time,
+    Type,
+    LatencyNs,
+}
+
+impl Answer {
+    /// Stands in a row until the answer comes. No cell has such a character, since what is hidden
+    /// is escaped.
+    pub(super) const fn place(self) -> char {
+        match self {
+            Self::Time => '\u{1}',
+            Self::Type => '\u{2}',
+            Self::LatencyNs => '\u{3}',
+        }
+    }
+}
+
+/// The subject of rows of CSV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// Messages.
+    Messages,
+    /// Requests, each with its answer.
+    Requests,
+}
+
+/// Names of columns that are no fields.
+const COLUMNS: &[(&str, Column)] = &[
+    ("time", Column::Time),
+    ("direction", Column::Direction),
+    ("session", Column::Session),
+    ("file", Column::File),
+    ("answer_time", Column::Answer(Answer::Time)),
+    ("answer", Column::Answer(Answer::Type)),
+    ("latency_ns", Column::Answer(Answer::LatencyNs)),
+];
+
+/// A form of output.
+#[derive(Debug)]
+pub enum Form {
+    /// With the names of the dictionary.
+    Readable {
+        /// One line a message, without header and trailer.
+        one_line: bool,
+        /// The colours.
+        palette: &'static Palette,
+    },
+    /// The bytes of the message, and a line break.
+    Raw,
+    /// Values of these columns.
+    Csv(Csv),
+    /// An object a line: time, direction, session, and the message as these objects have it.
+    Json(Box<Objects>),
+    /// Nothing.
+    Count,
+}
+
+/// Columns of CSV, RFC 4180.
+#[derive(Debug)]
+pub struct Csv {
+    columns: Vec<Column>,
+    /// The line of names, until it is written.
+    names: Option<String>,
+}
+
+impl Csv {
+    /// Looks up the columns: fields by name or tag, `time`, `direction`, `session`, `file`, and for
+    /// [`Rows::Requests`] `answer_time`, `answer` and `latency_ns`.
+    ///
+    /// # Errors
+    /// If one of them is no field.
+    pub fn of(
+        words: &[String],
+        rows: Rows,
+        dictionaries: &mut Dictionaries,
+    ) -> Result<Self, ColumnError> {
+        let mut columns = Vec::new();
+        for word in words {
+            let known = COLUMNS.iter().find(|(name, _)| name == word).map(|(_, column)| *column);
+            let column = match (known, word.parse()) {
+                (Some(Column::Answer(_)), _) if rows == Rows::Messages => {
+                    return Err(ColumnError::OfAnswers(word.clone()));
+                }
+                (Some(column), _) => column,
+                (None, Ok(tag)) if tag > 0 => Column::Field(tag),
+                _ => Column::Field(tag_of(word, dictionaries).map_err(ColumnError::Unknown)?),
+            };
+            columns.push(column);
+        }
+        let names = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(",");
+        Ok(Self { columns, names: Some(names) })
+    }
+
+    /// Writes the names of the columns, once.
+    pub(super) fn begin(&mut self, out: &mut impl Write) -> Result<(), Failure> {
+        match self.names.take() {
+            Some(names) => Ok(writeln!(out, "{names}")?),
+            None => Ok(()),
+        }
+    }
+
+    /// The row of a message.
+    pub(super) fn row(
+        &self,
+        bytes: &[u8],
+        message: Option<&Message<'_>>,
+        head: &[u8],
+        (origins, source): (&Origins, &Source),
+    ) -> String {
+        let way = origins.way(bytes, WIRE, head, source);
+        let mut row = String::new();
+        for (n, column) in self.columns.iter().enumerate() {
+            let cell = match column {
+                Column::Time => origins.time(bytes, WIRE, head).map(|time| time.to_string()),
+                Column::Direction => way.map(|way| way.word().to_owned()),
+                Column::Session => Some(origins.ends(bytes, WIRE).session(way)),
+                Column::File => Some(source.name.clone()),
+                Column::Field(tag) => message.map(|message| {
+                    let values = message.all(Tag(*tag));
+                    let values = values.map(|value| Shown::whole(value).to_string());
+                    values.collect::<Vec<_>>().join(" ")
+                }),
+                Column::Answer(answer) => Some(answer.place().to_string()),
+            };
+            row.push_str(if n == 0 { "" } else { "," });
+            row.push_str(&quoted(&cell.unwrap_or_default()));
+        }
+        row
+    }
+}
+
+/// Why there is no such column.
+#[derive(PartialEq, Eq)]
+pub enum ColumnError {
+    /// This one is about answers, and the rows are messages.
+    OfAnswers(String),
+    /// No dictionary has such a field: the text names the nearest one.
+    Unknown(String),
+}
+
+impl fmt::Display for ColumnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OfAnswers(word) => write!(f, "'{word}' is a column of answers to requests"),
+            Self::Unknown(text) => f.write_str(text),
+        }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for ColumnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for ColumnError {}
+
+/// Writes messages in one form, with stars in place of what the mask hides.
+#[derive(Debug)]
+pub struct Show<W> {
+    pub(super) out: W,
+    pub(super) form: Form,
+    dictionaries: Dictionaries,
+    mask: Option<Mask>,
+    origins: Origins,
+    index: FieldIndex,
+    text: String,
+}
+
+impl<W: Write> Show<W> {
+    /// Writes to `out`.
+    pub fn new(out: W, form: Form, dictionaries: Dictionaries, mask: Option<Mask>) -> Self {
+        let index = dictionaries.index();
+        let (origins, text) = (Origins::new(), String::new());
+        Self { out, form, dictionaries, mask, origins, index, text }
+    }
+
+    /// Returns memory for the index of messages.
+    pub(super) fn new_index(&self) -> FieldIndex {
+        self.dictionaries.index()
+    }
+
+    /// Writes a message behind a mark.
+    pub(super) fn message(
+        &mut self,
+        mark: &str,
+        found: &Found<'_>,
+        source: &Source,
+    ) -> Result<(), Failure> {
+        if matches!(self.form, Form::Count) {
+            return Ok(());
+        }
+        let bytes = match &self.mask {
+            Some(mask) => covered(mask, found.bytes, &mut self.index),
+            None => Cow::Borrowed(found.bytes),
+        };
+        match &mut self.form {
+            Form::Count => {}
+            Form::Raw => {
+                self.out.write_all(&bytes)?;
+                self.out.write_all(b"\n")?;
+            }
+            Form::Json(_) => {
+                let bytes = bytes.into_owned();
+                self.json(&bytes, found, source)?;
+            }
+            Form::Csv(_) => {
+                let bytes = bytes.into_owned();
+                self.csv(&bytes, found, source)?;
+            }
+            Form::Readable { .. } => {
+                let bytes = bytes.into_owned();
+                self.readable(mark, &bytes, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn readable(&mut self, mark: &str, bytes: &[u8], found: &Found<'_>) -> Result<(), Failure> {
+        let Form::Readable { one_line, palette } = self.form else { return Ok(()) };
+        let gap = if one_line { "  " } else { "\n" };
+        self.text.clear();
+        self.text.push_str(mark);
+        if !found.head.is_empty() {
+            let _ = write!(self.text, "{}{gap}", found.head);
+        }
+        let wrong = found.fault(&mut self.index);
+        match parse(bytes, &mut self.index, CheckSumPolicy::Ignore) {
+            Ok(message) => {
+                if let Some(wrong) = wrong {
+                    let _ =
+                        write!(self.text, "note: {wrong}{}", if one_line { ": " } else { "\n" });
+                }
+                let pair = self.dictionaries.find(&message).map_err(Failure::Read)?;
+                let pair = self.dictionaries.pair(pair);
+                let dictionaries = [&*pair.session, &*pair.application];
+                // Writing to a String never fails.
+                let _ = if one_line {
+                    print::one_line(&message, dictionaries, palette, &mut self.text)
+                } else {
+                    print::readable(&message, dictionaries, palette, &mut self.text)
+                };
+            }
+            Err(_) => {
+                let _ = write!(self.text, "not a message: {}", bytes.escape_ascii());
+            }
+        }
+        self.text.push('\n');
+        Ok(self.out.write_all(self.text.as_bytes())?)
+    }
+
+    /// Writes the log's data about the message, and the object that `convert` writes.
+    fn json(&mut self, bytes: &[u8], found: &Found<'_>, source: &Source) -> Result<(), Failure> {
+        let Form::Json(json) = &mut self.form else { return Ok(()) };
+        let head = found.head.as_bytes();
+        let way = self.origins.way(bytes, WIRE, head, source);
+        let ends = self.origins.ends(bytes, WIRE);
+        let time = self.origins.time(bytes, WIRE, head).map(|time| time.to_string());
+        let session = ends.are_known().then(|| ends.session(way));
+        let quoted = |text: Option<&str>| serde_json::json!(text).to_string();
+        let [time, way, session] =
+            [time.as_deref(), way.map(Way::word), session.as_deref()].map(quoted);
+        write!(self.out, "{{\"time\":{time},\"direction\":{way},\"session\":{session},")?;
+        match json.text(bytes)? {
+            Some(message) => writeln!(self.out, "\"message\":{message}}}")?,
+            None => {
+                let garbled = quoted(Some(&bytes.escape_ascii().to_string()));
+                writeln!(self.out, "\"garbled\":{garbled}}}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn csv(&mut self, bytes: &[u8], found: &Found<'_>, source: &Source) -> Result<(), Failure> {
+        self.names()?;
+        let Form::Csv(csv) = &self.form else { return Ok(()) };
+        let message = parse(bytes, &mut self.index, CheckSumPolicy::Ignore).ok();
+        let head = found.head.as_bytes();
+        let row = csv.row(bytes, message.as_ref(), head, (&self.origins, source));
+        Ok(writeln!(self.out, "{row}")?)
+    }
+
+    /// Writes the names of the columns, if there are any and they are not there yet.
+    pub(super) fn names(&mut self) -> Result<(), Failure> {
+        match &mut self.form {
+            Form::Csv(csv) => csv.begin(&mut self.out),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A cell of CSV (RFC 4180).
+fn quoted(text: &str) -> Cow<'_, str> {
+    if text.contains(['"', ',', '\n', '\r']) {
+        return Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")));
+    }
+    Cow::Borrowed(text)
+}
+
+/// A code in words, such as `FILLED (2)`; the value if the dictionary has none.
+pub(super) fn code_in_words(
+    dictionaries: &Dictionaries,
+    pair: usize,
+    tag: Tag,
+    value: &[u8],
+) -> String {
+    let field = dictionaries.pair(pair).field(tag.0);
+    match field.and_then(|field| field.code(value)) {
+        Some(code) => code.name.clone(),
+        None => Shown::whole(value).to_string(),
+    }
+}
+
+/// The name of a message and its type, such as `NewOrderSingle(D)`.
+pub(super) fn name_of(dictionaries: &Dictionaries, pair: usize, msg_type: &[u8]) -> String {
+    let pair = dictionaries.pair(pair);
+    let known = std::str::from_utf8(msg_type).ok().and_then(|text| {
+        let of = |dictionary: &transfix_dictionary::Dictionary| {
+            dictionary.message(text).map(|message| message.name.clone())
+        };
+        of(&pair.session).or_else(|| of(&pair.application))
+    });
+    format!("{}({})", known.as_deref().unwrap_or("?"), Shown::whole(msg_type))
+}
+
+/// The type of the message, as it is shown.
+pub(super) fn type_of(dictionaries: &Dictionaries, pair: usize, message: &Message<'_>) -> String {
+    let msg_type = message.raw(tag::MSG_TYPE).unwrap_or_default();
+    name_of(dictionaries, pair, msg_type)
+}

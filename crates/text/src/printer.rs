@@ -1,0 +1,281 @@
+//! Prints the messages of logs, captures and stores for people.
+//!
+//! Invariant: a message that is damaged is shown as far as it can be, and said to be.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write;
+
+use transfix_codec::shown::Shown;
+use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Timestamp, tag};
+
+use crate::input::{Dictionaries, Failure, Found, Pair, Place, Sink, Wrong, parse};
+use crate::logs::{Report, count};
+use crate::print::{self, Palette};
+
+/// Which messages are printed.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Values of MsgType(35); empty for all.
+    pub msg_types: Vec<String>,
+    /// The first time: that of the log's line or the store's record, else SendingTime(52).
+    pub from: Option<Timestamp>,
+    /// The last time.
+    pub to: Option<Timestamp>,
+    /// Tags, and the value or name of a code that one such field has.
+    pub fields: Vec<(u32, String)>,
+}
+
+impl Selection {
+    /// Returns true if all messages are wanted.
+    const fn is_all(&self) -> bool {
+        let Self { msg_types, from, to, fields } = self;
+        msg_types.is_empty() && from.is_none() && to.is_none() && fields.is_empty()
+    }
+
+    /// Returns true if the message is wanted.
+    fn takes(&self, message: &Message<'_>, found: &Found<'_>, pair: &Pair) -> bool {
+        self.takes_type(message.msg_type().as_bytes())
+            && self.takes_time(message, found.head)
+            && self.fields.iter().all(|(tag, value)| holds(message, pair, *tag, value))
+    }
+
+    fn takes_type(&self, msg_type: &[u8]) -> bool {
+        let is_it = |wanted: &String| wanted.as_bytes() == msg_type;
+        self.msg_types.is_empty() || self.msg_types.iter().any(is_it)
+    }
+
+    fn takes_time(&self, message: &Message<'_>, head: &str) -> bool {
+        if self.from.is_none() && self.to.is_none() {
+            return true;
+        }
+        let logged = head.split_whitespace().find_map(|word| Timestamp::parse(word.as_bytes()));
+        let time = logged.or_else(|| message.timestamp(tag::SENDING_TIME).ok());
+        // One without any time is not known to be within.
+        time.is_some_and(|time| {
+            self.from.is_none_or(|from| from <= time) && self.to.is_none_or(|to| time <= to)
+        })
+    }
+}
+
+/// Returns true if one such field has this value, or the code of this name.
+fn holds(message: &Message<'_>, pair: &Pair, tag: u32, value: &str) -> bool {
+    let known = pair.field(tag);
+    let code = |value: &[u8]| known.and_then(|known| known.code(value));
+    let mut fields = message.fields().filter(|field| field.tag.0 == tag);
+    fields.any(|field| {
+        field.value == value.as_bytes()
+            || code(field.value).is_some_and(|code| code.name.eq_ignore_ascii_case(value))
+    })
+}
+
+/// Prints messages as a [`Sink`].
+///
+/// ```
+/// use transfix_text::input::{self, Dictionaries};
+/// use transfix_text::print::Palette;
+/// use transfix_text::printer::Printer;
+///
+/// let log = b"20261121-09:28:25.623 : 8=FIX.4.4|9=5|35=0|10=163|\n";
+/// let mut printer = Printer::new(Vec::new(), Dictionaries::default(), &Palette::PLAIN);
+/// printer.one_line = true;
+/// input::stream(&mut &log[..], None, None, &mut printer)?;
+/// assert_eq!(printer.out, b"20261121-09:28:25.623  Heartbeat(0) seq ? ?->?\n");
+/// # Ok::<(), input::Failure>(())
+/// ```
+#[derive(Debug)]
+pub struct Printer<W> {
+    /// The output.
+    pub out: W,
+    /// One line a message, without header and trailer.
+    pub one_line: bool,
+    /// Messages that were printed.
+    pub messages: u64,
+    dictionaries: Dictionaries,
+    palette: &'static Palette,
+    selection: Selection,
+    index: FieldIndex,
+    text: String,
+    /// MsgType(35), name and count.
+    counts: BTreeMap<Vec<u8>, (String, u64)>,
+    report: Report,
+}
+
+impl<W: Write> Printer<W> {
+    /// Prints all messages.
+    pub fn new(out: W, dictionaries: Dictionaries, palette: &'static Palette) -> Self {
+        Self {
+            out,
+            one_line: false,
+            messages: 0,
+            index: dictionaries.index(),
+            dictionaries,
+            palette,
+            selection: Selection::default(),
+            text: String::new(),
+            counts: BTreeMap::new(),
+            report: Report::default(),
+        }
+    }
+
+    /// Prints these messages only.
+    #[must_use]
+    pub fn choosing(mut self, selection: Selection) -> Self {
+        self.selection = selection;
+        self
+    }
+
+    /// Goes on with another file: a heading has its name.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn begin_file(&mut self, name: &[u8]) -> Result<(), Failure> {
+        let (Palette { heading, end, .. }, name) = (self.palette, Shown::whole(name));
+        writeln!(self.out, "{heading}==> {name} <=={end}")?;
+        self.report.file = format!("{name}: ");
+        Ok(())
+    }
+
+    /// Returns how much was damaged.
+    #[must_use]
+    pub const fn garbled_messages(&self) -> u64 {
+        self.report.garbled_messages()
+    }
+
+    /// Returns the counts by type, the most frequent first.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut rows: Vec<_> = self.counts.iter().collect();
+        rows.sort_by_key(|(_, (_, count))| std::cmp::Reverse(*count));
+        let mut text = String::new();
+        for (msg_type, (name, count)) in rows {
+            let _ = writeln!(text, "{count:>10}  {name}({})", msg_type.escape_ascii());
+        }
+        text
+    }
+
+    /// Returns how much there was, and what was wrong.
+    #[must_use]
+    pub fn report(&self) -> String {
+        let first = match self.selection.is_all() {
+            true => count(self.messages, "message"),
+            false => self.report.share(self.messages),
+        };
+        format!("{first}\n{}", self.report)
+    }
+}
+
+/// Returns the log's text before a message.
+fn head(found: &Found<'_>, one_line: bool) -> String {
+    let gap = if one_line { "  " } else { "\n" };
+    if found.head.is_empty() { String::new() } else { format!("{}{gap}", found.head) }
+}
+
+impl<W: Write> Sink for Printer<W> {
+    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+        let wrong = found.fault(&mut self.index);
+        let Ok(message) = parse(found.bytes, &mut self.index, CheckSumPolicy::Ignore) else {
+            if let Some(wrong) = wrong {
+                self.report.garbled(found.place, wrong);
+            }
+            if !self.selection.is_all() {
+                return Ok(());
+            }
+            let bytes = found.bytes.escape_ascii();
+            return Ok(writeln!(self.out, "{}not a message: {bytes}", head(found, self.one_line))?);
+        };
+        let pair = self.dictionaries.find(&message).map_err(Failure::Read)?;
+        let pair = self.dictionaries.pair(pair);
+        if !self.selection.takes(&message, found, pair) {
+            self.report.messages += 1;
+            return Ok(());
+        }
+        self.text.clear();
+        self.text.push_str(&head(found, self.one_line));
+        if let Some(wrong) = wrong {
+            let _ = writeln!(self.text, "note: {wrong}");
+        }
+        let dictionaries = [&*pair.session, &*pair.application];
+        // Writing to a String never fails.
+        let _ = if self.one_line {
+            print::one_line(&message, dictionaries, self.palette, &mut self.text)
+        } else {
+            print::readable(&message, dictionaries, self.palette, &mut self.text)
+        };
+        self.text.push('\n');
+        self.messages += 1;
+        self.report.messages += 1;
+        if let Some((_, count)) = self.counts.get_mut(message.msg_type().as_bytes()) {
+            *count += 1;
+        } else {
+            let msg_type = message.msg_type();
+            let name = pair.message(msg_type).map_or("?", |known| known.name.as_str()).to_owned();
+            self.counts.insert(msg_type.as_bytes().to_vec(), (name, 1));
+        }
+        if let Some(wrong) = wrong {
+            self.report.garbled(found.place, wrong);
+        }
+        Ok(self.out.write_all(self.text.as_bytes())?)
+    }
+
+    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+        self.report.garbled(place, wrong);
+        Ok(())
+    }
+
+    fn mark(&mut self, text: &str) -> Result<(), Failure> {
+        if !self.selection.is_all() {
+            return Ok(());
+        }
+        Ok(writeln!(self.out, "{text}")?)
+    }
+
+    fn pause(&mut self) -> Result<(), Failure> {
+        Ok(self.out.flush()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use transfix_store::journal;
+
+    use super::*;
+    use crate::input;
+
+    fn printer() -> Printer<Vec<u8>> {
+        let mut printer = Printer::new(Vec::new(), Dictionaries::default(), &Palette::PLAIN);
+        printer.one_line = true;
+        printer
+    }
+
+    const LOG: &[u8] = b"20261121-09:28:25.623 : 8=FIX.4.4|9=5|35=0|10=163| x\n\
+        in 8=FIX.4.4|9=5|35=0|10=164|\n8=FIX.4.4|9=5|35=0\n";
+
+    #[test]
+    fn a_log_with_damage() {
+        let mut printer = printer();
+        assert!(input::stream(&mut &LOG[..], None, None, &mut printer).is_ok());
+        let text = String::from_utf8(printer.out.clone()).unwrap();
+        let line = "Heartbeat(0) seq ? ?->?\n";
+        let note = "note: CheckSum(10) differs from the sum of the bytes\n";
+        assert_eq!(text, format!("20261121-09:28:25.623  {line}in  {note}{line}"));
+        assert_eq!((printer.messages, printer.garbled_messages()), (2, 2));
+        assert_eq!(printer.summary(), "         2  Heartbeat(0)\n");
+        let report = "2 messages\n2 garbled:\n  line 2, byte 56: CheckSum(10) differs from the sum \
+                      of the bytes\n  line 3, byte 83: the input ends within the message\n";
+        assert_eq!(printer.report(), report);
+    }
+
+    #[test]
+    fn the_journal_of_a_store() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/store/sound.seg");
+        let mut printer = printer();
+        assert!(input::store(journal::read_file(&path).unwrap(), &mut printer).is_ok());
+        let text = String::from_utf8(printer.out).unwrap();
+        assert!(text.starts_with("out 1 1970"), "{text}");
+        assert!(text.contains("\nin 1 1970") && text.contains("\nnext_in 2 1970"), "{text}");
+        assert!(text.contains("Logon(A) seq 1 A->B  EncryptMethod=NONE HeartBtInt=30\n"), "{text}");
+    }
+}

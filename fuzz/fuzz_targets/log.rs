@@ -1,0 +1,47 @@
+//! Logs: any bytes are read without a panic, and printed. Bytes without the beginning of a message
+//! hide no message behind them.
+#![no_main]
+
+use std::sync::{Arc, LazyLock};
+
+use libfuzzer_sys::fuzz_target;
+use transfix_dictionary::{Dictionary, standard};
+use transfix_text::input::{self, Dictionaries, Failure, Found, Place, Sink, Wrong};
+use transfix_text::print::Palette;
+use transfix_text::printer::Printer;
+
+static FIX44: LazyLock<Arc<Dictionary>> =
+    LazyLock::new(|| Arc::new(standard("FIX44").expect("it is a standard one")));
+
+/// A message that no input holds by chance.
+const LAST: &[u8] = b"8=FIX.4.4\x019=29\x0135=0\x01112=the last one of all\x0110=112\x01";
+
+/// Remembers whether the last message was found.
+#[derive(Default)]
+struct Last(bool);
+
+impl Sink for Last {
+    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+        self.0 |= found.bytes == LAST;
+        Ok(())
+    }
+
+    fn garbled(&mut self, _: Place, _: Wrong) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let dictionaries = Dictionaries::new(Some(Arc::clone(&FIX44)));
+    let mut printer = Printer::new(Vec::new(), dictionaries, &Palette::PLAIN);
+    input::stream(&mut &bytes[..], None, None, &mut printer).expect("a slice can be read");
+    std::str::from_utf8(&printer.out).expect("it is text");
+    // The length of a message may take what follows for its own.
+    if bytes.windows(5).any(|five| five == b"8=FIX") {
+        return;
+    }
+    let log = [bytes, b"\n", LAST, b"\n"].concat();
+    let mut last = Last::default();
+    input::stream(&mut &log[..], None, None, &mut last).expect("a slice can be read");
+    assert!(last.0, "the message behind is lost");
+});
