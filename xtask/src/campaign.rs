@@ -26,7 +26,7 @@ struct Check {
 const CHECKS: &[Check] = &[
     Check {
         name: "tests without the feature zstd",
-        about: &["crates/store", "crates/engine/src/observe", "crates/engine/tests/files"],
+        about: &["crates/store", "crates/observe", "crates/engine/tests/files"],
         short: &["test -p transfix-store --test all retention"],
         long: &["test -p transfix-store --test all retention", "test -p transfix --test files log"],
     },
@@ -62,7 +62,7 @@ const CHECKS: &[Check] = &[
             "crates/admin",
             "crates/cli/src/serve.rs",
             "crates/engine/src/admin",
-            "crates/engine/src/observe",
+            "crates/observe",
             "packaging",
             "xtask/src/openapi",
             "xtask/src/metrics",

@@ -11,19 +11,6 @@ use transfix_settings::{EngineSettings as Engine, SessionSettings, Settings};
 /// The CPUs of the machine as the system writes them, such as `0-3,8`.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-/// Pins the calling thread to one CPU.
-///
-/// # Errors
-/// If there is no such CPU, or it is not allowed.
-pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
-    let mut set = CpuSet::new();
-    if cpu >= CpuSet::MAX_CPU {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    set.set(cpu);
-    Ok(sched_setaffinity(None, &set)?)
-}
-
 /// Gives the calling thread a low priority: it works when sessions do not. It still gets a tenth of
 /// a CPU that others want.
 pub(crate) fn step_back() {

@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Rules, Tag};
+use transfix_observe::clock::Ticks;
+use transfix_observe::event;
+use transfix_observe::protocol_log::Tap;
 use transfix_session::core::judging::{self, Answer};
 use transfix_session::core::{BatchLimits, Core, Keeps, LinkOptions};
 use transfix_session::{Config, Offer, Outbox, ProtocolConfig, Role, Session, Verdict, nanos};
@@ -17,7 +20,6 @@ use transfix_settings::schedule::Schedule;
 use transfix_settings::{DictionaryChoice, Durability, LogSettings, Mode, SessionSettings};
 use transfix_store::{Store, StoreError};
 
-use crate::clock::Ticks;
 use crate::drive::application_task::ApplicationTask;
 use crate::drive::deferred::Deferred;
 use crate::drive::registry::Registry;
@@ -41,8 +43,6 @@ use crate::link::refusal::Refusal;
 use crate::link::rule_book::{RuleBook, SessionRules};
 use crate::link::sinks::Sinks;
 use crate::link::{Link, REST_AFTER_NS};
-use crate::observe::event_codes::event;
-use crate::observe::protocol_log::Tap;
 
 /// Threads at most that open stores at a start.
 const OPENERS_MAX: usize = 8;

@@ -9,6 +9,10 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use transfix_observe::called::Watch;
+use transfix_observe::event;
+use transfix_observe::latency::usual::UsualTimes;
+use transfix_observe::supervised::{helper_not_pinned, pin_to, supervise};
 use transfix_session::{Role, SessionId, nanos};
 use transfix_settings::{Durability, EngineSettings, Mode, SessionSettings, Settings, ThreadLost};
 use transfix_store::Helpers;
@@ -41,10 +45,6 @@ use crate::error::{EngineError, io_error};
 use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
 use crate::link::failed_logons::{FailedLogons, Limits};
-use crate::observe::called::Watch;
-use crate::observe::event_codes::event;
-use crate::observe::latency::usual::UsualTimes;
-use crate::observe::supervised::{helper_not_pinned, pin_to, supervise};
 
 mod dynamic;
 
@@ -286,7 +286,7 @@ impl Engine {
             let (what, io) = (format!("thread {name}"), Arc::clone(&self.registry.io));
             let job = Job::spawn(&*self.registry.io, name, move || {
                 pin_to(cpu);
-                supervise(lost, &*io, || worker.run())
+                supervise(lost, (&|| io.monotonic_ns(), &|time| io.sleep(time)), || worker.run())
             });
             self.threads.push((command_queue, job.map_err(io_error(what))?));
         }
@@ -355,7 +355,7 @@ impl Engine {
         self.registry.accepts.store(true, Ordering::Release);
         let registry = Arc::clone(&self.registry);
         let job = Job::spawn(&*io, name, move || {
-            supervise(lost, &*of_thread, || {
+            supervise(lost, (&|| of_thread.monotonic_ns(), &|time| of_thread.sleep(time)), || {
                 registry.accepts.store(true, Ordering::Release);
                 // Also after a panic.
                 let _ended = Ended(&registry);

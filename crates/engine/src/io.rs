@@ -17,7 +17,7 @@ use transfix_transport::{
     Events, Interest, Registry, SocketOptions, Stream, Token, Waker as SystemWaker,
 };
 
-use crate::clock;
+use transfix_observe::clock;
 
 /// Events that the operating system reports at once.
 const EVENTS: usize = 256;

@@ -53,7 +53,6 @@ mod admin;
 mod affinity;
 mod api;
 mod assemble;
-pub mod clock;
 mod drive;
 mod engine;
 mod error;
@@ -63,7 +62,6 @@ mod error;
 )]
 mod io;
 mod link;
-mod observe;
 mod review;
 pub mod simulated;
 #[cfg(feature = "tls")]
@@ -72,7 +70,6 @@ pub mod tls;
 pub use admin::action::{Action, Actor, EngineAction};
 pub use admin::audit_line::{AuditError, Verified, verify_audit};
 pub use admin::request::Request;
-pub use affinity::pin_to_cpu;
 pub use api::admin::{Admin, AdminError, Done};
 pub use api::answer::MessageAnswer;
 pub use api::application::{Application, SessionRef, SessionView};
@@ -92,11 +89,12 @@ pub use link::before_send::{BeforeSend, OutgoingMessage, Veto};
 pub use link::session_event::{
     Disconnection, Rejected, RejectedBy, SessionEvent, SessionNotice, Undeliverable,
 };
-pub use observe::counters::Counters;
-pub use observe::event_codes::EventCode;
-pub use observe::latency::{Latency, LatencyHistogram, LatencyStage};
-pub use observe::reasons::ReasonCounts;
 pub use review::Review;
+/// The clocks of the machine.
+pub mod clock {
+    pub use transfix_observe::clock::{monotonic_ns, now, process_cpu_ns};
+}
+
 /// The types that signatures and generated messages name beside those at the root. All else of
 /// messages, such as drafts, frames and validation, is in the crate `transfix-codec`.
 pub mod codec {
@@ -131,6 +129,11 @@ pub use transfix_codec::{
     RejectReason, Tag, Template, Timestamp, masked, msg_type, tag,
 };
 pub use transfix_dictionary::Dictionary;
+pub use transfix_observe::EventCode;
+pub use transfix_observe::counters::Counters;
+pub use transfix_observe::latency::{Latency, LatencyHistogram, LatencyStage};
+pub use transfix_observe::reasons::ReasonCounts;
+pub use transfix_observe::supervised::pin_to_cpu;
 pub use transfix_session::{
     ApplVerId, BeginString, BusinessReject, Direction, Disconnect, HeaderChange, Key, LogonConfig,
     LogonFault, LogonRefusal, MSG_SEQ_NUM_MAX, Now, NumbersConfig, OperateError, OutOfRange,

@@ -36,6 +36,7 @@ use std::io;
 
 use transfix_codec::frame::TooLong;
 use transfix_codec::{Body, FieldIndex, Frame, Garbled, Message, frame};
+use transfix_observe::protocol_log::Received;
 use transfix_session::core::Core;
 use transfix_session::{Awaited, Disconnect, HeaderChange, Now, Offer, SendError, Sent, Verdict};
 use transfix_store::StoreError;
@@ -54,7 +55,6 @@ use crate::link::queue::SendQueue;
 use crate::link::receive_buffer::ReceiveBuffer;
 use crate::link::rule_book::SessionRules;
 use crate::link::sinks::Sinks;
-use crate::observe::protocol_log::Received;
 
 /// The readiness of its socket that a link is told.
 pub(crate) const INTEREST: Interest = Interest::READABLE.add(Interest::WRITABLE);

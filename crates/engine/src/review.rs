@@ -288,7 +288,7 @@ mod tests {
 
     use super::*;
     #[cfg(feature = "tls")]
-    use crate::clock;
+    use transfix_observe::clock;
 
     const DEFAULTS: &str = "[defaults]\nrole = 'acceptor'\nbegin_string = 'FIX.4.4'\n\
          sender_comp_id = 'VENUE'\naddress = '127.0.0.1:0'\n[[session]]\ntarget_comp_id = 'A'\n";

@@ -25,13 +25,9 @@ const LAYERS: &[(&str, &[&str])] = &[(
         "drive",
         "link",
         "admin",
-        "observe",
         "affinity",
-        "settings",
-        "schedule",
         "error",
         "io",
-        "clock",
     ],
 )];
 

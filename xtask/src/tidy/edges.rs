@@ -23,10 +23,15 @@ const EDGES: &[(&str, &[&str])] = &[
         &["transfix-dictionary", "transfix-codec", "transfix-session", "transfix-settings"],
     ),
     (
+        "transfix-observe",
+        &["transfix-codec", "transfix-session", "transfix-settings", "transfix-store"],
+    ),
+    (
         "transfix",
         &[
             "transfix-dictionary",
             "transfix-codec",
+            "transfix-observe",
             "transfix-session",
             "transfix-settings",
             "transfix-store",

@@ -26,6 +26,9 @@ const UNSAFE_HERE: &[&str] = &[
 const UNSAFE_FORBIDDEN: &[&str] = &[
     "crates/dictionary/src/lib.rs",
     "crates/session/src/lib.rs",
+    "crates/settings/src/lib.rs",
+    "crates/quickfix/src/lib.rs",
+    "crates/observe/src/lib.rs",
     "crates/text/src/lib.rs",
     "crates/engine/src/lib.rs",
     "crates/gateway/src/lib.rs",

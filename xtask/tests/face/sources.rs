@@ -7,7 +7,7 @@ use syn::{Attribute, Expr, ExprLit, File, Lit, Meta};
 
 /// The library crates whose errors have numbers, by their folders: those of the package `transfix`,
 /// and `text`.
-pub(crate) const CRATES: [&str; 9] = [
+pub(crate) const CRATES: [&str; 10] = [
     "dictionary",
     "codec",
     "session",
@@ -15,6 +15,7 @@ pub(crate) const CRATES: [&str; 9] = [
     "transport",
     "settings",
     "quickfix",
+    "observe",
     "text",
     "engine",
 ];

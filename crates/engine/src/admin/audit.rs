@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use transfix_codec::Timestamp;
+use transfix_observe::event;
 
 use crate::admin::audit_line::{Line, NO_HASH, chained, hash_of};
-use crate::observe::event_codes::event;
 
 /// The last lines are looked for in so many bytes.
 const TAIL: u64 = 2 << 20;

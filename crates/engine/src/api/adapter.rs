@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use transfix_codec::{Body, Message, MsgType};
+use transfix_observe::called::{Callback, CurrentCall};
 use transfix_session::{BusinessReject, Direction, Resend, SessionId};
 
 use crate::api::application::{Application, SessionRef, SessionView};
@@ -15,7 +16,6 @@ use crate::link::before_send::BeforeSend;
 use crate::link::callbacks::{Callbacks, Judgement, PassedOn};
 use crate::link::outbound_filter::OutboundFilter;
 use crate::link::session_event::{SessionEvent, SessionNotice};
-use crate::observe::called::{Callback, CurrentCall};
 
 /// An application, and the sessions that it can find from its callbacks.
 pub(crate) struct ApplicationAdapter {

@@ -7,6 +7,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use transfix_observe::event;
+use transfix_observe::reasons::ReasonCounts;
 use transfix_session::{OperateError, SessionId};
 
 use crate::admin::action::{Action, Actor, EngineAction};
@@ -17,8 +19,6 @@ use crate::api::handle::SessionHandle;
 use crate::api::status::SessionStatus;
 use crate::drive::registry::Registry;
 use crate::engine::Engine;
-use crate::observe::event_codes::event;
-use crate::observe::reasons::ReasonCounts;
 
 /// How long the program may take to do what only it can do.
 const PROGRAM_WAIT: Duration = Duration::from_secs(60);

@@ -7,6 +7,8 @@ use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
 use transfix_codec::Body;
+use transfix_observe::counters::Counters;
+use transfix_observe::latency::Latency;
 use transfix_session::{OperateError, SendError, Sent, SessionId, State};
 use transfix_settings::{Offline, SendMode, SessionSettings};
 use transfix_store::StoreError;
@@ -18,8 +20,6 @@ use crate::drive::shared::Shared;
 use crate::link::Link;
 use crate::link::callbacks::PassedOn;
 use crate::link::queue::Pushed;
-use crate::observe::counters::Counters;
-use crate::observe::latency::Latency;
 
 /// Memory for bodies that a thread keeps: enough for any usual message.
 const BODY_BYTES_KEPT: usize = 64 << 10;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
+use transfix_observe::event;
 use transfix_session::SessionId;
 use transfix_settings::{AdminSettings, EventSettings, SessionSettings, Settings};
 
@@ -12,7 +13,6 @@ use crate::api::application::Application;
 use crate::drive::outcome::SessionOutcome;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::observe::event_codes::event;
 
 /// The changes from some settings to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

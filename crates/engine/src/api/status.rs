@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use transfix_codec::Timestamp;
+use transfix_observe::counters::Counters;
+use transfix_observe::latency::LatencyStage;
 use transfix_session::{SessionId, State};
 
 use crate::api::handle::SessionHandle;
-use crate::observe::counters::Counters;
-use crate::observe::latency::LatencyStage;
-pub use crate::observe::published::LastEnd;
+pub use transfix_observe::published::LastEnd;
 
 /// A session as an operator sees it. Each value is right by itself; two of them may be of two
 /// turns.

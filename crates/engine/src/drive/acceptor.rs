@@ -19,6 +19,7 @@ use std::time::Duration;
 use slab::Slab;
 use tracing::field::DisplayValue;
 use transfix_codec::FieldIndex;
+use transfix_observe::{event, tell};
 use transfix_session::SessionId;
 use transfix_settings::{SessionSettings, Subnet};
 use transfix_transport::Token;
@@ -33,8 +34,6 @@ use crate::drive::stranger_lines::Lines;
 use crate::drive::template::{Creator, Maker};
 use crate::io::{Io, Poll, Waker};
 use crate::link::failed_logons::{FailedLogons, Source};
-use crate::observe::event_codes::event;
-use crate::observe::repeats::tell;
 
 /// Logons that are judged at once; further ones wait for one of these.
 const JUDGED_AT_ONCE: usize = 64;

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use transfix_observe::event;
+
 use crate::io::{Io, System};
-use crate::observe::event_codes::event;
 
 const DAY_S: i64 = 24 * 60 * 60;
 /// Days before the end of a certificate at which the log says so.

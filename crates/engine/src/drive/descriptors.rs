@@ -4,12 +4,12 @@
 //! need; the limit is raised before the first of these is opened.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
+use transfix_observe::event;
 use transfix_session::Role;
 use transfix_settings::{Durability, Mode, RetentionSettings, SessionSettings, Settings};
 use transfix_store::FileLock;
 
 use crate::error::EngineError;
-use crate::observe::event_codes::event;
 
 /// The descriptors of a session's connection.
 const OF_A_CONNECTION: u64 = 1;

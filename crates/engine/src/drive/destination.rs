@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use transfix_codec::{CheckSumPolicy, Message, tag};
+use transfix_observe::published::Published;
 use transfix_session::{BeginString, Secret, SubIds};
 use transfix_settings::Subnet;
 
@@ -11,7 +12,6 @@ use crate::drive::shared::Shared;
 use crate::drive::tls::TlsListener;
 use crate::io::Listener;
 use crate::link::failed_logons::LogonRecord;
-use crate::observe::published::Published;
 
 /// Where it came in (the group of the listener), and BeginString(8), TargetCompID(56) and
 /// SenderCompID(49) of the Logon(A).

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
+use transfix_observe::event;
 use transfix_session::{Disconnect, Now};
 use transfix_settings::schedule::Interval;
 use transfix_settings::{AfterPanic, Offline};
@@ -15,7 +16,6 @@ use crate::drive::reopening::Reopening;
 use crate::drive::shared::{NO_WISH, Shared};
 use crate::link::event::Event;
 use crate::link::{Arrival, Down, INTEREST, Link, Turn};
-use crate::observe::event_codes::event;
 
 const MS: u64 = 1_000_000;
 /// A step of the wall clock after which the schedule is looked at again at once.

@@ -3,9 +3,9 @@
 //! Each segment of a store is one, its lock is another, and one that is synced or made ahead is cut
 //! in parts. Linux allows 65,530 unless it is told otherwise.
 
-use crate::observe::event_codes::event;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use transfix_observe::event;
 
 /// With fewer stores nobody comes near the limit.
 const STORES_MIN: usize = 1_000;

@@ -6,6 +6,10 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 
+use transfix_observe::called::Watch;
+use transfix_observe::latency::usual::UsualTimes;
+use transfix_observe::protocol_log::ProtocolLogs;
+use transfix_observe::reasons::LiveReasons;
 use transfix_session::{BeginString, Secret, SessionId};
 use transfix_settings::SessionSettings;
 use transfix_store::{Helpers, Store, StoreError};
@@ -22,10 +26,6 @@ use crate::drive::waiting::WaitingTotal;
 use crate::io::{Io, System};
 use crate::link::failed_logons::Source;
 use crate::link::rule_book::RuleBook;
-use crate::observe::called::Watch;
-use crate::observe::latency::usual::UsualTimes;
-use crate::observe::protocol_log::ProtocolLogs;
-use crate::observe::reasons::LiveReasons;
 
 /// Opens the store of a session; `None` leaves that to the session's settings. The number is the
 /// time, in UTC nanoseconds since 1970.

@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use transfix_observe::event;
+use transfix_observe::supervised::supervise;
 use transfix_session::nanos;
 use transfix_settings::EngineSettings;
 use transfix_transport::Token;
 
 use crate::io::{Io, Job, Poll, Waker};
-use crate::observe::event_codes::event;
-use crate::observe::supervised::supervise;
 
 const WAKE: Token = Token(usize::MAX);
 /// Time between two looks at threads that are to end.
@@ -82,7 +82,7 @@ impl RunQueue {
             let own_io = Arc::clone(io);
             let job = Job::spawn(&**io, format!("tfx-app-{n}"), move || {
                 let serve = || of_thread.serve(n, &mut *poll, &*own_io);
-                supervise(lost, &*own_io, serve)
+                supervise(lost, (&|| own_io.monotonic_ns(), &|time| own_io.sleep(time)), serve)
             });
             match job {
                 Ok(job) => line.threads().push(job),

@@ -6,6 +6,7 @@ use std::sync::{Arc, LockResult, Mutex, MutexGuard, PoisonError, TryLockError, W
 use std::time::Duration;
 
 use transfix_codec::CheckSumPolicy;
+use transfix_observe::published::Published;
 use transfix_session::core::Core;
 use transfix_session::{Disconnect, Secret, SendError, SessionId};
 use transfix_settings::{AfterPanic, Offline, QueueWhenFull, SendMode, SessionSettings, Subnet};
@@ -19,7 +20,6 @@ use crate::link::Link;
 use crate::link::failed_logons::LogonRecord;
 use crate::link::outbound_filter::OutboundFilter;
 use crate::link::queue::SendQueue;
-use crate::observe::published::Published;
 
 /// Time between two looks of a sender that waits for room.
 const ROOM_LOOK: Duration = Duration::from_millis(1);

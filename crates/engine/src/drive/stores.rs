@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use transfix_observe::event;
 use transfix_settings::{BeyondLimit, Durability, RetentionSettings, SessionSettings};
 use transfix_store::{
     Compress, FileStore, Helpers, MemoryStore, Options, Retention, Store, StoreError, WhenFull,
 };
 
 use crate::drive::network;
-use crate::observe::event_codes::event;
 
 /// Largest store segment, unless the first one is larger.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;

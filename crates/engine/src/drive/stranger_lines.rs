@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
+use transfix_observe::repeats::{Cause, Repeats};
+
 use crate::drive::new_connections::source;
-use crate::observe::repeats::{Cause, Repeats};
 
 /// Addresses whose lines are counted one by one; those of further ones are counted together.
 const ADDRESSES_MAX: usize = 1_000;

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::sync::{Arc, Weak};
 
+use transfix_observe::event;
 use transfix_session::{Offer, SessionId, State, nanos};
 use transfix_settings::SessionSettings;
 
@@ -26,7 +27,6 @@ use crate::drive::shared::Shared;
 use crate::error::EngineError;
 use crate::link::callbacks::Callbacks;
 use crate::link::refusal::Refusal;
-use crate::observe::event_codes::event;
 
 /// Looks at a session that was made, in the time that it may be without a connection.
 const LOOKS: u64 = 8;

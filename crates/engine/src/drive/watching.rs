@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use transfix_observe::supervised::supervise;
 use transfix_settings::ThreadLost;
 use transfix_transport::Token;
 
 use crate::drive::registry::Registry;
 use crate::io::{Job, Waker};
-use crate::observe::supervised::supervise;
 
 const WAKE: Token = Token(usize::MAX);
 
@@ -67,7 +67,9 @@ impl Watching {
             Ok(())
         };
         let of_job = Arc::clone(io);
-        let run = move || supervise(lost, &*of_job, &mut look);
+        let run = move || {
+            supervise(lost, (&|| of_job.monotonic_ns(), &|time| of_job.sleep(time)), &mut look)
+        };
         let job = Job::spawn(&**io, "tfx-watch".to_owned(), run)?;
         Ok(Some(Self { ends, waker, job }))
     }

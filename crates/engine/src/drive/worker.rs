@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slab::Slab;
+use transfix_observe::event;
 use transfix_session::Now;
 use transfix_settings::Offline;
 use transfix_transport::{Registry, Token};
@@ -28,7 +29,6 @@ use crate::drive::session_waker::{PendingConnection, WorkerHandle};
 use crate::drive::worker::ending::{Leaving, Left, Stop};
 use crate::io::{Io, Poll, Ready};
 use crate::link::{Arrival, Down, Turn};
-use crate::observe::event_codes::event;
 
 const WAKE: Token = Token(usize::MAX);
 /// Turns of a spinning worker between two looks at the timers.

@@ -10,6 +10,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::Duration;
 
+use transfix_observe::event;
+use transfix_observe::supervised::{pin_to, supervise};
 use transfix_session::core::ENDING_NS_MAX;
 use transfix_session::{Role, SessionId, nanos};
 use transfix_settings::{Mode, SessionSettings, Settings, TlsSettings};
@@ -30,8 +32,6 @@ use crate::drive::worker::Worker;
 use crate::error::{EngineError, io_error};
 use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
-use crate::observe::event_codes::event;
-use crate::observe::supervised::{pin_to, supervise};
 
 /// How long the end of a session is waited for at a time.
 const LOOK: Duration = Duration::from_millis(1);
@@ -255,7 +255,9 @@ impl Engine {
         let (what, of_thread) = (format!("thread {name}"), Arc::clone(&io));
         let job = Job::spawn(&*io, name, move || {
             pin_to(cpu);
-            supervise(lost, &*of_thread, || worker.run())
+            supervise(lost, (&|| of_thread.monotonic_ns(), &|time| of_thread.sleep(time)), || {
+                worker.run()
+            })
         });
         self.threads.push((command_queue, job.map_err(io_error(what))?));
         Ok(())

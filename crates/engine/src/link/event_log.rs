@@ -1,18 +1,18 @@
 //! The lines of the log about one session.
 //!
 //! Invariant: whatever the counterparty can repeat is written in a bounded number of lines (see
-//! [`repeats`](crate::observe::repeats)); its words are cut and escaped.
+//! [`repeats`](transfix_observe::repeats)); its words are cut and escaped.
 
 use std::net::SocketAddr;
 
 use tracing::field::display;
 use transfix_codec::shown::Shown;
+use transfix_observe::repeats::Repeats;
+use transfix_observe::{event, tell};
 use transfix_session::core::event::CoreEvent;
 use transfix_session::{Now, Remark, SessionId};
 
 use crate::link::event::Event;
-use crate::observe::event_codes::event;
-use crate::observe::repeats::{Repeats, tell};
 
 /// Writes a line about the session, unless there were too many of its cause.
 macro_rules! line {

@@ -16,8 +16,8 @@ use transfix_store::{
     Committed, Kind as StoredKind, LOGGED_ON, Numbers, Record, Store, StoreError, Wake,
 };
 
-use crate::observe::published::Published;
-use crate::observe::reasons::LiveReasons;
+use transfix_observe::published::Published;
+use transfix_observe::reasons::LiveReasons;
 use watched::WatchedStore;
 
 /// Progress of [`Store::refresh`].

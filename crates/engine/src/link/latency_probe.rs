@@ -12,9 +12,9 @@ use std::sync::Arc;
 use transfix_codec::{Message, raw, tag};
 use transfix_session::{Entry, Kind, Now, Outbox};
 
-use crate::clock::Ticks;
-use crate::observe::latency::{LatencyStage, Recorder, Times};
-use crate::observe::published::Published;
+use transfix_observe::clock::Ticks;
+use transfix_observe::latency::{LatencyStage, Recorder, Times};
+use transfix_observe::published::Published;
 
 /// Room for messages that wait to be written, which is kept when a burst is over.
 const WAITING_KEPT: usize = 64;

@@ -17,6 +17,8 @@ use transfix_codec::{
     Body, CheckSumPolicy, FieldIndex, FrameWriter, Message, MessageDraft, Misuse, MsgType,
     Precision, Reject, Scratch, Tag, Timestamp, tag,
 };
+use transfix_observe::event;
+use transfix_observe::repeats::{Cause, Repeats};
 use transfix_session::{
     Agreed, ApplVerId, BeforeAdmin, NewAdmin, RuleSet, SendError, Session, SessionId,
 };
@@ -25,8 +27,6 @@ use transfix_settings::{SessionSettings, ValidateOut};
 use crate::io::Io;
 use crate::link::before_send::{BeforeSend, OutgoingMessage, Veto};
 use crate::link::event_log::lines_left_out;
-use crate::observe::event_codes::event;
-use crate::observe::repeats::{Cause, Repeats};
 
 /// The outbound filter of one session.
 pub(crate) struct OutboundFilter {

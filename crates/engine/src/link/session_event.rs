@@ -7,8 +7,8 @@ use transfix_codec::{Message, MsgType, Tag, tag};
 use transfix_session::core::call::PlainEvent;
 use transfix_session::{Disconnect, RolledBack, SendError, State};
 
-use crate::observe::called::Callback;
-use crate::observe::event_codes::EventCode;
+use transfix_observe::called::Callback;
+use transfix_observe::event_codes::EventCode;
 
 /// Something that has happened to a session, and to which the application may answer.
 /// [`Application::on_event`] receives events in the order in which they happened.

@@ -5,15 +5,15 @@
 
 use std::sync::Arc;
 
+use transfix_observe::protocol_log::Tap;
+use transfix_observe::published::Published;
+use transfix_observe::reasons::LiveReasons;
 use transfix_session::core::event::CoreEvent;
 use transfix_session::{Now, Remark, SessionId, Verdict};
 
 use crate::link::event::Event;
 use crate::link::event_log::EventLog;
 use crate::link::failed_logons::{LogonWatch, is_failed_logon};
-use crate::observe::protocol_log::Tap;
-use crate::observe::published::Published;
-use crate::observe::reasons::LiveReasons;
 
 /// The sinks of one session.
 pub(crate) struct Sinks {

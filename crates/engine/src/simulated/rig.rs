@@ -8,6 +8,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, MutexGuard};
 
 use transfix_codec::Body;
+use transfix_observe::counters::Counters;
+use transfix_observe::latency::Latency;
 use transfix_session::{Config, Disconnect, Now, Outbox, SendError, Sent, Session, State};
 use transfix_settings::schedule::Schedule;
 use transfix_settings::{DictionaryChoice, SessionSettings};
@@ -22,8 +24,6 @@ use crate::drive::proxy_header::ProxyHeader;
 use crate::drive::registry::Registry;
 use crate::link::hours::Hours;
 use crate::link::{Arrival, Down, Link};
-use crate::observe::counters::Counters;
-use crate::observe::latency::Latency;
 
 /// The header of a proxy in front of a connection, as an acceptor with `proxy_protocol_from` reads
 /// it.

@@ -69,6 +69,7 @@ const MACROS: [(&str, usize, &str); 3] =
 fn sites() -> Vec<Site> {
     let mut files = Vec::new();
     rust_files(&root().join("crates/engine/src"), &mut files);
+    rust_files(&root().join("crates/observe/src"), &mut files);
     let mut sites = Vec::new();
     for (file, text) in &files {
         for (name, before, added) in MACROS {
@@ -220,6 +221,7 @@ fn a_remedy_names_keys_and_fields_that_exist() {
 fn events_are_written_with_their_codes() {
     let mut files = Vec::new();
     rust_files(&root().join("crates/engine/src"), &mut files);
+    rust_files(&root().join("crates/observe/src"), &mut files);
     for (file, text) in &files {
         for level in ["error", "warn", "info"] {
             let call = format!("tracing::{level}!(");

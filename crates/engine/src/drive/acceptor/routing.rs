@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tracing::field::display;
 use transfix_codec::shown::Shown;
 use transfix_codec::{CheckSumPolicy, Message, raw, tag};
+use transfix_observe::tell;
 use transfix_session::{BeginString, Offer, Secret};
 use transfix_settings::Subnet;
 use transfix_transport::Stream;
@@ -24,7 +25,6 @@ use crate::io::Waker;
 use crate::link::Arrival;
 use crate::link::failed_logons::{AskedFor, LogonWatch, Source};
 use crate::link::refusal::Refusal;
-use crate::observe::repeats::tell;
 
 /// The time that an answer to a Logon(A) may take beyond the application's.
 const ANSWER_MARGIN_NS: u64 = 1_000_000_000;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use transfix_observe::{clock, event};
 use transfix_session::Role;
 use transfix_settings::{ClientCertificate, SessionSettings, TlsSettings, TlsVersion};
 use transfix_transport::tls::{
@@ -16,11 +17,9 @@ use transfix_transport::tls::{
 };
 use transfix_transport::{SocketOptions, Stream, TcpStream};
 
-use crate::clock;
 use crate::drive::certificates::{OwnCertificates, Place, Shown, days_left, to_tell};
 use crate::drive::tls::Doubt;
 use crate::error::EngineError;
-use crate::observe::event_codes::event;
 
 pub(crate) use transfix_transport::tls::Certificate as PeerCertificate;
 

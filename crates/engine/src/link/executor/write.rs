@@ -6,6 +6,8 @@ use std::hint::cold_path;
 use std::io;
 
 use transfix_codec::{CheckSumPolicy, Frame, Limits, Message, frame};
+use transfix_observe::counters::LiveCounters;
+use transfix_observe::protocol_log::{Tap, Unlogged};
 use transfix_session::core::Core;
 use transfix_session::core::delivery::Delivery;
 use transfix_session::{Direction, Found, Now, Outbox, Replay, Resend, Session, Watermarks};
@@ -17,8 +19,6 @@ use crate::link::access::SessionAccess;
 use crate::link::app_executor::AppExecutor;
 use crate::link::down::Down;
 use crate::link::journal::Journal;
-use crate::observe::counters::LiveCounters;
-use crate::observe::protocol_log::{Tap, Unlogged};
 
 impl Executor {
     /// Writes as much as the socket takes, a replay in its place between the live frames.

@@ -9,7 +9,7 @@ use std::io;
 use transfix_session::{Disconnect, SessionId};
 use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored, Wake};
 
-use crate::observe::event_codes::event;
+use transfix_observe::event;
 
 /// The facts of a failure.
 #[derive(Clone, Copy, Debug)]

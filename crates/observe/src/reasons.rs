@@ -31,7 +31,7 @@ pub struct ReasonCounts {
 
 /// [`ReasonCounts`] as they are counted, by all threads. None of it happens in the usual turn.
 #[derive(Debug)]
-pub(crate) struct LiveReasons {
+pub struct LiveReasons {
     rejects_in: [AtomicU64; REJECTS + 1],
     rejects_out: [AtomicU64; REJECTS + 1],
     ends: [AtomicU64; ENDS],
@@ -49,24 +49,26 @@ impl Default for LiveReasons {
 
 impl LiveReasons {
     /// A Reject(3) has come, with this value of SessionRejectReason(373).
-    pub(crate) fn reject_in(&self, reason: Option<&[u8]>) {
+    pub fn reject_in(&self, reason: Option<&[u8]>) {
         self.rejects_in[place(reason)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// A Reject(3) was sent.
-    pub(crate) fn reject_out(&self, reason: Option<&[u8]>) {
+    pub fn reject_out(&self, reason: Option<&[u8]>) {
         self.rejects_out[place(reason)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// A connection has ended.
-    pub(crate) fn ended(&self, why: Disconnect) {
+    pub fn ended(&self, why: Disconnect) {
         let place = usize::from(why.as_u16().wrapping_sub(ENDS_FIRST));
         if let Some(count) = self.ends.get(place) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn now(&self) -> ReasonCounts {
+    /// The counts now.
+    #[must_use]
+    pub fn now(&self) -> ReasonCounts {
         let rejects = |counts: &[AtomicU64]| {
             let number = |n: usize| u16::try_from(n).ok().filter(|_| n < REJECTS);
             seen(counts).map(|(n, count)| (number(n), count)).collect()

@@ -3,7 +3,7 @@
 //! Invariants: an application that is called pays for two stores and reads no clock; each call that
 //! takes too long is told once, and once more when it has returned.
 
-use crate::observe::event_codes::event;
+use crate::event;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -14,25 +14,41 @@ const MS: u64 = 1_000_000;
 /// Looks at all callbacks within the time after which one is told.
 const LOOKS: u64 = 2;
 
-/// A method of [`Application`](crate::Application), or an event that `on_event` takes.
+/// A method of `Application`, or an event that `on_event` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Callback {
+pub enum Callback {
+    /// `on_message`.
     OnMessage = 1,
+    /// `judge_logon`.
     JudgeLogon,
+    /// `fill_logon`.
     FillLogon,
+    /// `on_resend`.
     OnResend,
+    /// `on_wire`.
     OnWire,
+    /// `on_event` or `on_notice` with `LoggedOn`.
     LoggedOn,
+    /// `on_event` or `on_notice` with `NumbersReset`.
     NumbersReset,
+    /// `on_event` or `on_notice` with `Rejected`.
     Rejected,
+    /// `on_event` or `on_notice` with `RolledBack`.
     RolledBack,
+    /// `on_event` or `on_notice` with `Unsent`.
     Unsent,
+    /// `on_event` or `on_notice` with `Disconnected`.
     Disconnected,
+    /// `on_event` or `on_notice` with `ResendLoop`.
     ResendLoop,
+    /// `on_event` or `on_notice` with `AdminMessage`.
     AdminMessage,
+    /// `on_event` or `on_notice` with `StateChanged`.
     StateChanged,
+    /// `on_event` or `on_notice` with `SlowConsumer`.
     SlowConsumer,
+    /// `on_event` or `on_notice` with `CaughtUp`.
     CaughtUp,
 }
 
@@ -59,14 +75,14 @@ const NAMES: [&str; 17] = [
 
 impl Callback {
     /// Its name, as the log has it.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         NAMES[self as usize]
     }
 }
 
 /// The present call of an application. It is called for one thing at a time.
 #[derive(Debug)]
-pub(crate) struct CurrentCall {
+pub struct CurrentCall {
     id: SessionId,
     /// The number of the call, times 256, and the callback that runs; 0 for none.
     call: AtomicU64,
@@ -79,7 +95,7 @@ impl CurrentCall {
 
     /// The application is called, until what this returns is dropped.
     #[inline]
-    pub(crate) fn begin(&self, callback: Callback) -> Running<'_> {
+    pub fn begin(&self, callback: Callback) -> Running<'_> {
         let call = (self.now() | 0xff).wrapping_add(1);
         self.call.store(call | callback as u64, Ordering::Relaxed);
         Running { called: self, call }
@@ -87,7 +103,7 @@ impl CurrentCall {
 }
 
 /// A callback that runs. A panic ends it as well.
-pub(crate) struct Running<'a> {
+pub struct Running<'a> {
     called: &'a CurrentCall,
     call: u64,
 }
@@ -109,7 +125,7 @@ struct Seen {
 
 /// All applications of an engine, and the calls that were seen at the last look.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub struct Watch {
     all: Mutex<Vec<(Weak<CurrentCall>, Seen)>>,
     /// After so long a call is told; 0 for never.
     slow_ns: u64,
@@ -125,12 +141,14 @@ struct Slow {
 }
 
 impl Watch {
-    pub(crate) fn new(slow_callback: Duration) -> Self {
+    /// Reports calls that take longer; zero for none.
+    #[must_use]
+    pub fn new(slow_callback: Duration) -> Self {
         Self { all: Mutex::default(), slow_ns: nanos(slow_callback) }
     }
 
     /// Time between two looks; `None` if nobody is to look.
-    pub(crate) fn interval_ns(&self) -> Option<u64> {
+    pub fn interval_ns(&self) -> Option<u64> {
         (self.slow_ns > 0).then(|| (self.slow_ns / LOOKS).max(MS))
     }
 
@@ -139,7 +157,7 @@ impl Watch {
     }
 
     /// One more application, that of this session.
-    pub(crate) fn add(&self, id: &SessionId) -> Arc<CurrentCall> {
+    pub fn add(&self, id: &SessionId) -> Arc<CurrentCall> {
         let called = Arc::new(CurrentCall { id: id.clone(), call: AtomicU64::new(0) });
         if self.slow_ns > 0 {
             self.lock().push((Arc::downgrade(&called), Seen::default()));
@@ -149,7 +167,7 @@ impl Watch {
 
     /// Tells of calls that take too long, and of those that did and have returned. `held_up` is
     /// called for each of these sessions, with the callback until it has returned.
-    pub(crate) fn look(&self, now_ns: u64, held_up: impl Fn(&SessionId, Option<&'static str>)) {
+    pub fn look(&self, now_ns: u64, held_up: impl Fn(&SessionId, Option<&'static str>)) {
         for slow in self.find(now_ns) {
             let Slow { id, callback, ms, has_returned } = slow;
             if has_returned {

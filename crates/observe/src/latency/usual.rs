@@ -12,7 +12,7 @@ use transfix_session::{SessionId, nanos};
 
 use super::told::{Change, Line, Reported};
 use super::{Latency, LatencyStage};
-use crate::observe::published::Published;
+use crate::published::Published;
 
 /// Windows that say what is usual.
 const WINDOWS: usize = 30;
@@ -29,7 +29,7 @@ const QUIET_MAX: u32 = 30;
 
 /// Stages of a session whose p99 is unusual now.
 #[derive(Debug, Default)]
-pub(crate) struct Unusual(AtomicU16);
+pub struct Unusual(AtomicU16);
 
 impl Unusual {
     fn set(&self, stage: LatencyStage, is_unusual: bool) {
@@ -40,7 +40,8 @@ impl Unusual {
         };
     }
 
-    pub(crate) fn stages(&self) -> impl Iterator<Item = LatencyStage> + use<> {
+    /// The stages that are unusual now.
+    pub fn stages(&self) -> impl Iterator<Item = LatencyStage> + use<> {
         let bits = self.0.load(Ordering::Relaxed);
         LatencyStage::ALL.into_iter().filter(move |stage| bits >> *stage as u16 & 1 == 1)
     }
@@ -48,7 +49,7 @@ impl Unusual {
 
 /// Compares the p99 of each stage of each session, window by window, with what it was before.
 #[derive(Debug, Default)]
-pub(crate) struct UsualTimes {
+pub struct UsualTimes {
     /// Length of a window; 0 for never.
     window_ns: u64,
     /// How many times the usual p99 is unusual.
@@ -131,7 +132,7 @@ impl Usual {
 
 impl UsualTimes {
     /// `factor`: in hundredths.
-    pub(crate) fn new(window: Duration, factor_percent: u32, now_ns: u64) -> Self {
+    pub fn new(window: Duration, factor_percent: u32, now_ns: u64) -> Self {
         let window_ns = nanos(window);
         Self {
             window_ns,
@@ -142,13 +143,13 @@ impl UsualTimes {
     }
 
     /// When somebody is to look next; `None` if nobody is.
-    pub(crate) fn looks_at(&self) -> Option<u64> {
+    pub fn looks_at(&self) -> Option<u64> {
         (self.window_ns > 0).then(|| self.ends_at_ns.load(Ordering::Relaxed))
     }
 
     /// If the window has ended: tells of each stage that has become unusual, and of each that is as
     /// usual again.
-    pub(crate) fn look(&self, now_ns: u64, all: impl FnOnce() -> Vec<(SessionId, Arc<Published>)>) {
+    pub fn look(&self, now_ns: u64, all: impl FnOnce() -> Vec<(SessionId, Arc<Published>)>) {
         if self.looks_at().is_none_or(|at| now_ns < at) {
             return;
         }

@@ -32,33 +32,38 @@ type Groups<C> = [OnceLock<Box<Stages<C>>>; GROUPS];
 
 /// Times of a turn until they are counted: at most one of each stage, in ticks.
 #[derive(Debug, Default)]
-pub(crate) struct Times {
+pub struct Times {
     ticks: [u64; STAGES],
     /// The stages that have one, a bit each.
     stages: u32,
 }
 
 impl Times {
+    /// Returns true if the turn has a time of this stage.
     #[inline]
-    pub(crate) const fn has(&self, stage: LatencyStage) -> bool {
+    #[must_use]
+    pub const fn has(&self, stage: LatencyStage) -> bool {
         self.stages & 1 << stage as u32 != 0
     }
 
+    /// Returns true if the turn has no time.
     #[inline]
-    pub(crate) const fn is_empty(&self) -> bool {
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
         self.stages == 0
     }
 
     /// Keeps the time between two readings. The counters of two processors may differ by a few
     /// ticks: a time below 0 counts as the shortest one.
     #[inline]
-    pub(crate) const fn put(&mut self, stage: LatencyStage, from: u64, to: u64) {
+    pub const fn put(&mut self, stage: LatencyStage, from: u64, to: u64) {
         self.ticks[stage as usize] = to.wrapping_sub(from);
         self.stages |= 1 << stage as u32;
     }
 
+    /// Forgets all times.
     #[inline]
-    pub(crate) const fn clear(&mut self) {
+    pub const fn clear(&mut self) {
         self.stages = 0;
     }
 }
@@ -68,7 +73,7 @@ impl Times {
 /// A group of counts has 640 bytes. The times of one session lie in some ten groups; all of them
 /// would be 25 KiB.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub struct Recorder {
     groups: Groups<AtomicU16>,
     /// For counts that have begun again at 0: twice as often as they have, and one more while the
     /// writer is between the two. Few sessions live long enough to need any.
@@ -77,19 +82,21 @@ pub(crate) struct Recorder {
     max: [AtomicU64; STAGES],
 }
 
-impl Recorder {
-    /// Without any memory for counts.
-    pub(crate) fn new() -> Self {
+/// A recorder without any memory for counts.
+impl Default for Recorder {
+    fn default() -> Self {
         Self {
             groups: groups(),
             carried: OnceLock::new(),
             max: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
+}
 
+impl Recorder {
     /// Counts the times.
     #[inline]
-    pub(crate) fn record_all(&self, times: &Times, ticks: Ticks) {
+    pub fn record_all(&self, times: &Times, ticks: Ticks) {
         for (stage, time) in times.ticks.iter().enumerate() {
             let is_measured = times.stages >> stage & 1 == 1;
             if is_measured && !self.count_usual(stage, ticks.ns(*time).to_bits()) {
@@ -144,7 +151,7 @@ impl Recorder {
 
     /// Counts one time.
     #[cfg(test)]
-    pub(crate) fn record(&self, stage: LatencyStage, ns: u64) {
+    pub fn record(&self, stage: LatencyStage, ns: u64) {
         let mut times = Times::default();
         times.put(stage, 0, ns);
         self.record_all(&times, Ticks::NANOSECONDS);
@@ -167,7 +174,7 @@ impl Recorder {
     }
 
     /// The times so far. Those measured meanwhile may be in it or not.
-    pub(crate) fn now(&self) -> Latency {
+    pub fn now(&self) -> Latency {
         Latency::new(LatencyStage::ALL.map(|stage| self.histogram(stage)))
     }
 
@@ -269,7 +276,7 @@ mod tests {
             measured in prop::collection::vec((any_measured(), any::<bool>()), 0..300),
         ) {
             for ticks in [Ticks::NANOSECONDS, Ticks::of_machine()] {
-                let (kept, at_once) = (Recorder::new(), Recorder::new());
+                let (kept, at_once) = (Recorder::default(), Recorder::default());
                 let (mut times, mut model) = (Times::default(), Model::default());
                 let count = |times: &mut Times| {
                     kept.record_all(times, ticks);
@@ -298,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_carry_notes_the_longest_time_too() {
-        let recorder = Recorder::new();
+        let recorder = Recorder::default();
         (0..65_535).for_each(|_| recorder.record(LatencyStage::Found, 1_000));
         recorder.record(LatencyStage::Found, 1_001);
         let found = recorder.now();
@@ -308,7 +315,7 @@ mod tests {
 
     #[test]
     fn every_time_of_every_stage_has_its_place() {
-        let recorder = Recorder::new();
+        let recorder = Recorder::default();
         let times = || (0..45).map(|power| 1 << power);
         for (n, stage) in LatencyStage::ALL.into_iter().enumerate() {
             times().for_each(|ns| (0..=n).for_each(|_| recorder.record(stage, ns)));
@@ -324,7 +331,7 @@ mod tests {
     #[test]
     fn times_keep_their_buckets() {
         for ns in (0..5_000).chain((12..40).flat_map(|power| [(1 << power) - 1, 1 << power])) {
-            let recorder = Recorder::new();
+            let recorder = Recorder::default();
             recorder.record(LatencyStage::Found, ns);
             let counts = vec![(bucket_of(ns.max(1)) as u16, 1)];
             let found = recorder.now();
@@ -334,7 +341,7 @@ mod tests {
 
     #[test]
     fn memory_is_taken_for_what_is_met() {
-        let recorder = Recorder::new();
+        let recorder = Recorder::default();
         let made =
             |groups: &[OnceLock<_>]| groups.iter().filter(|group| group.get().is_some()).count();
         assert_eq!(made(&recorder.groups), 0);
@@ -348,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_count_goes_on_beyond_its_16_bits() {
-        let recorder = Recorder::new();
+        let recorder = Recorder::default();
         for n in 1..=200_000 {
             recorder.record(LatencyStage::Written, 64);
             if n % 65_536 < 2 {
@@ -376,7 +383,7 @@ mod tests {
     #[test]
     fn a_reader_sees_counts_that_only_grow() {
         const TIMES: u64 = 1_000_000;
-        let recorder = Recorder::new();
+        let recorder = Recorder::default();
         std::thread::scope(|scope| {
             scope.spawn(|| (0..TIMES).for_each(|_| recorder.record(LatencyStage::Found, 100)));
             let mut last = 0;

@@ -51,73 +51,53 @@ pub struct Counters {
 
 /// A count with one writer at a time, who holds the session's lock; anybody reads it.
 #[derive(Debug, Default)]
-pub(crate) struct Count(AtomicU64);
+pub struct Count(AtomicU64);
 
 impl Count {
+    /// Adds, for the one writer.
     #[inline]
-    pub(crate) fn add(&self, more: u64) {
+    pub fn add(&self, more: u64) {
         // Nobody else writes: no instruction that locks the bus is needed.
         self.0.store(self.get().wrapping_add(more), Ordering::Relaxed);
     }
 
-    /// The same, for a count that several threads write.
-    pub(crate) fn add_beside_others(&self, more: u64) {
+    /// Adds, for a count that several threads write.
+    pub fn add_beside_others(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
+    /// The count now.
     #[inline]
-    pub(crate) fn get(&self) -> u64 {
+    #[must_use]
+    pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// [`Counters`] as they are counted.
-#[derive(Debug, Default)]
-pub(crate) struct LiveCounters {
-    pub(crate) messages_in: Count,
-    pub(crate) messages_out: Count,
-    pub(crate) bytes_in: Count,
-    pub(crate) bytes_out: Count,
-    pub(crate) garbled: Count,
-    pub(crate) logons: Count,
-    pub(crate) not_stored: Count,
-    pub(crate) refused: Count,
-    pub(crate) passed_over: Count,
-    pub(crate) not_logged: Count,
-    /// The acceptor writes it too.
-    pub(crate) logons_refused: Count,
-    pub(crate) rejects_in: Count,
-    pub(crate) rejects_out: Count,
-    pub(crate) business_rejects_in: Count,
-    pub(crate) business_rejects_out: Count,
-    pub(crate) resend_requests_in: Count,
-    pub(crate) resend_requests_out: Count,
-    pub(crate) resent: Count,
-    pub(crate) disconnects: Count,
+/// Makes [`LiveCounters`] with the fields of [`Counters`].
+macro_rules! live {
+    ($($name:ident)*) => {
+        /// [`Counters`] as a session counts them. The acceptor writes `logons_refused` too.
+        #[derive(Debug, Default)]
+        pub struct LiveCounters {
+            $(
+                #[doc = concat!("As [`Counters::", stringify!($name), "`].")]
+                pub $name: Count,
+            )*
+        }
+
+        impl LiveCounters {
+            /// The counts now.
+            #[must_use]
+            pub fn now(&self) -> Counters {
+                Counters { $($name: self.$name.get(),)* }
+            }
+        }
+    };
 }
 
-impl LiveCounters {
-    pub(crate) fn now(&self) -> Counters {
-        Counters {
-            messages_in: self.messages_in.get(),
-            messages_out: self.messages_out.get(),
-            bytes_in: self.bytes_in.get(),
-            bytes_out: self.bytes_out.get(),
-            garbled: self.garbled.get(),
-            logons: self.logons.get(),
-            not_stored: self.not_stored.get(),
-            refused: self.refused.get(),
-            passed_over: self.passed_over.get(),
-            not_logged: self.not_logged.get(),
-            logons_refused: self.logons_refused.get(),
-            rejects_in: self.rejects_in.get(),
-            rejects_out: self.rejects_out.get(),
-            business_rejects_in: self.business_rejects_in.get(),
-            business_rejects_out: self.business_rejects_out.get(),
-            resend_requests_in: self.resend_requests_in.get(),
-            resend_requests_out: self.resend_requests_out.get(),
-            resent: self.resent.get(),
-            disconnects: self.disconnects.get(),
-        }
-    }
+live! {
+    messages_in messages_out bytes_in bytes_out garbled logons not_stored refused passed_over
+    not_logged logons_refused rejects_in rejects_out business_rejects_in business_rejects_out
+    resend_requests_in resend_requests_out resent disconnects
 }

@@ -16,14 +16,15 @@ const ONE_MORE_NS: u64 = 10_000_000_000;
 /// that it needs, the cause, the level, the code. The field that names the source follows, then
 /// further fields, or the words of an event whose words differ each time. The line says how many
 /// were left out before it. `display` is known to the macros of `tracing`, without an import.
+#[macro_export]
 macro_rules! tell {
     (
         $lines:expr, $at:expr, $cause:ident, $level:ident, $code:ident,
         $who:ident = $name:expr; $words:expr
     ) => {
-        if let Some(left_out) = $lines.tell($at, $crate::observe::repeats::Cause::$cause) {
+        if let Some(left_out) = $lines.tell($at, $crate::repeats::Cause::$cause) {
             let left_out = (left_out > 0).then_some(left_out);
-            $crate::observe::event_codes::event!(
+            $crate::event!(
                 $level, $code, $who = $name, left_out; $words
             );
         }
@@ -32,20 +33,18 @@ macro_rules! tell {
         $lines:expr, $at:expr, $cause:ident, $level:ident, $code:ident,
         $who:ident = $name:expr $(, $($fields:tt)+)?
     ) => {
-        if let Some(left_out) = $lines.tell($at, $crate::observe::repeats::Cause::$cause) {
+        if let Some(left_out) = $lines.tell($at, $crate::repeats::Cause::$cause) {
             let left_out = (left_out > 0).then_some(left_out);
-            $crate::observe::event_codes::event!(
+            $crate::event!(
                 $level, $code, $who = $name, left_out $(, $($fields)+)?
             );
         }
     };
 }
 
-pub(crate) use tell;
-
 /// Events that can be repeated at will, or by a fault that stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub enum Cause {
     /// Bytes that are no message were skipped.
     Garbled,
     /// The session layer has something to remark.
@@ -160,7 +159,7 @@ struct Lines {
 
 /// The lines of one source: a session, an address, a file.
 #[derive(Debug, Default)]
-pub(crate) struct Repeats {
+pub struct Repeats {
     lines: [Lines; Cause::COUNT],
     /// When [`Repeats::take_untold`] has something to say, if nothing else is told before.
     untold_at_ns: Option<u64>,
@@ -169,7 +168,7 @@ pub(crate) struct Repeats {
 impl Repeats {
     /// Returns how many lines about `cause` were left out since the last one, if one may be written
     /// now.
-    pub(crate) fn tell(&mut self, now_ns: u64, cause: Cause) -> Option<u64> {
+    pub fn tell(&mut self, now_ns: u64, cause: Cause) -> Option<u64> {
         let lines = &mut self.lines[cause as usize];
         lines.age(now_ns);
         if lines.written == AT_ONCE {
@@ -186,7 +185,7 @@ impl Repeats {
 
     /// The lines that were left out and no line has told yet, as (cause, count), where one may be
     /// written now.
-    pub(crate) fn take_untold(&mut self, now_ns: u64) -> Vec<(&'static str, u64)> {
+    pub fn take_untold(&mut self, now_ns: u64) -> Vec<(&'static str, u64)> {
         let mut untold = Vec::new();
         if self.untold_at_ns.is_none_or(|at| now_ns < at) {
             return untold;
@@ -209,7 +208,7 @@ impl Repeats {
     }
 
     /// All that was left out and no line has told yet: the source ends.
-    pub(crate) fn take_rest(&mut self) -> Vec<(&'static str, u64)> {
+    pub fn take_rest(&mut self) -> Vec<(&'static str, u64)> {
         self.untold_at_ns = None;
         let counts = Cause::ALL.into_iter().zip(&mut self.lines);
         let counts =
@@ -218,13 +217,13 @@ impl Repeats {
     }
 
     /// When [`Repeats::take_untold`] is to be called, on the monotonic clock.
-    pub(crate) const fn deadline(&self) -> Option<u64> {
+    pub const fn deadline(&self) -> Option<u64> {
         self.untold_at_ns
     }
 
     /// Returns true if no line was left out, and all lines were written so long ago that none
     /// counts now.
-    pub(crate) fn is_quiet(&mut self, now_ns: u64) -> bool {
+    pub fn is_quiet(&mut self, now_ns: u64) -> bool {
         self.lines.iter_mut().all(|lines| {
             lines.age(now_ns);
             lines.written == 0 && lines.left_out == 0

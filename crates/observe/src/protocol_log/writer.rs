@@ -13,7 +13,7 @@ use transfix_settings::{LogDirection, LogSettings};
 use super::file::{LogFile, Rolling};
 use super::ring::{Consumer, LineKind};
 use crate::clock;
-use crate::observe::event_codes::event;
+use crate::event;
 
 /// The pause between two tries to open files.
 const OPEN_AGAIN_NS: u64 = 1_000_000_000;

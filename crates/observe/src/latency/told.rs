@@ -3,7 +3,7 @@
 //! Invariants: a stage that comes and goes has at most two lines and a sum in [`TOLD_AGAIN`]
 //! windows. A stage that was told to have become unusual is told to have ended.
 
-use crate::observe::event_codes::event;
+use crate::event;
 use transfix_session::SessionId;
 
 use super::LatencyStage;

@@ -95,7 +95,9 @@ impl LatencyHistogram {
     /// They go into a histogram of the crate `hdrhistogram` as they are:
     ///
     /// ```
-    /// # fn show(times: &transfix::LatencyHistogram) -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::error::Error;
+    /// # use transfix_observe::latency::LatencyHistogram;
+    /// # fn show(times: &LatencyHistogram) -> Result<(), Box<dyn Error>> {
     /// let mut histogram = hdrhistogram::Histogram::<u64>::new(2)?;
     /// for (ns, count) in times.buckets() {
     ///     histogram.record_n(ns, count)?;

@@ -7,12 +7,12 @@
 mod histogram;
 mod recorder;
 mod told;
-pub(crate) mod usual;
+pub mod usual;
 
 use std::fmt;
 
 pub use histogram::LatencyHistogram;
-pub(crate) use recorder::{Recorder, Times};
+pub use recorder::{Recorder, Times};
 
 /// A part of a message's way that is measured.
 ///
@@ -37,14 +37,14 @@ pub enum LatencyStage {
     Found,
     /// The time of each sound message from there until the session layer and the dictionary have
     /// judged it and the application is called. A message that the application does not get counts
-    /// until the session has carried it out, with [`on_event`](crate::Application::on_event).
+    /// until the session has carried it out, with `on_event`.
     Session,
-    /// The time of each call of [`on_message`](crate::Application::on_message).
+    /// The time of each call of `on_message`.
     Callback,
     /// The time of each message sent in that callback: from the call, or from the message sent
     /// before in the same call, until it has its number and is encoded. The work of the application
     /// before it sends is counted. And of each message sent by a
-    /// [`SessionHandle`](crate::SessionHandle): from the moment at which the session takes it up,
+    /// `SessionHandle`: from the moment at which the session takes it up,
     /// its fields encoded already, until it has its number, header and trailer.
     Encoded,
     /// The time of each turn that had a message: from its last message, received or taken from the
@@ -55,12 +55,12 @@ pub enum LatencyStage {
     /// taken all of the answers.
     Written,
     /// The time of each message that the application gets in the turn that read it: from the read
-    /// until [`on_message`](crate::Application::on_message) is called.
+    /// until `on_message` is called.
     ReadToCallback,
     /// The time of each turn that had a message and an answer: from the read until the socket has
     /// taken all of the answers.
     ReadToWritten,
-    /// The time of each message sent by a [`SessionHandle`](crate::SessionHandle) of a session that
+    /// The time of each message sent by a `SessionHandle` of a session that
     /// is logged on. It begins when the body is encoded and handed over, and ends when the socket
     /// has taken all of it. `send = "direct"` does all of it in the caller's thread; otherwise it
     /// waits in the queue for the session's thread.
@@ -128,7 +128,9 @@ pub struct Latency {
 }
 
 impl Latency {
-    pub(crate) const fn new(stages: [LatencyHistogram; LatencyStage::ALL.len()]) -> Self {
+    /// These times, in the order of [`LatencyStage::ALL`].
+    #[must_use]
+    pub const fn new(stages: [LatencyHistogram; LatencyStage::ALL.len()]) -> Self {
         Self { stages }
     }
 

@@ -5,18 +5,30 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
+use rustix::thread::{CpuSet, sched_setaffinity};
 use transfix_settings::ThreadLost;
 
-use crate::affinity::pin_to_cpu;
-use crate::io::Io;
-use crate::observe::event_codes::event;
-use crate::observe::repeats::{Cause, Repeats};
+use crate::event;
+use crate::repeats::{Cause, Repeats};
 
 /// Pause before a thread that has failed goes on: one that fails every time must not use up a CPU.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Pins the calling thread to one CPU.
+///
+/// # Errors
+/// If there is no such CPU, or it is not allowed.
+pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    set.set(cpu);
+    Ok(sched_setaffinity(None, &set)?)
+}
+
 /// Pins the calling thread to this CPU, if there is one.
-pub(crate) fn pin_to(cpu: Option<usize>) {
+pub fn pin_to(cpu: Option<usize>) {
     if let Some(cpu) = cpu
         && let Err(error) = pin_to_cpu(cpu)
     {
@@ -25,15 +37,17 @@ pub(crate) fn pin_to(cpu: Option<usize>) {
 }
 
 /// A thread that helps the stores runs where it was started.
-pub(crate) fn helper_not_pinned(error: &io::Error) {
+pub fn helper_not_pinned(error: &io::Error) {
     event!(error, HelperCpusRefused, %error);
 }
 
 /// Runs what a thread is for. `run` goes on after a panic, or an error of the system, from what it
 /// finds: it must leave nothing half done behind that the rest relies on.
-pub(crate) fn supervise<T>(
+///
+/// `now_ns` reads the monotonic clock, and `sleep` holds the thread up.
+pub fn supervise<T>(
     lost: ThreadLost,
-    io: &dyn Io,
+    (now_ns, sleep): (&dyn Fn() -> u64, &dyn Fn(Duration)),
     mut run: impl FnMut() -> io::Result<T>,
 ) -> T {
     let mut lines = Repeats::default();
@@ -49,11 +63,11 @@ pub(crate) fn supervise<T>(
             Ok(Err(error)) => Some(error),
             Err(_) => None,
         };
-        tell(lost, (error.as_ref(), io.monotonic_ns()), &mut lines);
+        tell(lost, (error.as_ref(), now_ns()), &mut lines);
         if lost == ThreadLost::Abort {
             std::process::abort();
         }
-        io.sleep(PAUSE);
+        sleep(PAUSE);
     }
 }
 
@@ -85,26 +99,28 @@ fn tell(lost: ThreadLost, (error, now_ns): (Option<&io::Error>, u64), lines: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::System;
+    use crate::clock;
 
     #[test]
     fn what_has_panicked_goes_on() {
         let mut runs = 0;
-        let done = supervise(ThreadLost::Restart, &System, || {
-            runs += 1;
-            assert!(runs > 2, "a bug");
-            Ok(runs)
-        });
+        let done =
+            supervise(ThreadLost::Restart, (&clock::monotonic_ns, &thread::park_timeout), || {
+                runs += 1;
+                assert!(runs > 2, "a bug");
+                Ok(runs)
+            });
         assert_eq!(done, 3);
     }
 
     #[test]
     fn so_does_what_the_system_has_failed() {
         let mut runs = 0;
-        let done = supervise(ThreadLost::Restart, &System, || {
-            runs += 1;
-            if runs > 2 { Ok(runs) } else { Err(io::ErrorKind::OutOfMemory.into()) }
-        });
+        let done =
+            supervise(ThreadLost::Restart, (&clock::monotonic_ns, &thread::park_timeout), || {
+                runs += 1;
+                if runs > 2 { Ok(runs) } else { Err(io::ErrorKind::OutOfMemory.into()) }
+            });
         assert_eq!(done, 3);
     }
 }

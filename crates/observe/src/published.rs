@@ -14,9 +14,9 @@ use transfix_codec::Timestamp;
 use transfix_codec::shown::Shown;
 use transfix_session::{Disconnect, Session, State};
 
-use crate::observe::counters::LiveCounters;
-use crate::observe::latency::usual::Unusual;
-use crate::observe::latency::{Latency, Recorder};
+use crate::counters::LiveCounters;
+use crate::latency::usual::Unusual;
+use crate::latency::{Latency, Recorder};
 
 /// How the last connection of a session has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct LastEnd {
 
 /// A session as others see it.
 #[derive(Debug, Default)]
-pub(crate) struct Published {
+pub struct Published {
     state: AtomicU8,
     /// When it has come into that state: UTC nanoseconds since 1970; 0 before the first change.
     since_ns: AtomicI64,
@@ -55,16 +55,17 @@ pub(crate) struct Published {
     /// UTC nanoseconds since 1970; 0 before the first message.
     received_ns: AtomicI64,
     sent_ns: AtomicI64,
-    pub(crate) counters: LiveCounters,
+    /// The counts of the session.
+    pub counters: LiveCounters,
     /// Made at the first turn: most of the sessions of a large venue may never be connected.
     latency: OnceLock<Arc<Recorder>>,
     /// The thread `tfx-watch` writes it.
-    pub(crate) unusual: Unusual,
+    pub unusual: Unusual,
 }
 
 impl Published {
     /// Where the session stands at this moment.
-    pub(crate) fn note(&self, at: Timestamp, session: &Session, has_failed: bool) {
+    pub fn note(&self, at: Timestamp, session: &Session, has_failed: bool) {
         self.has_failed.store(has_failed, Ordering::Relaxed);
         let state = session.state() as u8;
         if state != self.state.load(Ordering::Relaxed) {
@@ -76,21 +77,25 @@ impl Published {
         self.next_num_out.store(session.next_num_out(), Ordering::Relaxed);
     }
 
-    pub(crate) fn state(&self) -> State {
+    /// The state of the session.
+    #[must_use]
+    pub fn state(&self) -> State {
         State::ALL[usize::from(self.state.load(Ordering::Acquire))]
     }
 
     /// When it has come into its state; `None` before the first change.
-    pub(crate) fn since(&self) -> Option<Timestamp> {
+    pub fn since(&self) -> Option<Timestamp> {
         known(&self.since_ns)
     }
 
-    pub(crate) fn has_failed(&self) -> bool {
+    /// Returns true if the session has failed and waits to be opened again.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
 
     /// A connection has ended; `text` are the words of the counterparty.
-    pub(crate) fn note_end(&self, at: Timestamp, reason: Disconnect, text: Option<&[u8]>) {
+    pub fn note_end(&self, at: Timestamp, reason: Disconnect, text: Option<&[u8]>) {
         let text = text.map(|text| Shown::new(text).to_string()).unwrap_or_default();
         let end = Some(LastEnd { at, reason, text });
         *self.last_end.lock().unwrap_or_else(PoisonError::into_inner) = end;
@@ -103,58 +108,66 @@ impl Published {
     }
 
     /// A connection has begun, whose other end is this one; or there is none.
-    pub(crate) fn note_peer(&self, peer: Option<SocketAddr>) {
+    pub fn note_peer(&self, peer: Option<SocketAddr>) {
         self.note_slow(false);
         self.logons_before.store(self.counters.logons.get(), Ordering::Relaxed);
         *self.peer.lock().unwrap_or_else(PoisonError::into_inner) = peer;
     }
 
     /// Publishes if the counterparty reads too slowly.
-    pub(crate) fn note_slow(&self, is_slow: bool) {
+    pub fn note_slow(&self, is_slow: bool) {
         self.is_slow.store(is_slow, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_slow(&self) -> bool {
+    /// Returns true if the counterparty reads too slowly.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
         self.is_slow.load(Ordering::Relaxed)
     }
 
     /// This callback has not returned; or it has.
-    pub(crate) fn note_held_up(&self, by: Option<&'static str>) {
+    pub fn note_held_up(&self, by: Option<&'static str>) {
         *self.held_up_by.lock().unwrap_or_else(PoisonError::into_inner) = by;
     }
 
-    pub(crate) fn held_up_by(&self) -> Option<&'static str> {
+    /// The callback that has not returned for too long.
+    #[must_use]
+    pub fn held_up_by(&self) -> Option<&'static str> {
         *self.held_up_by.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+    /// The other end of the connection.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
         *self.peer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn last_end(&self) -> Option<LastEnd> {
+    /// The end of the last connection.
+    #[must_use]
+    pub fn last_end(&self) -> Option<LastEnd> {
         self.last_end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The next numbers, inbound and outbound.
-    pub(crate) fn next_numbers(&self) -> (u64, u64) {
+    pub fn next_numbers(&self) -> (u64, u64) {
         let next = [&self.next_num_in, &self.next_num_out];
         let [next_num_in, next_num_out] = next.map(|number| number.load(Ordering::Relaxed));
         (next_num_in, next_num_out)
     }
 
     /// The session is logged on, with this HeartBtInt(108).
-    pub(crate) fn note_heart_bt_int(&self, heart_bt_int: Duration) {
+    pub fn note_heart_bt_int(&self, heart_bt_int: Duration) {
         self.heart_bt_int.store(heart_bt_int.as_secs() + 1, Ordering::Relaxed);
     }
 
     /// HeartBtInt(108) of the last logon.
-    pub(crate) fn heart_bt_int(&self) -> Option<Duration> {
+    pub fn heart_bt_int(&self) -> Option<Duration> {
         self.heart_bt_int.load(Ordering::Relaxed).checked_sub(1).map(Duration::from_secs)
     }
 
     /// A whole message has come.
     #[inline]
-    pub(crate) fn received(&self, at: Timestamp, bytes: usize) {
+    pub fn received(&self, at: Timestamp, bytes: usize) {
         self.counters.messages_in.add(1);
         self.counters.bytes_in.add(bytes as u64);
         self.received_ns.store(at.0, Ordering::Relaxed);
@@ -162,26 +175,32 @@ impl Published {
 
     /// A new message was written.
     #[inline]
-    pub(crate) fn sent(&self, at: Timestamp, bytes: usize) {
+    pub fn sent(&self, at: Timestamp, bytes: usize) {
         self.counters.messages_out.add(1);
         self.counters.bytes_out.add(bytes as u64);
         self.sent_ns.store(at.0, Ordering::Relaxed);
     }
 
     /// Where the session counts its times.
-    pub(crate) fn recorder(&self) -> Arc<Recorder> {
-        Arc::clone(self.latency.get_or_init(|| Arc::new(Recorder::new())))
+    pub fn recorder(&self) -> Arc<Recorder> {
+        Arc::clone(self.latency.get_or_init(|| Arc::new(Recorder::default())))
     }
 
-    pub(crate) fn latency(&self) -> Latency {
+    /// The times so far.
+    #[must_use]
+    pub fn latency(&self) -> Latency {
         self.latency.get().map(|recorder| recorder.now()).unwrap_or_default()
     }
 
-    pub(crate) fn last_received(&self) -> Option<Timestamp> {
+    /// The time of the last message received.
+    #[must_use]
+    pub fn last_received(&self) -> Option<Timestamp> {
         known(&self.received_ns)
     }
 
-    pub(crate) fn last_sent(&self) -> Option<Timestamp> {
+    /// The time of the last message sent.
+    #[must_use]
+    pub fn last_sent(&self) -> Option<Timestamp> {
         known(&self.sent_ns)
     }
 }

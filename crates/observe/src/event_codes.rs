@@ -6,11 +6,12 @@
 
 /// Writes an event. Arguments: its level, its code, and what it says more, as fields of `tracing`.
 /// The words of an event that differ each time stand at the end, behind a semicolon.
+#[macro_export]
 macro_rules! event {
     ($level:ident, $code:ident $(, $who:ident = $name:expr, $left_out:ident)?; $words:expr) => {
         tracing::$level!(
             $($who = $name, $left_out,)?
-            event_code = $crate::observe::event_codes::EventCode::$code.as_u16(),
+            event_code = $crate::EventCode::$code.as_u16(),
             "{}",
             $words
         )
@@ -18,14 +19,12 @@ macro_rules! event {
     ($level:ident, $code:ident $(, $($fields:tt)+)?) => {
         tracing::$level!(
             $($($fields)+,)?
-            event_code = $crate::observe::event_codes::EventCode::$code.as_u16(),
+            event_code = $crate::EventCode::$code.as_u16(),
             "{}",
-            $crate::observe::event_codes::EventCode::$code.text()
+            $crate::EventCode::$code.text()
         )
     };
 }
-
-pub(crate) use event;
 
 use transfix_settings::EventLevel;
 

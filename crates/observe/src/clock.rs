@@ -61,21 +61,21 @@ static TICKS: OnceLock<Ticks> = OnceLock::new();
 /// A reading is not ordered with the instructions around it: the processor may move it by a few
 /// nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Ticks {
+pub struct Ticks {
     has_counter: bool,
     ns_per_tick: f64,
 }
 
 impl Ticks {
     /// Those of this machine. The first call in a process calibrates the counter, 2 ms.
-    pub(crate) fn of_machine() -> Self {
+    pub fn of_machine() -> Self {
         *TICKS.get_or_init(|| {
             if is_counter_trusted() { Self::calibrated() } else { Self::NANOSECONDS }
         })
     }
 
     /// Those of the monotonic clock.
-    pub(crate) const NANOSECONDS: Self = Self { has_counter: false, ns_per_tick: 1.0 };
+    pub const NANOSECONDS: Self = Self { has_counter: false, ns_per_tick: 1.0 };
 
     fn calibrated() -> Self {
         let (from, begun_ns) = pair();
@@ -92,19 +92,19 @@ impl Ticks {
 
     /// This moment, in ticks from an unknown start.
     #[inline]
-    pub(crate) fn read(self) -> u64 {
+    pub fn read(self) -> u64 {
         if self.has_counter { counter() } else { without_counter() }
     }
 
     /// The same if there is a counter.
     #[inline]
-    pub(crate) fn counter(self) -> Option<u64> {
+    pub fn counter(self) -> Option<u64> {
         self.has_counter.then(counter)
     }
 
     /// So many ticks in nanoseconds.
     #[inline]
-    pub(crate) const fn ns(self, ticks: u64) -> f64 {
+    pub const fn ns(self, ticks: u64) -> f64 {
         // The processor makes a float of a signed number by one instruction.
         ticks.cast_signed() as f64 * self.ns_per_tick
     }

@@ -1,7 +1,7 @@
 //! The protocol log: every message of a session, in and out, as lines of text files.
 //!
-//! A session's thread copies a message into a [`ring`]; one thread of the engine, `tfx-log`, takes
-//! it out, masks secrets, and writes.
+//! A session's thread copies a message into a ring. One thread of the engine, `tfx-log`, masks
+//! secrets and writes the lines.
 //!
 //! Invariants: who sends never waits for the log, calls the system for it, or allocates; what does
 //! not fit is counted, and the file says how much is missing. A session that has ended has no file
@@ -24,18 +24,18 @@ use transfix_codec::{Frame, Limits, Timestamp, frame};
 use transfix_settings::{LogSettings, ThreadLost};
 use transfix_store::Helpers;
 
-use crate::affinity::pin_to_cpu;
-use crate::io::System;
-use crate::observe::event_codes::event;
-use crate::observe::supervised::supervise;
+use crate::clock;
+use crate::event;
+use crate::supervised::pin_to_cpu;
+use crate::supervised::supervise;
 use file::LogFile;
 use ring::Producer;
 use writer::SessionLog;
 
-pub(crate) use ring::LineKind;
+pub use ring::LineKind;
 
 /// Where a session puts its messages. Each call copies the bytes, and does nothing else.
-pub(crate) struct Tap {
+pub struct Tap {
     ring: Producer,
     registrations: Arc<Registrations>,
 }
@@ -51,12 +51,12 @@ impl Drop for Tap {
 
 impl Tap {
     /// A message received, or bytes that are none. Returns how many lines were lost: 0 or 1.
-    pub(crate) fn received(&mut self, time: Timestamp, what: LineKind, bytes: &[u8]) -> u64 {
+    pub fn received(&mut self, time: Timestamp, what: LineKind, bytes: &[u8]) -> u64 {
         self.ring.push(time, what, bytes)
     }
 
     /// Messages sent, one behind the other. Returns how many lines were lost.
-    pub(crate) fn outbound(&mut self, time: Timestamp, mut bytes: &[u8]) -> u64 {
+    pub fn outbound(&mut self, time: Timestamp, mut bytes: &[u8]) -> u64 {
         // Our own frames: as long as they are.
         let limits = Limits { message_bytes_max: usize::MAX };
         let mut lost = 0;
@@ -70,26 +70,28 @@ impl Tap {
 
 /// Where the messages of a turn stand in the receive buffer, until they are logged at its end:
 /// behind the write, so that the counterparty does not wait for it.
-pub(crate) struct Received {
+pub struct Received {
     /// `None` without a log.
     places: Option<Vec<(LineKind, Range<usize>)>>,
 }
 
 impl Received {
-    pub(crate) fn of(log: Option<&Tap>) -> Self {
+    /// Received messages for this log.
+    #[must_use]
+    pub fn of(log: Option<&Tap>) -> Self {
         Self { places: log.map(|_| Vec::with_capacity(PLACES_USUAL)) }
     }
 
     /// A whole message; `is_known`: an earlier turn has had it here already.
     #[inline]
-    pub(crate) fn message(&mut self, place: Range<usize>, is_known: impl FnOnce() -> bool) {
+    pub fn message(&mut self, place: Range<usize>, is_known: impl FnOnce() -> bool) {
         if self.places.is_some() && !is_known() {
             self.note(LineKind::Inbound, place);
         }
     }
 
     /// Bytes that are no sound message.
-    pub(crate) fn garbled(&mut self, place: Range<usize>) {
+    pub fn garbled(&mut self, place: Range<usize>) {
         self.note(LineKind::Garbled, place);
     }
 
@@ -101,20 +103,20 @@ impl Received {
     }
 
     /// The same with the buffer, before it is read into again.
-    pub(crate) const fn of_turn<'a>(&'a mut self, buffer: &'a [u8]) -> Unlogged<'a> {
+    pub const fn of_turn<'a>(&'a mut self, buffer: &'a [u8]) -> Unlogged<'a> {
         Unlogged { received: self, buffer }
     }
 }
 
 /// The received bytes that are not logged yet.
-pub(crate) struct Unlogged<'a> {
+pub struct Unlogged<'a> {
     received: &'a mut Received,
     buffer: &'a [u8],
 }
 
 impl Unlogged<'_> {
     /// Everything noted since the last call.
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = (LineKind, &[u8])> {
+    pub fn take(&mut self) -> impl Iterator<Item = (LineKind, &[u8])> {
         let places = self.received.places.iter_mut().flat_map(|places| places.drain(..));
         places.map(|(kind, place)| (kind, &self.buffer[place]))
     }
@@ -144,13 +146,13 @@ struct Registrations {
 
 /// The logs of an engine and their thread, which starts with the first one.
 #[derive(Default)]
-pub(crate) struct ProtocolLogs {
+pub struct ProtocolLogs {
     /// CPU that the thread is pinned to.
-    pub(crate) cpu: Option<usize>,
+    pub cpu: Option<usize>,
     /// Without one it runs where those run.
-    pub(crate) helpers: Arc<Helpers>,
+    pub helpers: Arc<Helpers>,
     /// The consequence of its panic.
-    pub(crate) lost: ThreadLost,
+    pub lost: ThreadLost,
     registrations: Arc<Registrations>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -160,7 +162,7 @@ impl ProtocolLogs {
     ///
     /// # Errors
     /// If a file cannot be made, or another session or process has it open.
-    pub(crate) fn open(&self, settings: &LogSettings, name: &Path) -> io::Result<Tap> {
+    pub fn open(&self, settings: &LogSettings, name: &Path) -> io::Result<Tap> {
         let files = self.open_files(settings, name)?;
         self.begin((settings, name), files)
     }
@@ -170,7 +172,7 @@ impl ProtocolLogs {
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub(crate) fn open_or_defer(
+    pub fn open_or_defer(
         &self,
         settings: &LogSettings,
         name: &Path,
@@ -224,7 +226,7 @@ impl ProtocolLogs {
                     }
                 }
                 let mut logs = Vec::new();
-                supervise(lost, &System, || {
+                supervise(lost, (&clock::monotonic_ns, &thread::park_timeout), || {
                     run(&registrations, &mut logs);
                     Ok(())
                 });
@@ -238,7 +240,7 @@ impl ProtocolLogs {
     ///
     /// # Errors
     /// The files that were not rolled: they grow on, and the next line tries again if it must.
-    pub(crate) fn roll(&self, wait: Duration) -> Result<usize, String> {
+    pub fn roll(&self, wait: Duration) -> Result<usize, String> {
         if self.thread.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
             return Ok(0);
         }
@@ -254,7 +256,7 @@ impl ProtocolLogs {
     }
 
     /// Writes what is left and ends the thread.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
         self.registrations.orders.lock().unwrap_or_else(PoisonError::into_inner).ends = true;

@@ -14,8 +14,9 @@ use transfix_codec::Timestamp;
 use transfix_store::{compress, lines};
 
 use crate::clock;
-use crate::observe::event_codes::event;
-use crate::observe::repeats::{Repeats, tell};
+use crate::event;
+use crate::repeats::Repeats;
+use crate::tell;
 
 /// Lines are handed to the system in pieces of about this size.
 const PIECE_BYTES: usize = 256 << 10;

@@ -10,8 +10,10 @@ use transfix_codec::Timestamp;
 
 /// The subject of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LineKind {
+pub enum LineKind {
+    /// Received.
     Inbound,
+    /// Sent.
     Outbound,
     /// Received, and no sound message.
     Garbled,
