@@ -44,6 +44,7 @@ mod read;
 mod schedule;
 mod session;
 mod sockets;
+pub mod store;
 mod table;
 mod tls;
 mod values;

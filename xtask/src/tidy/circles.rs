@@ -327,10 +327,10 @@ mod tests {
     fn what_needs_a_layer_above_is_named() {
         let file = |path: &str, text: &str| (format!("crates/engine/src/{path}"), text.to_owned());
         let files = [
-            file("link.rs", "use crate::observe::O;\nuse crate::api::A;"),
+            file("link.rs", "use crate::admin::O;\nuse crate::api::A;"),
             file("api/a.rs", "use crate::link;"),
             file("api.rs", ""),
-            file("observe.rs", ""),
+            file("admin.rs", ""),
             file("new.rs", ""),
         ];
         let mut violations = Vec::new();

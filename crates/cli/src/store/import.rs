@@ -3,7 +3,6 @@
 //! Invariant: the new store appears under its name only when it is whole.
 
 mod logged;
-mod quickfix;
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -12,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use transfix::{MsgType, Timestamp, clock, tag};
+use transfix_quickfix::store::{self as quickfix, StoredSession};
 use transfix_quickfix::{Dialect, ForeignStore};
 use transfix_store::{Durability, FileStore, Kind, Options, Record, Store, StoreError};
 
-use self::quickfix::{Foreign, Origin};
 use super::select::value;
 use super::{count, ended, refused, say, set_next};
 use crate::foreign;
@@ -58,6 +57,40 @@ pub(crate) struct Args {
     /// MsgSeqNum(34) of the next message sent, whatever the files say.
     #[arg(long = "out", value_name = "M", value_parser = set_next::number(), requires = "next_in")]
     next_out: Option<u64>,
+}
+
+/// The engine whose file store it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Origin {
+    /// QuickFIX C++, FileStore.
+    QuickfixCpp,
+    /// QuickFIX/J, FileStore and CachedFileStore.
+    Quickfixj,
+    /// QuickFIX/n, FileStore.
+    Quickfixn,
+    /// QuickFIX/Go, file store.
+    Quickfixgo,
+}
+
+impl Origin {
+    /// The value of `--from`.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::QuickfixCpp => "quickfix-cpp",
+            Self::Quickfixj => "quickfixj",
+            Self::Quickfixn => "quickfixn",
+            Self::Quickfixgo => "quickfixgo",
+        }
+    }
+
+    const fn dialect(self) -> Dialect {
+        match self {
+            Self::QuickfixCpp => Dialect::Cpp,
+            Self::Quickfixj => Dialect::Java,
+            Self::Quickfixn => Dialect::Net,
+            Self::Quickfixgo => Dialect::Go,
+        }
+    }
 }
 
 /// Differences that are said before they are only counted.
@@ -135,7 +168,7 @@ pub(super) fn found(dialect: Dialect, found: &ForeignStore) -> ExitCode {
 }
 
 /// The session's name and files.
-fn read(args: &Args) -> Result<(String, Foreign), String> {
+fn read(args: &Args) -> Result<(String, StoredSession), String> {
     let dir = args.dir.display();
     if args.to.exists() {
         return Err(format!("{}: exists already; name a new directory", args.to.display()));
@@ -157,7 +190,7 @@ fn read(args: &Args) -> Result<(String, Foreign), String> {
             return Err(format!("{dir}: say one of --session {}", all.join(", ")));
         }
     };
-    let store = quickfix::read(args.from, &args.dir, &session).map_err(unreadable)?;
+    let store = quickfix::read(args.from.dialect(), &args.dir, &session).map_err(unreadable)?;
     Ok((session, store))
 }
 
@@ -167,7 +200,7 @@ const BATCH: usize = 1024;
 /// Writes the store beside its place, and then moves it there.
 fn write(
     to: &Path,
-    foreign: &Foreign,
+    foreign: &StoredSession,
     (next_in, next_out): (u64, u64),
     note: &str,
 ) -> Result<(), StoreError> {

@@ -4,12 +4,16 @@ use std::path::Path;
 
 use transfix::{Message, tag};
 use transfix_codec::{CheckSumPolicy, FieldIndex};
+use transfix_quickfix::store::StoredSession;
 
-use super::quickfix::Foreign;
 use crate::input::{self, Failure, Found, Place, Sink, Wrong, parse};
 
 /// Reads the log; says where it disagrees with the numbers.
-pub(super) fn compare(log: &Path, session: &str, foreign: &mut Foreign) -> Result<(), String> {
+pub(super) fn compare(
+    log: &Path,
+    session: &str,
+    foreign: &mut StoredSession,
+) -> Result<(), String> {
     let index = FieldIndex::default();
     let mut last = Last { session: session.to_owned(), index, next_in: None, next_out: None };
     match input::read(log, None, None, &mut last) {

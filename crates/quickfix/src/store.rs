@@ -9,52 +9,34 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use transfix::{MSG_SEQ_NUM_MAX, Timestamp, tag};
-use transfix_codec::{CheckSumPolicy, FieldIndex, TzTimestamp};
+use transfix_codec::shown::Shown;
+use transfix_codec::{FieldIndex, Garbled, Message, SOH, Timestamp, TzTimestamp, tag};
+use transfix_session::MSG_SEQ_NUM_MAX;
 
-use crate::input::parse;
+use crate::Dialect;
 
-/// Whose layout it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Origin {
-    /// QuickFIX C++, FileStore.
-    QuickfixCpp,
-    /// QuickFIX/J, FileStore and CachedFileStore.
-    Quickfixj,
-    /// QuickFIX/n, FileStore.
-    Quickfixn,
-    /// QuickFIX/Go, file store.
-    Quickfixgo,
-}
-
-impl Origin {
-    /// As it is written on the command line.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::QuickfixCpp => "quickfix-cpp",
-            Self::Quickfixj => "quickfixj",
-            Self::Quickfixn => "quickfixn",
-            Self::Quickfixgo => "quickfixgo",
-        }
-    }
-}
-
-/// A session as its store has it.
+/// The messages and numbers of a session in a file store.
 #[derive(Debug, Default)]
-pub(super) struct Foreign {
-    /// All messages, one after the other.
-    pub(super) body: Vec<u8>,
-    /// Where the message of each number lies; only sound ones.
-    pub(super) messages: BTreeMap<u64, Range<usize>>,
-    pub(super) next_out: Option<u64>,
-    pub(super) next_in: Option<u64>,
-    pub(super) created: Option<Timestamp>,
+pub struct StoredSession {
+    /// The bytes of the file `.body`.
+    pub body: Vec<u8>,
+    /// The place of each sound message in `body`, by MsgSeqNum(34).
+    pub messages: BTreeMap<u64, Range<usize>>,
+    /// MsgSeqNum(34) of the next message sent, if the files say it.
+    pub next_out: Option<u64>,
+    /// MsgSeqNum(34) expected next from the counterparty, if the files say it.
+    pub next_in: Option<u64>,
+    /// The time of the last reset of the numbers, if the files say it.
+    pub created: Option<Timestamp>,
     /// Contradictions between the files.
-    pub(super) differences: Vec<String>,
+    pub differences: Vec<String>,
 }
 
-/// The sessions in a directory: what their files are called without the ending.
-pub(super) fn sessions(dir: &Path) -> io::Result<Vec<String>> {
+/// The sessions in a directory, by the names of their files without the ending.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn sessions(dir: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
@@ -68,19 +50,22 @@ pub(super) fn sessions(dir: &Path) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Reads a session's files.
-pub(super) fn read(origin: Origin, dir: &Path, session: &str) -> io::Result<Foreign> {
+/// Reads the files of a session.
+///
+/// # Errors
+/// The file `.body` or `.header` cannot be read.
+pub fn read(dialect: Dialect, dir: &Path, session: &str) -> io::Result<StoredSession> {
     let file = |ending: &str| dir.join(format!("{session}.{ending}"));
-    let mut foreign = Foreign { body: fs::read(file("body"))?, ..Foreign::default() };
+    let mut foreign = StoredSession { body: fs::read(file("body"))?, ..StoredSession::default() };
     let header = fs::read(file("header"))?;
-    let entries = match origin {
-        Origin::Quickfixj => foreign.binary_header(&header),
-        Origin::QuickfixCpp => foreign.text_header(&header, b' '),
-        Origin::Quickfixn | Origin::Quickfixgo => foreign.text_header(&header, b'\n'),
+    let entries = match dialect {
+        Dialect::Java => foreign.binary_header(&header),
+        Dialect::Cpp => foreign.text_header(&header, b' '),
+        Dialect::Net | Dialect::Go => foreign.text_header(&header, b'\n'),
     };
     foreign.take(&entries);
-    foreign.numbers(origin, &file);
-    foreign.read_created(origin, &file("session"));
+    foreign.numbers(dialect, &file);
+    foreign.read_created(dialect, &file("session"));
     foreign.compare();
     Ok(foreign)
 }
@@ -88,7 +73,7 @@ pub(super) fn read(origin: Origin, dir: &Path, session: &str) -> io::Result<Fore
 /// MsgSeqNum(34), offset and length.
 type Line = (u64, u64, u64);
 
-impl Foreign {
+impl StoredSession {
     /// `1,0,26` and a terminator each; the last one must have it too.
     fn text_header(&mut self, header: &[u8], terminator: u8) -> Vec<Line> {
         let mut lines = Vec::new();
@@ -139,7 +124,10 @@ impl Foreign {
                 self.differences.push(format!("message {seq}: no MsgSeqNum(34)"));
                 continue;
             }
-            let wrong = match parse(bytes, &mut index, CheckSumPolicy::Verify) {
+            // `Message::parse` needs a frame that ends with the delimiter.
+            let ends = if bytes.last() == Some(&SOH) { Ok(()) } else { Err(Garbled::BodyLength) };
+            let message = ends.and_then(|()| Message::parse(bytes, &mut index, Default::default()));
+            let wrong = match message {
                 Ok(message) => {
                     let held = message.raw(tag::MSG_SEQ_NUM).unwrap_or_default();
                     (held != seq.to_string().as_bytes()).then(|| {
@@ -159,21 +147,21 @@ impl Foreign {
         }
     }
 
-    fn numbers(&mut self, origin: Origin, file: &impl Fn(&str) -> PathBuf) {
+    fn numbers(&mut self, dialect: Dialect, file: &impl Fn(&str) -> PathBuf) {
         let both = file("seqnums");
-        let two_files = match origin {
-            Origin::Quickfixgo => true,
+        let two_files = match dialect {
+            Dialect::Go => true,
             // The cached store has both in one file.
-            Origin::Quickfixj => !both.exists(),
-            Origin::QuickfixCpp | Origin::Quickfixn => false,
+            Dialect::Java => !both.exists(),
+            Dialect::Cpp | Dialect::Net => false,
         };
         if two_files {
-            self.next_out = self.number(origin, &file("senderseqnums"));
-            self.next_in = self.number(origin, &file("targetseqnums"));
+            self.next_out = self.number(dialect, &file("senderseqnums"));
+            self.next_in = self.number(dialect, &file("targetseqnums"));
             return;
         }
         let numbers = contents(&both).and_then(|bytes| {
-            let text = String::from_utf8_lossy(text_of(origin, &bytes).unwrap_or_default());
+            let text = String::from_utf8_lossy(text_of(dialect, &bytes).unwrap_or_default());
             let numbers = text.split_once(':').and_then(|(out, next_in)| {
                 let [out, next_in] = [out.trim(), next_in.trim()];
                 // With leading zeros both are equally long, unless the file was cut.
@@ -192,12 +180,12 @@ impl Foreign {
 
     /// When the numbers began. A file that is not there says nothing; one that holds something
     /// else is not that of a store.
-    fn read_created(&mut self, origin: Origin, path: &Path) {
+    fn read_created(&mut self, dialect: Dialect, path: &Path) {
         if !path.exists() {
             return;
         }
         let created = contents(path).and_then(|bytes| {
-            let text = text_of(origin, &bytes).map(String::from_utf8_lossy).unwrap_or_default();
+            let text = text_of(dialect, &bytes).map(String::from_utf8_lossy).unwrap_or_default();
             creation(&text).ok_or_else(|| format!("'{}' is not a time", begin_of(&text)))
         });
         match created {
@@ -206,9 +194,9 @@ impl Foreign {
         }
     }
 
-    fn number(&mut self, origin: Origin, path: &Path) -> Option<u64> {
+    fn number(&mut self, dialect: Dialect, path: &Path) -> Option<u64> {
         let number = contents(path).and_then(|bytes| {
-            let text = String::from_utf8_lossy(text_of(origin, &bytes).unwrap_or_default());
+            let text = String::from_utf8_lossy(text_of(dialect, &bytes).unwrap_or_default());
             let is_cut = text.starts_with('0') && text.trim().len() != DIGITS_GO;
             let number = sequence(&text).filter(|_| !is_cut);
             number.ok_or_else(|| format!("'{}' is not a number", begin_of(&text)))
@@ -244,12 +232,12 @@ impl Foreign {
 /// The begin of a file's text, in one line.
 fn begin_of(text: &str) -> String {
     let begin: String = text.chars().take(40).collect();
-    crate::foreign::Foreign(&begin).to_string()
+    Shown::whole(begin.as_bytes()).to_string()
 }
 
 /// A path in one line: whoever wrote the files has named them too.
 fn shown(path: &Path) -> String {
-    crate::foreign::Foreign(&path.to_string_lossy()).to_string()
+    Shown::whole(path.to_string_lossy().as_bytes()).to_string()
 }
 
 fn contents(path: &Path) -> Result<Vec<u8>, String> {
@@ -280,8 +268,8 @@ fn parsed(text: &str) -> Option<u64> {
 }
 
 /// The text of a small file: in Java behind its length, two bytes big-endian.
-fn text_of(origin: Origin, bytes: &[u8]) -> Option<&[u8]> {
-    if origin != Origin::Quickfixj {
+fn text_of(dialect: Dialect, bytes: &[u8]) -> Option<&[u8]> {
+    if dialect != Dialect::Java {
         return Some(bytes);
     }
     let (length, text) = bytes.split_first_chunk::<2>()?;
@@ -321,7 +309,7 @@ mod tests {
 
     #[test]
     fn no_byte_of_the_body_is_read_for_two_messages() {
-        let mut foreign = Foreign { body: vec![b'x'; 1 << 20], ..Foreign::default() };
+        let mut foreign = StoredSession { body: vec![b'x'; 1 << 20], ..StoredSession::default() };
         let all = foreign.body.len() as u64;
         // Each would take a millisecond.
         let lines: Vec<_> = (1..=50_000).map(|seq| (seq, 0, all)).collect();
@@ -341,11 +329,11 @@ mod tests {
             ("", 0, false),
         ];
         for (text, lines, differs) in table {
-            let mut foreign = Foreign::default();
+            let mut foreign = StoredSession::default();
             assert_eq!(foreign.text_header(text.as_bytes(), b' ').len(), lines, "{text}");
             assert_eq!(!foreign.differences.is_empty(), differs, "{text}");
         }
-        let mut foreign = Foreign::default();
+        let mut foreign = StoredSession::default();
         let entry = [0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 26, 0, 0, 1, 0, 9];
         assert_eq!(foreign.binary_header(&entry), [(2, 26, 256)]);
         assert_eq!(foreign.differences.len(), 1);
