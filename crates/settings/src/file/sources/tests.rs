@@ -189,7 +189,10 @@ fn a_variable_stands_for_a_text_a_number_or_a_switch() {
     assert_eq!(session.timing.margin, Duration::from_millis(7));
     assert_eq!(session.protocol.throttles[0].messages_max, 2);
     assert_eq!(session.logon.expected_username.as_deref(), Some("<transfix-settings>"));
-    assert_eq!(session.logon.expected_password.as_ref().map(Secret::reveal), Some("transfix"));
+    assert_eq!(
+        session.logon.expected_password.as_ref().map(Secret::reveal),
+        Some("transfix-settings")
+    );
     let places = session.places.as_ref().unwrap();
     assert!(places.secrets.is_empty(), "the file holds no password");
 }
