@@ -42,7 +42,7 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn each_settings_file_of_the_project_is_valid() {
     let (validator, mut all) = (validator(), Vec::new());
-    for dir in ["examples", "../cli/examples", "../../testdata/quickfix"] {
+    for dir in ["../engine/examples", "../cli/examples", "../../testdata/quickfix"] {
         files(Path::new(dir), &mut all);
     }
     assert!(all.len() > 10, "{all:?}");
