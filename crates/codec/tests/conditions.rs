@@ -1,5 +1,5 @@
-//! What the standard's descriptions require under conditions: each rule of each dictionary, with a
-//! message that keeps it and one that breaks it.
+//! The conditional rules of the standard's descriptions: each rule of each dictionary, with a valid
+//! and an invalid message.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::collections::BTreeSet;
@@ -79,7 +79,7 @@ const TRIGGERS: &[(&str, &str)] = &[
 ];
 
 /// Conditions of group entries: MsgType(35), the field, and an entry for which the condition holds.
-/// What the entry needs beside stands at its end.
+/// The other required fields stand at the end of the entry.
 const ENTRIES: &[(&str, &str, u32, &str)] = &[
     ("FIX42 FIX50SP2", "E", 23, "11=1|67=1|54=1|40=E|"),
     ("FIX42 FIX50SP2", "E", 117, "11=1|67=1|54=1|40=D|"),
@@ -178,7 +178,7 @@ impl Version {
                     reason: RejectReason::RequiredTagMissing,
                     tag: Some(Tag(missing)),
                 }) if missing != tag => {
-                    // What the message lacks goes before its groups, to the end of the header.
+                    // Missing fields go to the end of the header, before the groups.
                     let message = self.application.message(msg_type).unwrap();
                     let mut rules = message.conditions.iter().filter(|rule| rule.tag == missing);
                     let of_entry = rules.all(|rule| rule.group.is_some());

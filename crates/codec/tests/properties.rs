@@ -107,8 +107,8 @@ proptest! {
         prop_assert_eq!(message.uint(tag::BODY_LENGTH).unwrap() as usize, counted);
     }
 
-    /// No byte inside a declared body ever starts a message, whatever the limit and the split: an
-    /// order within the data of a message that is too long is no order.
+    /// No byte within a declared body starts a message, for any limit and any split. An order
+    /// within the data of an oversized message is no order.
     #[test]
     fn nothing_within_a_body_is_a_message(
         orders in prop::collection::vec((fields(), fields(), 0_u8..3), 1..5),

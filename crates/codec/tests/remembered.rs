@@ -1,4 +1,4 @@
-//! What an index and a validator remember of earlier messages changes nothing that they say.
+//! The memory of earlier messages changes no result of an index or a validator.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::OnceLock;
@@ -20,8 +20,8 @@ fn rules() -> &'static Rules {
     })
 }
 
-/// What stands before the value of a field: known tags of all lengths, those of groups and of data,
-/// and texts that are no tag.
+/// The bytes before the value of a field: known tags of all lengths, tags of groups and data, and
+/// texts that are no tag.
 fn tag_text() -> impl Strategy<Value = Text> {
     let known = prop::sample::select(vec![
         11, 21, 55, 54, 60, 40, 38, 59, 44, 1, 58, 15, 43, 97, 50, 453, 448, 447, 452, 78, 79, 80,
@@ -61,7 +61,7 @@ fn layout() -> impl Strategy<Value = Vec<Text>> {
     ]
 }
 
-/// What is done to a message before it is read: nothing, or one byte becomes another.
+/// The change to a message before it is read: none, or one byte.
 fn damage() -> impl Strategy<Value = Option<(usize, u8)>> {
     let byte = prop_oneof![Just(b'='), Just(1), Just(0), b'0'..=b'9', any::<u8>()];
     prop_oneof![7 => Just(None), 1 => (0_usize..300, byte).prop_map(Some)]
@@ -126,7 +126,7 @@ fn bytes(layout: &[Text], sent: &Sent) -> Vec<u8> {
 struct Said {
     fields: Vec<(Tag, Vec<u8>, Vec<u8>)>,
     places: Vec<Option<usize>>,
-    /// Of the fields from the third on.
+    /// The fields from the third on.
     places_behind: Vec<Option<usize>>,
     verdict: Result<(), Reject>,
     findings: Vec<Finding>,

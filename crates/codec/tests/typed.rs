@@ -27,7 +27,7 @@ fn shown(frame: &[u8]) -> String {
     String::from_utf8_lossy(frame).replace('\x01', "|")
 }
 
-/// What a message says between MsgType(35) and CheckSum(10).
+/// The fields of a message between MsgType(35) and CheckSum(10).
 fn body_of(frame: &[u8]) -> String {
     let text = shown(frame);
     let begin = text.match_indices('|').nth(2).map_or(0, |(bar, _)| bar + 1);

@@ -356,7 +356,7 @@ fn market_data_groups() {
             65,
         );
     }
-    // What a group entry requires is missing.
+    // A field that a group entry requires is missing.
     bad("FIX42", &snapshot("268=1|269=0|271=10|"), RequiredTagMissing, 270);
 }
 
@@ -524,8 +524,8 @@ proptest! {
 }
 
 proptest! {
-    /// Messages of a few types in turn, with the tags of others and values of their own: a scratch
-    /// that has seen all of them says the same as a new one.
+    /// Messages of a few types in turn, with tags of other types. A used scratch gives the same
+    /// result as a new one.
     #[test]
     fn what_was_learned_from_other_messages_changes_nothing(
         edits in prop::collection::vec((0..5_usize, any::<prop::sample::Index>(), 0..6_u8,
@@ -620,7 +620,7 @@ fn switches() -> impl Strategy<Value = Switches> {
     })
 }
 
-/// What `check` says is what `check_all` says first; nothing makes either of them panic.
+/// `check` returns the first fault of `check_all`; no input makes either panic.
 fn same_first(version: &str, bytes: &[u8], switches: Switches) {
     let mut index = FieldIndex::default();
     let Ok(message) = Message::parse(bytes, &mut index, CheckSumPolicy::Verify) else { return };

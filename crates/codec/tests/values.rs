@@ -25,7 +25,7 @@ fn message(
     Ok(())
 }
 
-/// What one setter writes.
+/// The bytes that one setter writes.
 fn written(precision: Precision, write: impl FnOnce(&mut Body<'_>)) -> String {
     let mut text = String::new();
     message(precision, write, |message| text.push_str(message.text(FIELD).unwrap())).unwrap();

@@ -9,8 +9,7 @@
 //! cargo run --release -p transfix --example latency_pair sender 127.0.0.1:9890 [WARM-UP ORDERS]
 //! ```
 //!
-//! What a figure means, and how engines are compared, is said in BENCHMARKS.md: this is only the
-//! least that measures.
+//! BENCHMARKS.md explains the figures and compares engines; this program only measures.
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use std::error::Error;

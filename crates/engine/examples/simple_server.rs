@@ -21,7 +21,7 @@ use transfix::{
     Settings, tag,
 };
 
-/// What the command line says.
+/// The arguments of the command line.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) listen: Vec<String>,
@@ -87,7 +87,7 @@ impl Application for Server {
             return Ok(());
         }
         println!("{} is refused", attempt.id());
-        // Whoever guesses is not told which of the two was wrong.
+        // The refusal does not say which of the two is wrong.
         Err(LogonRefusal::new("wrong user or password"))
     }
 

@@ -85,7 +85,7 @@ struct Wire {
     unread: Vec<u8>,
     /// SendingTime(52) of the last message that came.
     sending_time: String,
-    /// What is sent gets a wrong CheckSum(10).
+    /// The sent message gets a wrong CheckSum(10).
     damage: bool,
 }
 

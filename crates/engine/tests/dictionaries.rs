@@ -182,7 +182,7 @@ fn a_dictionary_that_is_not_there_names_file_key_and_line() {
     }
 }
 
-/// What is logged while `run` runs, in this thread.
+/// The events of this thread while `run` runs.
 fn logged(run: impl FnOnce()) -> String {
     let file = tempfile();
     let writer = file.1.try_clone().unwrap();

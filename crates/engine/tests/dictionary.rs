@@ -1,5 +1,5 @@
-//! What a session takes from its dictionaries: fields of a venue, among them data fields, and the
-//! checks that are switched on and off.
+//! The effects of dictionaries on a session: fields of a venue, data fields, and checks that are on
+//! or off.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::mpsc::{Sender, channel};

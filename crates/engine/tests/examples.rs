@@ -282,8 +282,8 @@ fn the_gateway_client_waits_for_each_answer_or_for_none() {
 fn the_scheduled_pair_meets_in_each_window() {
     let usual = scheduled_pair::settings(Role::Acceptor, "", scheduled_pair::HOURS);
     assert!(Schedule::new(usual.sessions[0].schedule.as_ref().unwrap()).is_ok());
-    // Two windows of two seconds in each minute of this hour and the next: no turn of a minute, an
-    // hour or a day makes others of them, and there are fewer than a day may have.
+    // Each minute of this hour and the next has two windows of two seconds. The end of a minute, an
+    // hour or a day changes none of them. A day may have more windows.
     let second = clock::now().utc.0 / 1_000_000_000;
     let hour = second / 3_600 % 24;
     let cron = |after: [i64; 2]| {

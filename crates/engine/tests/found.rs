@@ -1,4 +1,5 @@
-//! What simulated worlds have found in the engine, each as the shortest exchange that shows it.
+//! Defects of the engine that simulated worlds found, each with the shortest exchange that shows
+//! it.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::Arc;
@@ -82,7 +83,7 @@ fn a_pause_ends_while_logging_out() {
     assert!(session.next_deadline().unwrap() > 50 * MS);
 }
 
-/// What waited in the queue when the connection ended was overtaken by what was stored behind it
+/// A message stored later overtook messages that waited in the queue when the connection ended
 /// (applications, seed 1000021).
 #[test]
 fn what_waits_when_the_connection_ends_is_stored_first() {
@@ -96,8 +97,7 @@ fn what_waits_when_the_connection_ends_is_stored_first() {
     assert_eq!(send(&mut session, 30, 2), Sent::Stored(3));
 }
 
-/// What had found no room beside what waited for the socket was left in the queue until something
-/// else happened.
+/// Messages without room in the output stayed in the queue until another event came.
 #[test]
 fn a_queue_larger_than_its_room_is_sent_to_its_end() {
     let mut session = session(|settings| {

@@ -1,5 +1,5 @@
-//! What the report of a migration says of a key, held against a session that runs with what was
-//! written: a row for each behaviour that a sentence promises.
+//! The report of a migration, compared with a session that runs with the written settings. Each row
+//! is a behaviour that a sentence of the report promises.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
@@ -58,12 +58,12 @@ struct Row {
     dialect: Dialect,
     cfg: &'static str,
     fate: Fate,
-    /// Of the sentence, or of what the key becomes.
+    /// A part of the finding: of its sentence, or of its new key.
     says: &'static str,
-    /// A line each. `> MESSAGE` is sent; `! MESSAGE` with a wrong CheckSum(10); `< BEGIN` must
-    /// come; `closed`; `beside`: the counterparty connects once more; `back`: the session has
-    /// come back from a panic; `again MESSAGE => BEGIN`: it logs on in a new connection, once it
-    /// may.
+    /// A line each. `> MESSAGE` is sent; `! MESSAGE` is sent with a wrong CheckSum(10). `< BEGIN`
+    /// must arrive. `closed`: the connection ends. `beside`: the counterparty connects once more.
+    /// `back`: the session has recovered from a panic. `again MESSAGE => BEGIN`: the counterparty
+    /// logs on in a new connection.
     wire: &'static str,
 }
 
@@ -331,8 +331,8 @@ fn an_initiator_says_by_its_logon_that_it_resets() {
     engine.stop(Duration::ZERO);
 }
 
-/// What the sentences about logs say: every message is there, also Heartbeat(0), with stars as long
-/// as what they hide, a file for each direction.
+/// The promises about logs: each direction has a file with every message, also Heartbeat(0). Stars
+/// replace secrets, one for each byte.
 #[test]
 fn a_log_has_every_message_with_stars_as_long_as_what_they_hide() {
     let dir = TempDir::new();

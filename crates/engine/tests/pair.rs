@@ -73,7 +73,7 @@ impl Linked {
         linked
     }
 
-    /// What was told since, sorted: the order of the two sides is of no interest.
+    /// The events since, sorted: the order of the two sides does not matter.
     fn told(&self) -> Vec<String> {
         let mut told: Vec<_> = self.told.try_iter().collect();
         told.sort();

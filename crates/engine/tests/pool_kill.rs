@@ -23,7 +23,7 @@ const KILLS: usize = 15;
 /// Orders that are not answered yet.
 const OPEN_MAX: usize = 150;
 const LONG: Duration = Duration::from_secs(20);
-/// What the application does with a message at most.
+/// The most that the application does with a message.
 const WORK_NS: usize = 60_000;
 
 fn settings(role: Role, address: &str) -> SessionSettings {

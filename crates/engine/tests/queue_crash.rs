@@ -1,5 +1,5 @@
-//! Messages queued without a logon, and a process that ends at every operation on the disk: what
-//! was accepted is sent under one number, and what is sent was accepted once.
+//! Messages are queued without a logon, and the process ends at every operation on the disk. Each
+//! accepted message is sent under one number, and each sent message was accepted once.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::collections::BTreeMap;

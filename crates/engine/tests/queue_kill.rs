@@ -119,7 +119,7 @@ fn start(dir: &Path, address: &str, round: usize) -> Side {
     Side { child, said }
 }
 
-/// What was accepted, and what has come.
+/// The accepted messages, and those received.
 #[derive(Default)]
 struct Books {
     kept: BTreeSet<String>,
@@ -172,12 +172,12 @@ fn what_was_accepted_is_sent_once_however_often_the_process_is_killed() {
         }
         side.child.kill().unwrap();
         side.child.wait().unwrap();
-        // What it still said before the signal came.
+        // The output before the signal.
         side.said.iter().for_each(|line| _ = books.said(&line));
     }
     let side = start(dir.path(), &address, ROUNDS);
     while !books.said(&side.said.recv_timeout(LONG).unwrap()) {}
-    // What was accepted and not said, because the process was killed in between, comes too.
+    // Messages that the killed process accepted without a report arrive too.
     while !books.kept.is_subset(&books.came) {
         let Ok(order) = orders.recv_timeout(LONG) else {
             panic!("lost: {:?}", books.kept.difference(&books.came));

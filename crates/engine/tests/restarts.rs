@@ -21,7 +21,7 @@ const FIRST: usize = 100;
 /// So many starts come to nothing.
 const STARTS_IN_VAIN: usize = 10;
 const LONG: Duration = Duration::from_secs(300);
-/// What the rest may add: less than 2,000 bytes each, the allocator's own unrest.
+/// The rest may add less than 2,000 bytes each: the allocator varies by as much.
 const KIB_MAX: usize = 1_700;
 
 /// Answers orders, and tells when it logs on and what comes.

@@ -77,8 +77,8 @@ impl Application for Returns {
     }
 }
 
-/// A message is given back when no later process can send it any more, and not before: the process
-/// may end while the store has still to make safe that it waits no more.
+/// The engine returns a message once no later process can send it. Until the store has committed
+/// the removal, the process may still end.
 #[test]
 fn a_message_is_given_back_when_that_is_safe() {
     let dir = TempDir::new();

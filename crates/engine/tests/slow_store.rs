@@ -1,5 +1,5 @@
-//! A store whose disk hangs holds up its own session alone: the others of its thread go on, and
-//! nothing of what is not on the device is on the wire.
+//! A store with a hanging disk delays its own session alone. The other sessions of the thread
+//! continue, and no byte is sent before the device has it.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::path::Path;
@@ -132,8 +132,8 @@ fn a_sync_that_hangs_holds_up_its_own_session_alone() {
     }
 }
 
-/// What a failed sync may have lost was never sent: the counterparty sends it again, and gets one
-/// answer.
+/// The engine never sends bytes that a failed sync may have lost. The counterparty repeats its
+/// message and gets one answer.
 #[test]
 fn nothing_is_lost_or_sent_twice_by_a_sync_that_fails() {
     let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
@@ -160,8 +160,8 @@ fn nothing_is_lost_or_sent_twice_by_a_sync_that_fails() {
     }
 }
 
-/// A device that never answers: the engine ends all the same, the session has failed, and whoever
-/// wants its store finds it taken until the device has done what it was asked for.
+/// A device never answers. The engine ends, the session has failed, and the store stays locked
+/// until the device has completed its operation.
 #[test]
 fn a_device_that_never_answers_does_not_hold_up_the_stop() {
     let disk = SimDisk::new(Random::new(1), Box::new(|| ()));

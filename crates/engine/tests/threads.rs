@@ -99,7 +99,7 @@ fn a_pinned_thread_does_not_pass_its_cpu_on_to_helpers() {
         settings.engine.helper_cpus = helper_cpus;
         let engine = Engine::start(&settings, |_| Box::new(Nothing)).unwrap();
         let handle = engine.session(&id).unwrap();
-        // What it sends needs new segments, which somebody makes for it.
+        // Its messages need new segments, which a helper thread makes.
         let sender = std::thread::spawn(move || {
             pin_to_cpu(last).unwrap();
             for _ in 0..200 {

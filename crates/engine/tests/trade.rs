@@ -16,7 +16,7 @@ use transfix_store::journal::{self, Event};
 /// Long enough for the slowest machine; no test waits that long unless it fails.
 const LONG: Duration = Duration::from_secs(300);
 
-/// What an application saw.
+/// The messages and events that an application received.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     Logon,
@@ -64,7 +64,7 @@ impl Application for Recorder {
     }
 }
 
-/// What refuses all messages.
+/// The application that refuses all messages.
 struct Nothing;
 
 impl Application for Nothing {
@@ -452,7 +452,7 @@ fn both_sides_go_on_where_they_were_after_a_restart() {
     }
 }
 
-/// What the notes in a session's journal say.
+/// The notes in the journal of a session.
 fn notes(settings: &SessionSettings) -> Vec<String> {
     let entries = journal::read(&settings.store_path()).unwrap();
     let notes = entries.filter_map(|entry| match entry.unwrap().event {

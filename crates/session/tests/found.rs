@@ -1,4 +1,4 @@
-//! What the simulated world has found, each as the shortest exchange that shows it.
+//! Defects that the simulated world found, each with the shortest exchange that shows it.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, Timestamp, tag};
@@ -101,8 +101,9 @@ fn the_original_time_is_never_later_than_the_time_of_sending() {
     }
 }
 
-/// A reset that crosses our Logout(5) is taken, and ends the connection: an answer behind a
-/// Logout(5) would not be heard, and anything else would have its number (operators, seed 3665).
+/// A reset that crosses our Logout(5) is accepted and ends the connection. The counterparty would
+/// ignore an answer after the Logout(5), and another message would get its number (operators, seed
+/// 3665).
 #[test]
 fn a_reset_that_crosses_a_logout_ends_the_connection() {
     let mut out = Outbox::default();

@@ -1,5 +1,5 @@
 //! Commits that are synced behind their session: slow and failing syncs, and ends at every
-//! operation on the disk. What was safe is found again, and else a prefix of the batches.
+//! operation on the disk. All safe batches are found again, and a prefix of the others.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::path::Path;
@@ -75,7 +75,7 @@ fn found(store: &mut FileStore<SimDisk>) -> Found {
     Found { numbers: store.numbers(), messages, waiting }
 }
 
-/// What is found after each turn, where nothing is synced before the end of all.
+/// The state found after each turn, without a sync before the end.
 fn undisturbed() -> Vec<Found> {
     let disk = disk(1, 0);
     let mut store = open(&disk, LARGE).unwrap();

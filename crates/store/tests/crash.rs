@@ -23,8 +23,8 @@ fn open(disk: &SimDisk, durability: Durability) -> Result<FileStore<SimDisk>, St
     opened.map(|(store, _)| store)
 }
 
-/// What a counterparty would have the store take for a batch: its next numbers, with all checks
-/// that can be reckoned from outside.
+/// Bytes of a counterparty that look like a batch: next numbers, with all checks that a stranger
+/// can compute.
 fn planted(turn: u64) -> Vec<u8> {
     let mut record = vec![0; 32];
     record[0] = 32;
@@ -84,7 +84,7 @@ fn found(store: &mut FileStore<SimDisk>) -> Found {
     Found { numbers: store.numbers(), messages, waiting }
 }
 
-/// What is found after each turn, where nothing ends.
+/// The state found after each turn, without a crash.
 fn undisturbed(durability: Durability) -> (Vec<Found>, u64) {
     let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
     let mut store = open(&disk, durability).unwrap();
@@ -129,7 +129,8 @@ fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed
         turn(&mut store, after).unwrap_or_else(|error| panic!("{what}: {error}"));
     }
     drop(store);
-    // What it goes on from may not be on the device yet: the second end takes all that it can.
+    // The state to continue from may not be on the device yet: the second crash loses as much as
+    // possible.
     disk.restart(match durability {
         Durability::Power => Crash::Power,
         _ => Crash::Process,

@@ -1,5 +1,5 @@
-//! What others have put into a store: batches in the bodies of messages, segments and stores of
-//! other sessions, files and batches in the places of others.
+//! Foreign data in a store: batches in the bodies of messages, segments and stores of other
+//! sessions, files and batches in the wrong place.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -71,8 +71,8 @@ fn seen(faults: &[Fault]) -> Vec<(Damage, &str)> {
     faults.iter().map(|fault| (fault.reason, &*fault.seen)).collect()
 }
 
-/// The bytes of a segment with a batch that sets both next numbers far ahead, without header: of
-/// an older format, whose checks everybody can reckon, and as another store of today writes it.
+/// The bytes of a segment without header, with a batch that sets both next numbers far ahead. One
+/// is of an older format, whose checks anybody can compute; the other is of another store of today.
 fn planted() -> [Vec<u8>; 2] {
     let dir = TempDir::new();
     let mut store = open(OTHER, dir.path()).unwrap();
@@ -157,7 +157,7 @@ fn a_store_of_another_session_is_refused_and_stays_as_it_is() {
     assert!(said.contains(&format!("belongs to the session {OTHER}, not to {OWN}")), "{said}");
     assert!(fs::read(&files[0]).unwrap() == before);
     assert_eq!(survey(dir.path()).unwrap().session, OTHER);
-    // Whoever wants no session in particular may look and set numbers: it stays the session's.
+    // A caller without a session may read and set numbers; the store keeps its session.
     drop(FileStore::open(dir.path(), OPTIONS, 5).unwrap());
     drop(open(OTHER, dir.path()).unwrap());
     // A session that was renamed takes its store along, if an operator says so.

@@ -115,7 +115,7 @@ fn stores_of_all_formats_are_read_and_written_on_in_todays() {
     }
 }
 
-/// What `repair` makes is of today's format throughout, and holds the same.
+/// `repair` writes the format of today and keeps the contents.
 fn is_upgraded_by_repair(dir: &Path, events: Vec<Event>) {
     let new = TempDir::new();
     FileStore::repair(dir, new.path(), None).unwrap();

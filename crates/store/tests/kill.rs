@@ -68,7 +68,7 @@ fn a_killed_process_loses_nothing_it_said_was_kept() {
         };
         lines.by_ref().filter_map(&mut said).take(stop_after).for_each(drop);
         child.kill().unwrap();
-        // What it still said before the signal came.
+        // The output before the signal.
         lines.filter_map(&mut said).for_each(drop);
         child.wait().unwrap();
         assert!(kept > 0, "round {round}: the child said nothing");

@@ -276,7 +276,7 @@ fn an_archive_on_another_file_system_gets_copies() {
     store.retain(retention.clone(), 1, |error| panic!("{error}"));
     (0..100).for_each(|_| send(&mut store).unwrap());
     drop(store);
-    // What the thread was too slow for is moved at the next start.
+    // The next start moves the segments that the thread was too slow for.
     let mut store = open(dir.path());
     store.retain(retention.clone(), 2, |error| panic!("{error}"));
     drop(store);
@@ -519,7 +519,7 @@ fn the_state_beside_a_store_can_be_read() {
         "last_logon = 1970-01-01T00:00:02.000000000Z",
     ];
     assert_eq!(state(), after);
-    // What is lost beside the store is found in it again.
+    // A lost file beside the store is restored from the store.
     fs::remove_file(&kept).unwrap();
     drop(open());
     assert_eq!(state(), after);

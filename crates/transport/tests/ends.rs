@@ -21,7 +21,7 @@ enum Side {
     Server,
 }
 
-/// What the far end says last.
+/// The last bytes of the far end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     /// Nothing beyond the handshake, which for a client ends with tickets.

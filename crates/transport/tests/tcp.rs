@@ -1,4 +1,4 @@
-//! What TCP adds to the laws: options, readiness, refused connections, several addresses.
+//! The additions of TCP to the laws: options, readiness, refused connections, several addresses.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 

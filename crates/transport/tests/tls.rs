@@ -59,7 +59,7 @@ impl Firm {
         )
     }
 
-    /// What each side says of a connection that fails at one of them; empty for nothing.
+    /// The error of each side for a connection that fails at one side; empty for none.
     fn fails(&self) -> [String; 2] {
         let (client, server) = self.meet();
         [client, server].map(|side| side.err().map_or_else(String::new, |e| e.to_string()))
@@ -307,7 +307,7 @@ fn who_speaks_no_tls_is_told_from_who_does() {
     assert_eq!(stream.read(&mut [0; 64]).unwrap_err().to_string(), error.to_string());
     assert_eq!(stream.write(b"8=FIX").unwrap_err().to_string(), error.to_string());
 
-    // Who goes in the middle of the handshake.
+    // The side that disconnects during the handshake.
     let (ours, theirs) = memory::pipe(1 << 16);
     let mut stream = server.accept(Box::new(theirs)).unwrap();
     drop(ours);
@@ -500,7 +500,7 @@ struct Sides {
     firm: Firm,
     server: Server,
     client: Client,
-    /// What time it is for both, in seconds of Unix time.
+    /// The time for both sides, in seconds of Unix time.
     now_s: Arc<AtomicU64>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn serve(port: u16, sessions: HashMap<String, SessionHandle>) -> io::
     let address = listener.local_addr()?;
     thread::Builder::new().name("control".to_owned()).spawn(move || {
         for stream in listener.incoming().flatten() {
-            // Who hangs up before the answer has no use for it.
+            // A client that disconnects before the answer does not need it.
             let _ = answer(&stream, &sessions);
         }
     })?;

@@ -35,7 +35,7 @@ Exit code: 0 ended by a signal, 1 it could not start, 2 wrong usage";
 /// How long counterparties may take to answer the Logout(5) of the end.
 const STOP_TIME: Duration = Duration::from_secs(1);
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options {
     port: u16,
     variant: Variant,

@@ -28,7 +28,7 @@ const SESSIONS: &[(BeginString, &str, Option<u8>)] = &[
 /// The counterparty that may leave fields without a value.
 const LENIENT: &str = "NO_CHECK_FIELDS_HAVE_VALUES";
 
-/// What a run differs in from the base.
+/// The difference of a run from the base.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variant {
     /// As the standard has it, numbers beginning at 1 with each connection.

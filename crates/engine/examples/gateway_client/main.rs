@@ -108,7 +108,7 @@ impl Gateway {
         sent.map(drop)
     }
 
-    /// What is told next.
+    /// The next report.
     ///
     /// # Errors
     /// If nothing is told in time.

@@ -1,8 +1,8 @@
 //! A store in a plain file: each commit appends one batch, behind its length.
 //!
-//! Invariants: a batch that is not whole is not there; who writes or cuts the file holds its lock,
-//! so what is behind the whole batches then is of a process that was killed; the numbers and the
-//! places of the messages are in memory, the messages themselves are read when they are asked for.
+//! Invariants: an incomplete batch does not count. A process that writes or truncates the file
+//! holds its lock, so bytes behind the last whole batch are those of a killed process. Memory holds
+//! the numbers and the places of messages; the file holds the messages.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 use transfix_store::{Committed, Kind, Numbers, Record, Store, StoreError, Stored};
 
-// What a record is. Messages sent stand last in the index, so that its end can be cut off.
+// The kind of a record. Messages sent stand last in the index, so that its end can be cut off.
 const IN: u8 = 0;
 const QUEUED: u8 = 1;
 const OUT: u8 = 2;
@@ -20,7 +20,7 @@ const NEXT_IN: u8 = 3;
 const NEXT_OUT: u8 = 4;
 const RESET: u8 = 5;
 const UNQUEUED: u8 = 6;
-/// What it is, its layer, number, time, and the length of the message.
+/// Kind, layer, number, time, and the length of the message.
 const HEAD: usize = 22;
 
 #[derive(Clone, Copy)]
@@ -79,7 +79,7 @@ impl PlainStore {
         if self.end > known {
             return Err(io::Error::other("another process has written to the store meanwhile"));
         }
-        // What a process that was killed had not written to its end.
+        // The incomplete batch of a killed process.
         self.file.set_len(self.end)?;
         let len = (self.batch.len() - 4) as u32;
         self.batch[..4].copy_from_slice(&len.to_le_bytes());
@@ -107,7 +107,7 @@ impl PlainStore {
         Ok(())
     }
 
-    /// What the records of a batch, which begins at the end, do.
+    /// Applies the records of a batch, which begins at the end of the file.
     fn apply(&mut self, mut batch: &[u8]) {
         while let Some((head, rest)) = batch.split_first_chunk::<HEAD>() {
             let number = |at| u64::from_le_bytes(std::array::from_fn(|n| head[at + n]));

@@ -133,9 +133,9 @@ impl Admin {
         self.registry.all().into_iter().map(SessionHandle::of).collect()
     }
 
-    /// Returns true if it is the Argon2 hash of this password, as a PHC string. All such checks of
-    /// an engine, with those of Password(554) at a Logon(A), are done one after the other, in a
-    /// thread of a low priority and in the same memory: guesses cost the sessions little. Each
+    /// Returns true if it is the Argon2 hash of this password, as a PHC string. One thread of low
+    /// priority does all such checks of an engine, and those of Password(554) at a Logon(A), one
+    /// after the other and in the same memory. Guesses therefore cost the sessions little. Each
     /// address `from` which somebody asks has its turn. Waits for it.
     ///
     /// # Errors

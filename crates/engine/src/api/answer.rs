@@ -11,8 +11,8 @@ use crate::link::later::{Answer, Later};
 /// [`SessionRef::answer_later`](crate::SessionRef::answer_later).
 ///
 /// Dropped without an answer, it says that the application is not available, as
-/// [`BusinessReject::not_available`] does. If the session has been removed or has begun anew
-/// meanwhile, an answer has no effect; if its numbers have been reset, a rejection has no
+/// [`BusinessReject::not_available`] does. An answer has no effect if the session has been removed
+/// or restarted meanwhile. If the numbers of the session have been reset, a rejection has no
 /// RefSeqNum(45), and is not sent up to FIX 4.1.
 pub struct MessageAnswer {
     /// None once the answer is given.

@@ -19,8 +19,8 @@ use crate::link::before_send::BeforeSend;
 use crate::link::outbound_filter::OutboundFilter;
 use crate::link::session_event::{SessionEvent, SessionNotice};
 
-/// The user's side of one session. Each session has an instance of its own, called by one thread
-/// at a time and in the order of MsgSeqNum(34); from one call to the next it may be another thread.
+/// The user's side of one session. Each session has its own instance. One thread at a time calls
+/// the instance, in the order of MsgSeqNum(34); the next call may come from another thread.
 ///
 /// Each callback has the session as its last argument: a [`SessionRef`] where it may send, and a
 /// [`SessionView`] where it can only look at the session and find others.
@@ -28,11 +28,11 @@ pub trait Application: Send {
     /// An application message, in order. Answer with [`SessionRef::send`]; what is sent here is
     /// stored and written together with all else of the same read.
     ///
-    /// Each message comes once, as far as the journal reaches. It comes again in two cases, and
-    /// what was answered the first time never left then: the process was killed before the end of
-    /// the turn, or the store failed in it. In the second case [`SessionNotice::RolledBack`] comes
-    /// before any message comes again. A message at which this method panics counts as received,
-    /// and does not come again.
+    /// Each message comes once, as far as the journal reaches. A message is delivered again in two
+    /// cases: the process was killed before the end of the turn, or the store failed in it. In both
+    /// cases the first answers were never sent. In the second case [`SessionNotice::RolledBack`]
+    /// comes before any message comes again. A message at which this method panics counts as
+    /// received, and does not come again.
     ///
     /// # Errors
     /// A [`BusinessReject`] is answered by BusinessMessageReject(j), or Reject(3) up to FIX 4.1. A
@@ -231,9 +231,9 @@ impl<'a> SessionRef<'a> {
         })
     }
 
-    /// Lets the answer to this message come later, from any thread, where the application is called
-    /// in threads of its own (`application_threads`): it asks a database, or another program, and
-    /// no thread waits meanwhile. `None` where it is not, and in all callbacks but
+    /// Defers the answer to this message; any thread gives the answer later. The application must
+    /// be called in threads of its own (`application_threads`). It may ask a database or another
+    /// program meanwhile, and no thread waits. `None` where it is not, and in all callbacks but
     /// [`Application::on_message`].
     ///
     /// The value that `on_message` returns then is no answer yet, unless it is an error. Until the

@@ -74,10 +74,10 @@ impl Engine {
     }
 
     /// One more session while the engine runs, with its application: it connects, or may be
-    /// connected to, at once. An acceptor at an address where nobody listens yet gets its listener;
-    /// one whose `target_comp_id` is `*` is a template, for which there is no handle, and whose
-    /// application is not asked. A session of mode `pool` goes to the worker with the fewest; one
-    /// of an engine that was started without such sessions gets a thread of its own.
+    /// connected to, at once. An acceptor at a new address gets its listener. An acceptor whose
+    /// `target_comp_id` is `*` is a template: it has no handle, and its application is not called.
+    /// A session of mode `pool` goes to the worker with the fewest; one of an engine that was
+    /// started without such sessions gets a thread of its own.
     ///
     /// # Errors
     /// [`EngineError`]; the engine is as it was then. So it is if there is a session of that
@@ -137,9 +137,9 @@ impl<'a> EngineBuilder<'a> {
 
     /// Templates (`target_comp_id = "*"`) need it: `admit` is called when a counterparty that no
     /// settings name logs on, and answers with its application, or `None` to close the connection.
-    /// It runs in a thread of its own, several at once if several log on, and so does
-    /// [`Application::judge_logon`] for a counterparty that has no session yet: nothing is made for
-    /// one that is refused. A call that is slow, or panics, costs that connection alone.
+    /// The function runs in a thread of its own, several at once if several counterparties log on.
+    /// [`Application::judge_logon`] runs there too for a counterparty without a session: a refused
+    /// counterparty gets none. A call that is slow, or panics, costs that connection alone.
     pub fn admit(
         mut self,
         admit: impl Fn(&SessionId) -> Option<Box<dyn Application>> + Send + Sync + 'static,

@@ -79,7 +79,7 @@ impl Counter {
         &self.0
     }
 
-    /// What has been called so far.
+    /// The calls so far.
     pub(crate) fn calls(&self) -> Calls {
         let bytes = fs::read(&self.0).unwrap();
         assert!(!bytes.is_empty(), "the library was not loaded");

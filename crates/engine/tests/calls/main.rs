@@ -134,7 +134,7 @@ fn start(plan: &str, library: &Path, counter: &Counter) -> (Running, BufReader<C
     (Running(child), said)
 }
 
-/// What the engine has called for the messages, and what from its start on.
+/// The calls of the engine for the messages, and all calls since its start.
 fn count(role: &str, mode: &str, library: &Path, dir: &Path) -> (Calls, Calls) {
     let counter = Counter::in_dir(dir);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -157,7 +157,7 @@ fn count(role: &str, mode: &str, library: &Path, dir: &Path) -> (Calls, Calls) {
     }
     let all = counter.calls();
     drop(running);
-    // What the child says at its end is read, or it would fail to say it.
+    // The parent reads the last output of the child; otherwise the child could not write it.
     drop(said);
     (all.since(&before), all)
 }
@@ -177,7 +177,7 @@ fn plain_calls_alone_and_few_of_them() {
     }
 }
 
-/// What a message costs in this mode.
+/// The cost of a message in this mode.
 fn check(mode: &str, calls: &Calls) {
     let [recv, send, epoll] = HOT.map(|name| calls.of(name));
     let mut others = calls.names().filter(|name| !HOT.contains(name));

@@ -1,4 +1,5 @@
-//! What a program shows that ends with an error of ours: the text, with its causes and its place.
+//! The output of a program that ends with an error of the engine: the text, its causes and its
+//! place.
 
 use std::error::Error;
 use std::fs;
@@ -23,7 +24,7 @@ impl Application for Nothing {
     }
 }
 
-/// What `main` prints of the error that it returns.
+/// The text that `main` prints for the error that it returns.
 fn printed_by_main(error: Box<dyn Error>) -> String {
     format!("Error: {error:?}")
 }

@@ -1,4 +1,4 @@
-//! What a session's store keeps, as the counterparty sees it.
+//! The messages that the store of a session keeps, as the counterparty sees them.
 
 use std::fs;
 use std::path::Path;

@@ -8,7 +8,7 @@ use transfix::{
 };
 use transfix_testkit::scenario::Operation;
 
-/// What the application tells the world.
+/// The reports of the application to the world.
 pub(crate) enum Event {
     Delivered(Vec<u8>),
     Returned(Vec<u8>),
@@ -74,7 +74,7 @@ pub(crate) fn fill(fields: &[(Tag, &str)], body: &mut Body<'_>) {
     }
 }
 
-/// What an operator asks for in a scenario; `None` for a start anew.
+/// The action of an operator in a scenario; `None` for a new start.
 pub(crate) fn action(operation: &Operation) -> Option<Action> {
     Some(match operation {
         Operation::Logout(text) => Action::LogOut { text: text.clone() },

@@ -37,7 +37,7 @@ pub(crate) struct Loopback {
     wire: Wire,
     /// Messages, sound or not, that the session must have seen once all has arrived.
     sent: u64,
-    /// What the application told while the world waited for something else.
+    /// Reports of the application that arrived while the world waited for another.
     delivered: VecDeque<Vec<u8>>,
     returned: VecDeque<Vec<u8>>,
     ended: Option<String>,
@@ -140,7 +140,7 @@ impl World for Loopback {
 
     fn connect(&mut self) -> Result<(), String> {
         self.sent = self.seen();
-        // What ended before is not why the next one ends.
+        // An earlier end is no reason for the next one.
         while self.hear(Duration::ZERO) {}
         self.ended = None;
         let stream = match &self.listener {

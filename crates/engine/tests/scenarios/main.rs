@@ -42,7 +42,7 @@ struct Options {
 }
 
 impl Options {
-    /// What it does not know is for another harness, such as `--nocapture`; a bare word filters.
+    /// Unknown options, such as `--nocapture`, belong to another harness; a bare word filters.
     fn read() -> Self {
         let (mut worlds, mut filter, mut quickfix) = (Vec::new(), String::new(), PathBuf::new());
         let mut all_versions = false;
@@ -65,7 +65,7 @@ impl Options {
     }
 }
 
-/// What became of one world.
+/// The outcome of one world.
 #[derive(Default)]
 struct Tally {
     files: usize,

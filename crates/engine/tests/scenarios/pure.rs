@@ -26,7 +26,7 @@ pub(crate) enum Pieces {
     Bytes,
 }
 
-/// What all plays share.
+/// The state that all plays share.
 #[derive(Default)]
 pub(crate) struct Pure {
     simulation: Simulation,

@@ -1,5 +1,5 @@
-//! Keys of the settings that scenarios cannot play, or not in full, and the tests that show them on
-//! and off: threads, sockets, files, the clock on the wall, and several sessions.
+//! Settings keys that scenarios cannot play in full, and the tests that show each key on and off.
+//! These keys are about threads, sockets, files, the wall clock and several sessions.
 
 /// Key, file below `crates`, test.
 pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[

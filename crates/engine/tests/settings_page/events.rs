@@ -242,7 +242,7 @@ fn the_book_lists_all_events_of_the_engine() {
     }
     let (_, troubles) = before.split_once("## Usual troubles\n").unwrap();
     for row in troubles.lines().filter(|line| line.starts_with("| ")).skip(1) {
-        // What is seen is named by the event's text, if there is one.
+        // The text of the event names the observation, if the event has a text.
         let seen = row.split('|').nth(1).unwrap();
         if let Some(named) = seen.split('`').nth(1) {
             assert!(EventCode::ALL.iter().any(|code| code.text() == named), "no event {named}");

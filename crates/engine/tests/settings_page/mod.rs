@@ -113,7 +113,7 @@ fn root() -> &'static Path {
 /// The keys of a part with their meanings: the comments of the fields, and the defaults.
 fn fields(part: &Part) -> impl Iterator<Item = (&'static str, String)> {
     part.keys.iter().map(|key| {
-        // What a value could not tell is said in words.
+        // Words explain a default that its value does not explain.
         let is_told = key.about.contains("y default ");
         let default = key.default.filter(|_| !is_told).and_then(default);
         let default = default.map(|value| format!(" Default {value}."));
@@ -236,7 +236,7 @@ fn all_scenarios() -> Vec<Shown> {
 /// Keys that each session of each scenario has.
 const ALWAYS: &[&str] = &["role", "begin_string", "sender_comp_id", "address"];
 
-/// What shows a key: scenarios first, and the tests of what these cannot play.
+/// The proof of a key: scenarios first, then tests for keys that scenarios cannot play.
 fn cell(part: &Part, key: &str, all: &[Shown]) -> String {
     let in_session = part.path.is_empty();
     if in_session && ALWAYS.contains(&key) {

@@ -274,7 +274,7 @@ fn a_stalled_counterparty_fills_its_own_queue_only() {
     let (stalled, mut client) = (hall.log_on("STALLED"), hall.log_on("CLIENT"));
     let handle = hall.engine.sessions().next().unwrap();
     let text = "x".repeat(1_000);
-    // What the two sockets take between them is the system's affair, but it has an end.
+    // The two sockets buffer a bounded number of bytes, which the system chooses.
     let refused =
         (0..100_000).find_map(|_| handle.send("B", |news| _ = news.str(tag::TEXT, &text)).err());
     let Some(SendError::WouldBlock { queued_bytes }) = refused else {

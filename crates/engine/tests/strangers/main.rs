@@ -1,4 +1,4 @@
-//! What somebody who can reach the port may cost: nothing but its own connection, and few lines.
+//! The cost of a stranger who reaches the port: one connection and a few log lines.
 //!
 //! One test at a time: they read the events of the whole process.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
@@ -342,7 +342,7 @@ fn with_password(from: &str, client: &str, password: &str, address: SocketAddr) 
     socket
 }
 
-/// What the lines about logons that wait say of whom, since the last look.
+/// The log lines about waiting logons since the last check, by name.
 fn held() -> Vec<String> {
     let lines = events::take();
     lines
@@ -371,7 +371,7 @@ fn where_many_logons_have_failed_the_next_one_waits() {
     };
     let comes_in = |from: &str, client: &str| {
         let mut socket = with_password(from, client, "sesame", address);
-        // What it says meanwhile is not lost.
+        // Output in the meantime is not lost.
         let question = socket.frame(client, "1", 2, "112=are you there\x01");
         socket.write(&question);
         assert!(socket.next().contains("\x0135=A\x01"), "{client} from {from}");

@@ -1,4 +1,4 @@
-//! What an operator sees and does, and what the audit file says of it.
+//! The view and the actions of an operator, and their records in the audit file.
 
 use std::fs::{self, File};
 use std::io::BufReader;

@@ -114,7 +114,7 @@ fn an_answer_counts_once_and_whenever_it_is_given() {
     let mut wire = log_on(&engine, "CLIENT");
     wire.send("35=D|34=2|11=at once");
     assert_eq!(wire.next(), "35=j|34=2|45=2|372=D|380=0|58=no");
-    // What the callback returns counts, whatever is answered then.
+    // The return value of the callback counts; a later answer changes nothing.
     wire.send("35=D|34=3|11=an error");
     let late = next(&asked, "an error");
     assert_eq!(wire.next(), "35=j|34=3|45=3|372=D|380=0|58=an error");
@@ -145,7 +145,7 @@ fn a_session_that_begins_anew_has_no_use_for_the_answers_of_before() {
     assert_eq!(wire.next(), "35=j|34=3|45=2|372=D|380=0|58=of this time");
 }
 
-/// What panics after it has taken the answer panics, and the session begins anew.
+/// A callback panics after it has taken the answer: the session restarts.
 #[test]
 fn a_panic_is_a_panic_whoever_has_the_answer() {
     let (engine, asked) = start(vec![venue(|_| ())], 1);
@@ -175,7 +175,7 @@ struct Slow {
 
 #[derive(Clone, Default)]
 struct Behaviour {
-    /// Who commits waits as long as somebody has it.
+    /// A commit waits while another thread holds this lock.
     stuck: Arc<Mutex<()>>,
     /// The next number in of the last commit.
     next_in: Arc<AtomicU64>,
@@ -357,7 +357,7 @@ fn a_message_for_a_busy_third_party_does_not_count_before_it_is_there() {
         "35=D|34=4|97=Y|115=CLIENT|11=b",
         "a process of before may have had it"
     );
-    // Who names himself gets it back.
+    // A message that names its target gets the name back.
     ours.send("35=D|34=5|128=CLIENT|11=c");
     assert_eq!(ours.next(), "35=D|34=3|115=CLIENT|11=c");
 }

@@ -116,7 +116,7 @@ fn asked_again(desk: &Desk, seq: u64) -> Vec<String> {
         if message.starts_with("35=8|") {
             ids.push(field(&message, "11").unwrap().to_owned());
         }
-        // What is sent again may come behind other messages: the application is asked about it.
+        // A resent message may follow later messages: the engine asks the application.
         let fills_to = field(&message, "36").and_then(|next| next.parse::<u64>().ok());
         if !asks_for_the_end && fills_to.is_some_and(|next| next > last) {
             asks_for_the_end = true;

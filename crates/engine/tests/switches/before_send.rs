@@ -1,5 +1,5 @@
-//! What a message of ours passes before it is sent: fields of the settings, the program's own look,
-//! validation; and messages of other versions than the session's.
+//! The steps of an outbound message before it is sent: fields of the settings, the hook of the
+//! program, validation. Messages of other versions than that of the session pass too.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -170,7 +170,7 @@ fn the_program_looks_at_each_message_before_it_is_sent() {
             assert_eq!(wire.next(), expected);
         }
         let looks = look.0.load(Ordering::Relaxed);
-        // What is sent again was looked at, and the session layer's messages are not shown.
+        // The hook sees neither resent messages nor messages of the session layer.
         wire.send("35=2|34=4|7=7|16=7");
         assert!(wire.next().ends_with("|11=e|1=SEEN"));
         wire.send("35=1|34=5|112=x");

@@ -1,4 +1,4 @@
-//! What is counted of what goes wrong: rejects, resends, ends of connections.
+//! Counts of failures: rejects, resends, ended connections.
 
 use std::thread;
 use std::time::Duration;

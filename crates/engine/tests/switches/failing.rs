@@ -22,7 +22,7 @@ use crate::switches::reopening::insist;
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
 
-/// What becomes of the batch of a commit.
+/// The fate of the batch of a commit.
 const SOUND: u8 = 0;
 const LOST: u8 = 1;
 /// It is there, and the commit fails all the same.
@@ -333,7 +333,7 @@ fn what_waits_for_a_logon_outlives_a_failed_commit() {
         let wire = logged_on(venue.engine.listening()[0]);
         drop(wire);
         assert!(matches!(venue.next_event(), Event::Ended(_)));
-        // Who came first is answered already.
+        // The first sender has its answer already.
         assert_eq!(send(&venue.session, "d"), Err(SendError::Failed));
         venue.fail(SOUND);
         let (mut wire, answer) = venue.come_back(2);

@@ -85,7 +85,7 @@ fn a_backup_takes_over_and_the_primary_comes_back() {
         reaches(&handle, 1);
         let primary = acceptor(places[0], |_| ());
         the_one(&backup).operate(&Action::Disconnect {}).unwrap();
-        // What it was reset to is what both acceptors begin with.
+        // Both acceptors begin with the numbers of the reset.
         reaches(&handle, back_at);
         drop((primary, backup));
     }

@@ -18,14 +18,14 @@ use crate::switches::dynamic::until;
 use crate::switches::wire::Wire;
 use crate::switches::{Echo, venue};
 
-/// What the test lets the store do.
+/// The operations that the test allows the store.
 #[derive(Default)]
 struct Far {
     /// True if what is asked for is there.
     answers: bool,
     /// How often something was not there yet.
     asked: u64,
-    /// What another process has made of the numbers.
+    /// The numbers as another process has left them.
     other: Option<(u64, u64)>,
     /// True if a refresh waits, whatever else is there.
     holds_refresh: bool,
@@ -295,8 +295,8 @@ fn stored() -> SendOptions<'static> {
     SendOptions { stored: true, ..SendOptions::default() }
 }
 
-/// What is sent while a store is refreshed, and after the connection has gone meanwhile, is neither
-/// lost nor put in between.
+/// Messages sent while a store is refreshed are neither lost nor reordered, also if the connection
+/// ends meanwhile.
 #[test]
 fn what_is_sent_during_a_refresh_waits() {
     for offline in [Offline::Queue, Offline::Store] {
@@ -396,8 +396,8 @@ fn an_initiator_connects_and_waits_for_its_store() {
     }
 }
 
-/// The store is of a day before the window that is open: its numbers start again when it has been
-/// refreshed, which an acceptor does in the middle of the logon.
+/// The store is older than the open window. Its numbers restart after the refresh, which an
+/// acceptor does during the logon.
 #[test]
 fn a_window_that_has_opened_restarts_what_the_store_has() {
     for is_slow in [false, true] {

@@ -1,4 +1,4 @@
-//! What handles do while a turn of their session runs, and with what they are given to send.
+//! The behaviour of handles while a turn of their session runs, and for each kind of message.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -166,7 +166,7 @@ fn a_copy_has_all_fields_but_those_of_its_session() {
         } else {
             assert_eq!(wire.next(), format!("35=D|34=2|{copy}"));
         }
-        // What nobody may send is answered, and the session goes on.
+        // A forbidden message gets an error, and the session continues.
         wire.send("35=D|34=3|11=A|58=");
         let refused = wire.next();
         assert!(refused.starts_with("35=j|") && refused.contains("58"), "{refused}");

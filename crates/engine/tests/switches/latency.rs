@@ -331,7 +331,7 @@ fn a_stage_that_leaves_its_usual_range_is_known() {
     let mut all = [start(1, 300), start(1, u32::MAX), start(0, 300)];
     let unusual = |engine: &Engine| session(engine).status().unusual_latency;
     let begun_ns = clock::monotonic_ns();
-    // What else the machine does may make any stage unusual, this one before its time too.
+    // Other load on the machine may make any stage unusual, this one also too early.
     while !may_be_slow.load(Ordering::Relaxed)
         || !unusual(&all[0].0).contains(&LatencyStage::Callback)
     {

@@ -1,4 +1,4 @@
-//! Whether a session takes a message: each of its states, with each `offline`, in each way to send.
+//! The answer to a send in each state of the session, with each `offline`, for each way to send.
 //! The table is a page of the book.
 
 use std::fmt::Write as _;
@@ -80,7 +80,7 @@ struct Case {
     listener: TcpListener,
 }
 
-/// What the applications share.
+/// The state that the applications share.
 struct Asked {
     later: Mutex<Option<LogonAnswer>>,
     tell: Sender<String>,
@@ -135,7 +135,7 @@ fn word(sent: Result<Sent, SendError>) -> String {
     .to_owned()
 }
 
-/// What a handle says of a session that is busy at this moment is not what is asked here.
+/// The test does not ask about a session that is busy at the moment.
 fn at_rest(handle: &SessionHandle, ask: impl Fn(&SessionHandle) -> String) -> String {
     let mut said = ask(handle);
     for _ in 0..1_000 {
@@ -270,11 +270,11 @@ impl Case {
         self.log_on();
         let handle = self.handle();
         self.engine.as_mut().unwrap().remove(handle.id(), "", Duration::ZERO).unwrap();
-        // Whoever has a handle keeps it.
+        // A handle stays valid for its holder.
         assert_eq!(send(&handle), "refused: closed");
     }
 
-    /// What becomes of a message in each way: by a handle, stored, from another session.
+    /// The outcome of a message for each way to send: by a handle, stored, from another session.
     fn outcomes(&mut self) -> [String; 3] {
         let id = self.shared.subject.clone();
         let handle = self.started().session(&id);

@@ -181,7 +181,7 @@ fn what_any_callback_has_sent_goes_out_when_it_has_returned() {
     assert_eq!(wire.next(), "35=8|34=3|11=welcome");
 }
 
-/// Who has had a message before waits no longer than for the look at callbacks that take long.
+/// A session with an earlier message waits at most until the next check of slow callbacks.
 #[test]
 fn an_answer_does_not_wait_for_the_callbacks_behind_it() {
     let mut settings = Settings::of(venue(|_| ()));
@@ -249,7 +249,7 @@ fn a_session_whose_application_takes_its_time_answers_during_a_resend() {
         wire.send(&format!("35=1|34={seq}|112=alive?"));
         assert_eq!(wire.next(), format!("35=0|34={}|112=alive?", seq - 2));
     }
-    // What was sent meanwhile may be asked for as well.
+    // The counterparty may ask for messages sent in the meantime too.
     wire.send("35=2|34=8|7=4|16=5");
     stage.open();
     let again = wire.next();
@@ -337,7 +337,7 @@ fn an_answer_to_a_connection_that_has_ended_is_asked_for_again() {
     }
 }
 
-/// Of what waited once, nothing counts when the application has had it.
+/// Messages stop counting once the application has handled them.
 #[test]
 fn what_was_handed_over_no_longer_waits() {
     let mut settings =
@@ -392,7 +392,7 @@ fn who_has_much_to_do_does_not_hold_up_those_who_have_little() {
     assert!(before < 10, "{before} messages of the one before the other's first");
 }
 
-/// What a store does, and what it has.
+/// The behaviour and the contents of a store.
 #[derive(Clone, Default)]
 pub(crate) struct Behaviour {
     pub(crate) fails: Arc<AtomicBool>,
@@ -456,7 +456,7 @@ fn badly_stored(settings: Settings) -> (Stage, Behaviour) {
     (stage, does)
 }
 
-/// Whoever writes it.
+/// The writer of the message.
 #[test]
 fn an_answer_is_stored_together_with_the_number_of_its_message() {
     let mut settings = Settings::of(venue(|_| ()));

@@ -96,7 +96,7 @@ fn examples(key: &str, files: &Files) -> Vec<Value> {
     vec![table["value"].clone()]
 }
 
-/// Of the password `x`.
+/// The hash of the password `x`.
 const HASH: &str = "'$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzYWx0$\
     5pFn3rJTFfcFmuBTEyFTqRJ2nMUFXMmjTLxkBUPxqfs'";
 
@@ -354,7 +354,7 @@ impl Subject {
         let failed = |id: &SessionId| {
             done.as_ref().is_ok_and(|done| done.failed.iter().any(|(failed, _)| failed == id))
         };
-        // What cannot begin runs as before, and nobody else is gone.
+        // A session that cannot begin runs as before, and the other sessions stay.
         let expected = match &done {
             Err(_) => before.sessions,
             Ok(_) => {

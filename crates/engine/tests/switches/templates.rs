@@ -58,7 +58,7 @@ fn sessions_are_made_from_a_template() {
     let (_second, answer) = log_on(address, "OTHER", 1);
     assert_eq!(answer, WELCOME);
     assert_eq!(log_on(address, "THIRD", 1).1, "", "no more than allowed");
-    // Whoever comes again finds the session as it was.
+    // A counterparty that reconnects finds its session unchanged.
     first.send("35=5|34=3");
     assert_eq!(first.next(), "35=5|34=3");
     assert_eq!(first.next(), "");

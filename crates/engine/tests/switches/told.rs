@@ -1,4 +1,4 @@
-//! What an application is told besides messages, and how a session comes back from a failure.
+//! The events that an application receives besides messages, and the recovery of a session.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -233,7 +233,7 @@ fn what_a_getter_refuses_is_answered_by_reject() {
     }
 }
 
-/// What is missing before it is given up: it is new all the same.
+/// A Reject(3) above an open gap is new, and the application receives it.
 #[test]
 fn a_reject_above_a_gap_that_is_given_up_is_told() {
     let hall = Hall::start(venue(|s| s.numbers.request_missing = false));
@@ -284,7 +284,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
     for after_panic in [AfterPanic::Revive, AfterPanic::End] {
         let hall = Hall::start(venue(|s| s.threads.after_panic = after_panic));
         let mut wire = hall.log_on();
-        // Of no use to a session that is well, and not kept for later.
+        // The action does nothing to a healthy session and is not kept for later.
         hall.session.operate(&Action::Revive {}).unwrap();
         wire.send("35=D|34=2|11=a");
         assert_eq!(hall.next(), Event::Message("a".to_owned()));
@@ -294,7 +294,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
         assert_eq!(wire.next(), "");
         assert_eq!(hall.next(), Event::Ended(Disconnect::Panicked, String::new()));
         if after_panic == AfterPanic::End {
-            // What was wanted before it failed has brought nothing back: see below.
+            // The first `Revive` had no effect, as the refused Logon(A) shows.
             let mut refused = Wire::connect(hall.engine.listening()[0], BeginString::Fix44);
             refused.send("35=A|34=4|98=0|108=30");
             assert_eq!(refused.next(), "", "it stays down");
@@ -313,7 +313,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
     }
 }
 
-/// What `send` has taken is sent, whatever becomes of the callback behind it.
+/// A message that `send` has accepted is sent, even if the callback panics later.
 #[test]
 fn an_answer_outlives_the_panic_behind_it() {
     let hall = Hall::start(venue(|_| ()));

@@ -1,4 +1,4 @@
-//! What a burst of one session costs the others of its worker.
+//! The cost of a burst of one session for the other sessions of its worker.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -133,8 +133,8 @@ fn a_burst_of_one_session_does_not_hold_up_the_others() {
     }
 }
 
-/// Who asks for messages and logs out in the same breath gets both: what he has asked for, and the
-/// answer to his Logout(5), also if that is more than one turn writes, and he reads slowly.
+/// A slow counterparty sends a ResendRequest(2) and a Logout(5) at once. The counterparty gets the
+/// messages and the Logout(5), even if they need more than one turn.
 #[test]
 fn a_logout_is_answered_behind_the_messages_that_are_sent_again() {
     const COUNT: u64 = 400;

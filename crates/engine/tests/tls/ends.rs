@@ -1,5 +1,5 @@
-//! A connection over TLS that ends in the middle of a record, behind tickets, with an alert or by a
-//! reset is closed at once, in each mode and in each role: no timer is needed to find the end.
+//! The engine closes a TLS connection at once if it ends within a record, after tickets, with an
+//! alert or by a reset. No mode and no role needs a timer.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -93,7 +93,7 @@ impl Far {
         }
     }
 
-    /// What this side has to send.
+    /// The bytes that this side has to send.
     fn unsent(&mut self) -> Vec<u8> {
         let mut bytes = vec![0; 1 << 16];
         let n = self.tap.read(&mut bytes).unwrap_or(0);

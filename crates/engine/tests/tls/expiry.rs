@@ -95,7 +95,7 @@ fn only(engine: &Engine) -> CertificateStatus {
     all.remove(0)
 }
 
-/// What the log says of ends until it says this.
+/// The log lines about ends, up to this one.
 fn ends_told_until(text: &str) -> Vec<String> {
     let (begin, mut lines) = (Instant::now(), Vec::<String>::new());
     while begin.elapsed() < LONG {

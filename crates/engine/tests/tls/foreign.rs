@@ -20,7 +20,7 @@ use transfix_transport::tls::Certificate;
 
 use crate::{Firms, LONG};
 
-/// Who speaks TLS at the other end.
+/// The TLS implementation at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Rustls,
@@ -136,7 +136,7 @@ pub(crate) struct Client {
     link: Link,
     read: Vec<u8>,
     seq: u64,
-    /// What a program has said before a message.
+    /// The output of a program before a message.
     printed: Vec<u8>,
 }
 

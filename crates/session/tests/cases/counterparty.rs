@@ -152,7 +152,8 @@ impl World {
         out
     }
 
-    /// What was sent since the last call: `35=..|34=..|rest` without CompIDs and SendingTime(52).
+    /// The messages sent since the last call: `35=..|34=..|rest` without CompIDs and
+    /// SendingTime(52).
     pub(crate) fn sent(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut rest = self.out.bytes();

@@ -14,7 +14,7 @@ const fn refused(why: LogonFault) -> Verdict {
     Verdict::Disconnect(Disconnect::LogonRefused(why))
 }
 
-/// What the version has no field for is not sent.
+/// A setting without a field in the version is not sent.
 #[test]
 fn fields_of_our_logon() {
     let all = |config: &mut Config| {
@@ -210,7 +210,8 @@ fn a_refused_logon_takes_no_number_unless_its_password_is_right() {
         (None, low(1), 0),
         (Some("other"), low(2), 0),
         (None, "35=A|34=2|98=0|108=-1".to_owned(), 0),
-        // Who knows the password is no stranger: the Logout(5) is one of the session's messages.
+        // A counterparty that knows the password is no stranger: the Logout(5) uses a number of the
+        // session.
         (Some("sesame"), low(1), 1),
     ] {
         let mut w = gate(password);
@@ -238,7 +239,7 @@ fn a_logout_that_refuses_our_logon_does_not_count() {
     w.connect();
     w.sent();
     assert_eq!(w.session.next_num_in(), 1);
-    // Whether the acceptor has counted it or not, the session goes on.
+    // The session continues, counted or not.
     for seq in [1, 2] {
         let mut w = World::new(Role::Initiator, BeginString::Fix44, |_| ());
         w.takes("35=5|34=1|58=who are you?");

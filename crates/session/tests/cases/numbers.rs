@@ -43,7 +43,7 @@ fn resets_by_the_end_of_a_connection() {
     assert_eq!(on(|p| p.disconnect = true), [true; 3]);
 }
 
-/// Whoever is refused at the logon may be a stranger.
+/// A counterparty refused at the logon may be a stranger.
 #[test]
 fn a_logon_that_is_refused_resets_nothing() {
     let on_error = ResetPolicy { error: true, ..ResetPolicy::NEVER };
@@ -72,7 +72,7 @@ fn an_acceptor_resets_when_a_connection_begins() {
     assert_eq!(numbers(&w), (2, 2));
     w.connect();
     assert_eq!(numbers(&w), (1, 1));
-    // What is set from outside before the Logon(A) stands.
+    // Numbers set from outside before the Logon(A) stay.
     w.session.set_next_num_out(2_000);
     assert_eq!(w.receive("35=A|34=1|98=0|108=30"), Verdict::LoggedOn);
     assert_eq!(w.sent(), ["35=A|34=2000|98=0|108=30"]);
@@ -155,7 +155,7 @@ fn a_reset_of_ours_in_mid_session() {
         }
         assert_eq!(w.session.reset_in_session(w.now, &mut w.out), Err(OperateError::ResetUnderWay));
         assert!(w.sent()[0].starts_with("35=A|34=1|98=0|108=30|141=Y"));
-        // What was under way has the old numbers, what we send the new ones.
+        // Messages on their way have the old numbers, later ones the new numbers.
         assert_eq!(w.receive("35=D|34=3|11=a"), Verdict::Deliver);
         assert_eq!(w.send("b"), Ok(2));
         let answer = w.logon(1) + "|141=Y";
@@ -257,7 +257,7 @@ fn an_acceptor_asks_again_in_its_answer_if_the_counterparty_has_not_seen_its_res
     let mut w = cut_in_a_reset(Role::Acceptor);
     assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
     assert_eq!(numbers(&w), (2, 2));
-    // What an operator sets stands.
+    // Numbers set by an operator stay.
     let mut w = cut_in_a_reset(Role::Acceptor);
     w.session.set_next_num_in(20);
     assert_eq!(w.receive("35=A|34=20|98=0|108=30"), Verdict::LoggedOn);
@@ -433,7 +433,7 @@ fn next_expected_of_an_initiator_is_honoured() {
     assert_eq!(w.sent(), ["35=A|34=7|98=0|108=30|789=1"]);
     assert_eq!(w.receive("35=0|34=6"), Verdict::Held);
     assert_eq!(w.sent(), [""; 0]);
-    // Who does not send it is asked.
+    // A counterparty that leaves the field out gets a ResendRequest(2).
     let mut w = acceptor();
     assert_eq!(w.receive("35=A|34=5|98=0|108=30"), Verdict::LoggedOn);
     assert_eq!(w.sent().len(), 2);
@@ -459,7 +459,7 @@ fn next_expected_of_an_acceptor_is_honoured() {
     }
 }
 
-/// What an operator has set is not undone by somebody who does not log on; a refusal uses nothing.
+/// A failed logon does not change the numbers of an operator; a refusal uses no number.
 #[test]
 fn a_stranger_brings_no_reset_at_the_end_of_its_connection() {
     for (set, expected) in [(None, (1, 1)), (Some(7), (1, 7))] {

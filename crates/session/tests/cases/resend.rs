@@ -35,7 +35,7 @@ fn defaults() {
     assert_eq!(ResendConfig::default(), DEFAULT);
 }
 
-/// What is asked for when messages 2 to 8 are missing, and while they come.
+/// The ResendRequest(2) when messages 2 to 8 are missing, and while they arrive.
 #[test]
 fn requests_in_parts_with_open_or_closed_end() {
     let part = ResendConfig { request_max: 3, ..DEFAULT };
@@ -180,8 +180,8 @@ enum Fill {
     AtEnd,
 }
 
-/// A counterparty that has sent `last` messages, of which some came early and the others were lost,
-/// and which answers each ResendRequest(2) at once: the session never waits for a timer.
+/// A counterparty has sent `last` messages: some arrived early, the others were lost. The
+/// counterparty answers each ResendRequest(2) at once, and the session never waits for a timer.
 ///
 /// Bits of `applications` and `early` say which messages are the application's, and which came.
 fn recovers_at_once(resend: ResendConfig, last: u64, applications: u64, early: u64, fill: Fill) {

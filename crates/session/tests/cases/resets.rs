@@ -6,7 +6,7 @@ use transfix_session::{Reset, ResetEvent};
 
 const BOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/src");
 
-/// What a state means, and where it stands in the picture.
+/// The meaning of a state, and its place in the picture.
 const fn told(reset: Reset) -> (&'static str, (i32, i32)) {
     match reset {
         Reset::Settled => ("Both sides agree on the numbers, as far as we know.", (480, 60)),

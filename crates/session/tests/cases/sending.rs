@@ -106,8 +106,8 @@ fn a_header_of_the_applications_choice() {
     assert_eq!(send(&mut w, seven), (Err(SendError::LoggingOut), 0, vec![]));
 }
 
-/// MaxMessageSize(383) of the counterparty holds for all that an application sends, and what it
-/// does not take is as if it had never been: no heartbeat is left out for it.
+/// MaxMessageSize(383) of the counterparty limits all messages of the application. A refused
+/// message has no effect: the next heartbeat is sent.
 #[test]
 fn what_is_too_long_is_not_sent() {
     let mut w = World::active_with(BeginString::Fix44, |_| ());

@@ -275,7 +275,7 @@ fn a_logout_ends_the_session_whatever_the_dictionary_has_against_it() {
         assert!(matches!(remark, Some(Remark::FaultyLogout(_))), "{remark:?}");
         assert_eq!(w.session.next_num_in(), 3, "its number counts");
     }
-    // Who has sent it matters all the same.
+    // The sender matters all the same.
     let mut w = World::active(BeginString::Fix44);
     assert_eq!(w.receive("35=5|34=2|49=WHO"), Verdict::Handled);
     assert!(w.sent()[0].starts_with("35=3|34=2|45=2|371=49|372=5|373=9"));

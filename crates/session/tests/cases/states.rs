@@ -21,7 +21,8 @@ struct Start {
 /// How the counterparty, the clock or we ourselves go on.
 struct Happening {
     what: &'static str,
-    /// What the standard says: the section of FIX Session Layer, and the number of its test case.
+    /// The source in the standard: the section of FIX Session Layer, and the number of its test
+    /// case.
     rule: &'static str,
     happen: fn(&mut World) -> Option<Verdict>,
 }
@@ -289,7 +290,7 @@ const HAPPENINGS: &[Happening] = &[
     },
 ];
 
-/// What one cell of the matrix says.
+/// The text of one cell of the matrix.
 fn play(start: &Start, happening: &Happening) -> String {
     let mut w = (start.make)();
     let mut verdict = (happening.happen)(&mut w);

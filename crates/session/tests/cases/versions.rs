@@ -1,5 +1,5 @@
-//! What a version has no field for is never sent: every administrative message that we can write,
-//! with all switches on, is valid by the dictionary of its version.
+//! No message has a field that its version lacks. Every administrative message, with all switches
+//! on, is valid by the dictionary of its version.
 
 use std::sync::Arc;
 
