@@ -1,4 +1,4 @@
-//! The part that users write: an [`Application`] per session, and its means inside a callback.
+//! [`Application`], which users implement, and the session as its callbacks see it.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -19,40 +19,41 @@ use crate::link::before_send::BeforeSend;
 use crate::link::outbound_filter::OutboundFilter;
 use crate::link::session_event::{SessionEvent, SessionNotice};
 
-/// The user's side of one session. Each session has its own instance. One thread at a time calls
-/// the instance, in the order of MsgSeqNum(34); the next call may come from another thread.
+/// The application of one session, which users implement. Each session has its own instance. One
+/// thread at a time calls the instance, in the order of MsgSeqNum(34); the next call may come from
+/// another thread.
 ///
-/// Each callback has the session as its last argument: a [`SessionRef`] where it may send, and a
-/// [`SessionView`] where it can only look at the session and find others.
+/// The last argument of each callback is the session: a [`SessionRef`] where the callback may send,
+/// and a [`SessionView`] where it may only read.
 pub trait Application: Send {
-    /// An application message, in order. Answer with [`SessionRef::send`]; what is sent here is
-    /// stored and written together with all else of the same read.
+    /// Receives an application message. Answer with [`SessionRef::send`]: the engine stores and
+    /// writes all answers to the messages of one read together.
     ///
-    /// Each message comes once, as far as the journal reaches. A message is delivered again in two
-    /// cases: the process was killed before the end of the turn, or the store failed in it. In both
-    /// cases the first answers were never sent. In the second case [`SessionNotice::RolledBack`]
-    /// comes before any message comes again. A message at which this method panics counts as
-    /// received, and does not come again.
+    /// The engine delivers each message once, as far as the journal reaches. A message is delivered
+    /// again in two cases: the process was killed before the end of the turn, or the store failed
+    /// in it. In both cases the first answers were never sent. If the store failed, the engine
+    /// reports [`SessionNotice::RolledBack`] before it delivers a message again. A message at which
+    /// this method panics counts as received, and is not delivered again.
     ///
     /// # Errors
-    /// A [`BusinessReject`] is answered by BusinessMessageReject(j), or Reject(3) up to FIX 4.1. A
-    /// [`Reject`](transfix_codec::Reject) of a getter, passed on by `?`, is answered by Reject(3).
-    /// The message counts as received all the same.
+    /// A [`BusinessReject`] makes the session send BusinessMessageReject(j), or Reject(3) up to FIX
+    /// 4.1. A [`Reject`](transfix_codec::Reject) of a getter, returned by `?`, makes it send
+    /// Reject(3). The message counts as received in both cases.
     fn on_message(
         &mut self,
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject>;
 
-    /// Judges the Logon(A) of the counterparty, which the session layer has found good: here belong
-    /// Username(553), Password(554) and NewPassword(925). Called before any answer, once for
-    /// each Logon(A).
+    /// Judges the Logon(A) of the counterparty after the session layer has accepted it. Check
+    /// Username(553), Password(554) and NewPassword(925) here. The engine calls this method once
+    /// for each Logon(A), before it answers.
     ///
-    /// The thread that calls drives other sessions too. Where a database or a directory has to be
-    /// asked, take [`LogonAttempt::answer_later`], and give the answer from another thread.
+    /// The calling thread drives other sessions too. To ask a database or a directory, take
+    /// [`LogonAttempt::answer_later`] and answer from another thread.
     ///
     /// # Errors
-    /// A [`LogonRefusal`] is answered by Logout(5), and the connection is closed.
+    /// A [`LogonRefusal`] makes the session send Logout(5) and close the connection.
     fn judge_logon(
         &mut self,
         logon: &Message<'_>,
@@ -62,52 +63,54 @@ pub trait Application: Send {
         Ok(())
     }
 
-    /// Adds fields to our Logon(A), behind those of the settings.
+    /// Adds fields to our Logon(A), after the fields of the settings.
     fn fill_logon(&mut self, logon: &mut Body<'_>, session: &SessionView<'_>) {
         let _ = (logon, session);
     }
 
-    /// Receives what happens to the session besides messages, such as a logon or a reject: see
+    /// Receives events of the session other than messages, such as a logon or a reject: see
     /// [`SessionEvent`].
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
         let _ = (event, session);
     }
 
-    /// Receives what happens to the session while nothing can be sent, such as the end of the
-    /// connection: see [`SessionNotice`].
+    /// Receives events during which the session cannot send, such as the end of the connection: see
+    /// [`SessionNotice`].
     fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
         let _ = (notice, session);
     }
 
-    /// The counterparty asks for this message, which was sent before, again. The answer is to send
-    /// it, or to cover it by SequenceReset-GapFill(4): an order that has become stale, for
-    /// instance, had better not arrive now.
+    /// Decides about a sent message that the counterparty requests again: [`Resend::Send`] sends
+    /// the message again, [`Resend::Skip`] covers it by SequenceReset-GapFill(4). An order that has
+    /// become stale, for instance, is better skipped.
     fn on_resend(&mut self, message: &Message<'_>, session: &SessionView<'_>) -> Resend {
         let _ = (message, session);
         Resend::Send
     }
 
-    /// The program's own look at each message before it is sent, in place of `toApp` of other
-    /// engines: it may change the message or say no. Asked once, at the start. It is an object of
-    /// its own, since a message may be sent while the application is called, or by another thread.
+    /// Returns the hook that sees each message before it is sent, like `toApp` of other engines:
+    /// the hook may change or refuse the message. The engine calls this method once, at the start.
+    /// The hook is an object of its own, because other threads may send while the application is
+    /// called.
     fn before_send(&self) -> Option<Arc<dyn BeforeSend>> {
         None
     }
 
-    /// Returns true if [`Application::on_wire`] is to be called; asked once, at the start.
+    /// Returns true if the engine is to call [`Application::on_wire`]. The engine calls this method
+    /// once, at the start.
     fn wants_wire(&self) -> bool {
         false
     }
 
-    /// Every frame of the connection in the order of the wire, for logs: those received that are
-    /// sound, and those sent, also of the session layer and resent ones. Stars stand for
-    /// passwords, in whatever message; lengths stay, and CheckSum(10) is corrected for them.
+    /// Receives every frame of the connection in wire order, for logs: valid frames received, and
+    /// all frames sent, also those of the session layer and resent ones. Stars replace passwords in
+    /// every message. Lengths stay the same, and CheckSum(10) is correct for the stars.
     fn on_wire(&mut self, direction: Direction, frame: &[u8], session: &SessionView<'_>) {
         let _ = (direction, frame, session);
     }
 }
 
-/// The session inside a callback in which nothing can be sent.
+/// The session inside a callback that cannot send.
 pub struct SessionView<'a> {
     access: SessionAccess<'a>,
     sessions: &'a Registry,
@@ -118,48 +121,48 @@ impl<'a> SessionView<'a> {
         Self { access, sessions }
     }
 
-    /// Identity of this session.
+    /// Returns the identity of this session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
         self.access.id()
     }
 
-    /// Where the session stands.
+    /// Returns the state of this session.
     #[must_use]
     pub fn state(&self) -> State {
         self.access.state()
     }
 
-    /// The next numbers, as [`SessionHandle::next_numbers`] has them: the one expected from the
-    /// counterparty, and ours.
+    /// Returns the next MsgSeqNum(34) expected from the counterparty and the next one to send, as
+    /// [`SessionHandle::next_numbers`] does.
     #[must_use]
     pub fn next_numbers(&self) -> (u64, u64) {
         self.access.next_numbers()
     }
 
-    /// DefaultApplVerID(1137) in force: agreed in the Logon(A), or of the settings; `None` before
-    /// FIXT.1.1.
+    /// Returns the DefaultApplVerID(1137) in force: that of the Logon(A), or that of the settings.
+    /// `None` before FIXT.1.1.
     #[must_use]
     pub fn appl_ver_id(&self) -> Option<ApplVerId> {
         self.access.appl_ver_id()
     }
 
-    /// The moment at which the bytes now being handled were read.
+    /// Returns the time at which the engine read the bytes that it now handles.
     #[must_use]
     pub const fn now(&self) -> Now {
         self.access.now
     }
 
-    /// Another session of the same engine, to send into it from here.
+    /// Returns a handle to another session of the same engine, for example to send a message there.
     #[must_use]
     pub fn other(&self, id: &SessionId) -> Option<SessionHandle> {
         self.sessions.find(id).map(SessionHandle::of)
     }
 }
 
-/// The session inside a callback in which it may send: without any queue or lock.
+/// The session inside a callback that may send. Sending uses no queue and no lock.
 ///
-/// The methods of [`SessionView`] are here too.
+/// [`SessionRef`] has all methods of [`SessionView`].
 pub struct SessionRef<'a> {
     view: SessionView<'a>,
     filter: Option<&'a OutboundFilter>,
@@ -182,17 +185,16 @@ impl<'a> SessionRef<'a> {
         Self { view: SessionView::new(access, sessions), filter }
     }
 
-    /// Sends an application message of type `msg_type`; `fill` writes its fields. Returns its
-    /// MsgSeqNum(34).
+    /// Sends an application message of type `msg_type`; `fill` writes its fields. Returns the
+    /// MsgSeqNum(34) of the message.
     ///
-    /// It fails only for a mistake of the program, or because the store has failed or the engine
-    /// has ended. Where the session cannot write now, the message gets its number and is stored,
-    /// and the counterparty asks for it after the next logon. A counterparty that does not read
-    /// loses its connection and not its answers. One callback sends at most 64 MiB more than
-    /// `queued_bytes_max`.
+    /// `send` fails for a mistake of the program, a failed store, or an ended engine. If the
+    /// session cannot write now, the message gets its number and is stored, and the counterparty
+    /// requests it after the next logon. A counterparty that does not read loses its connection,
+    /// but no answer. One callback sends at most 64 MiB more than `queued_bytes_max`.
     ///
     /// # Errors
-    /// [`SendError`]; nothing was sent then, and no number used.
+    /// [`SendError`]: the message was not sent and used no number.
     pub fn send(
         &mut self,
         msg_type: impl AsRef<[u8]>,
@@ -201,7 +203,7 @@ impl<'a> SessionRef<'a> {
         self.send_changed(None, msg_type, fill)
     }
 
-    /// Sends an application message in another way than [`SessionRef::send`] does.
+    /// Sends an application message like [`SessionRef::send`], with options.
     ///
     /// # Errors
     /// As [`SessionRef::send`]; [`SendError::NoApplVerId`] for a version before FIXT.1.1.
@@ -231,15 +233,15 @@ impl<'a> SessionRef<'a> {
         })
     }
 
-    /// Defers the answer to this message; any thread gives the answer later. The application must
-    /// be called in threads of its own (`application_threads`). It may ask a database or another
-    /// program meanwhile, and no thread waits. `None` where it is not, and in all callbacks but
+    /// Defers the answer to this message; any thread gives the answer later. The application may
+    /// ask a database or another program meanwhile, and no thread waits. Returns `None` if the
+    /// application has no threads of its own (`application_threads`), and in all callbacks but
     /// [`Application::on_message`].
     ///
-    /// The value that `on_message` returns then is no answer yet, unless it is an error. Until the
-    /// answer is given, the message does not count as taken, and no further one of this session
-    /// comes: who takes the answer bounds the time for it. A message that came before a crash, and
-    /// was not answered, comes again.
+    /// After `answer_later` an `Ok` from `on_message` is no answer; an error is. Until the answer
+    /// the message does not count as received, and the engine delivers no further message of this
+    /// session: limit the time until the answer. After a crash the engine delivers an unanswered
+    /// message again.
     ///
     /// ```
     /// use transfix::{BusinessReject, Message, SessionRef};
@@ -263,12 +265,12 @@ impl<'a> SessionRef<'a> {
         self.view.access.answer_later().map(MessageAnswer::new)
     }
 
-    /// Begins an orderly end of the session: Logout(5) with this Text(58).
+    /// Starts an orderly logout: sends Logout(5) with this Text(58).
     pub fn logout(&mut self, text: &str) {
         self.view.access.logout(text);
     }
 
-    /// Closes the connection without a word, after what has been sent.
+    /// Closes the connection without Logout(5), after all sent messages are written.
     pub fn disconnect(&mut self) {
         self.view.access.disconnect();
     }

@@ -42,11 +42,11 @@ const REFRESH_WAIT_NS: u64 = 10_000_000_000;
 /// Time between two looks of a sender that waits for its message to be safe.
 const SAFE_LOOK: Duration = Duration::from_micros(50);
 
-/// Sends into one session, from any thread, and never blocks on a stuck counterparty.
+/// Sends into one session, from any thread. A stuck counterparty never blocks a call.
 ///
-/// [`SessionHandle::send`] and what only looks at the session (its state, numbers, counters, times)
-/// may be called from a callback of any session: they wait for nothing. The other calls wait for
-/// the end of the session's turn: never call them from a callback.
+/// A callback of any session may call [`SessionHandle::send`] and the methods that only read:
+/// state, numbers, counters, times. These wait for nothing. The other methods wait for the end of
+/// the turn of the session: never call them from a callback.
 #[derive(Clone)]
 pub struct SessionHandle {
     pub(crate) shared: Arc<Shared>,
@@ -57,36 +57,36 @@ impl SessionHandle {
         Self { shared }
     }
 
-    /// Identity of the session.
+    /// Returns the identity of the session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.shared.id
     }
 
-    /// The settings that the session was made with.
+    /// Returns the settings of the session at its start.
     #[must_use]
     pub fn settings(&self) -> &SessionSettings {
         &self.shared.settings
     }
 
-    /// Returns true if the session is logged on. It may change at any moment.
+    /// Returns true if the session is logged on. The answer may be outdated at once.
     #[must_use]
     pub fn is_logged_on(&self) -> bool {
         self.shared.published.state() == State::Active
     }
 
-    /// Sends an application message; `fill` writes its fields, before anything of the session is
-    /// locked: it may take its time, and a panic of it loses this message alone.
+    /// Sends an application message; `fill` writes its fields. `fill` runs before the session is
+    /// locked: it may take long, and its panic loses this message alone.
     ///
-    /// With `send = "direct"` the caller's thread stores and writes the message if the session is
-    /// free at that moment. Otherwise, and with `send = "queued"`, the session's worker does.
-    /// Messages of one thread keep their order either way.
+    /// With `send = "direct"` the calling thread stores and writes the message if the session is
+    /// free. Otherwise, and with `send = "queued"`, the worker of the session does. Messages of one
+    /// thread keep their order in both cases.
     ///
-    /// It never waits for the counterparty: where more than `queued_bytes_max` wait to be sent, it
-    /// refuses, unless `queue_when_full` says to wait, for so long at most, or to disconnect.
+    /// `send` never waits for the counterparty. If more than `queued_bytes_max` wait to be sent, it
+    /// refuses; with `queue_when_full` it waits for a limited time, or disconnects.
     ///
     /// # Errors
-    /// [`SendError`]: the message was not taken.
+    /// [`SendError`]: the session did not accept the message.
     pub fn send(
         &self,
         msg_type: impl AsRef<[u8]>,
@@ -121,16 +121,17 @@ impl SessionHandle {
         sent
     }
 
-    /// Sends an application message in another way than [`SessionHandle::send`] does: with
-    /// [`SendOptions::stored`], for instance, the call returns when the message is safe.
+    /// Sends an application message like [`SessionHandle::send`], with options. With
+    /// [`SendOptions::stored`], for instance, the call returns when the store has the message.
     ///
     /// # Errors
     /// As [`SessionHandle::send`]; [`SendError::NoApplVerId`] for a version before FIXT.1.1.
     ///
-    /// With `stored`, also [`SendError::WouldWait`] in a thread that drives sessions: a callback of
-    /// a program without `application_threads` is called in one. [`SendError::WouldBlock`] also
-    /// where an operator or `queue_pause` holds messages back. With [`SendError::Failed`] the
-    /// store may have the message nevertheless; after all other errors nothing was sent.
+    /// With `stored` also [`SendError::WouldWait`] in a thread that drives sessions: without
+    /// `application_threads`, callbacks run in such threads. With `stored` also
+    /// [`SendError::WouldBlock`] while an operator or `queue_pause` holds messages back. After
+    /// [`SendError::Failed`] the store may have the message; after all other errors nothing was
+    /// sent.
     pub fn send_with(
         &self,
         options: SendOptions<'_>,
@@ -229,16 +230,16 @@ impl SessionHandle {
         sent
     }
 
-    /// An empty batch for messages of this session.
+    /// Returns an empty batch for messages of this session.
     #[must_use]
     pub fn batch(&self) -> Batch {
         Batch::new(self.shared.queue.precision())
     }
 
-    /// Sends all messages of a batch in their order, as [`SessionHandle::send`] does each. The
-    /// caller's thread needs one commit of the store and one write. `batch_messages_max` and
-    /// `batch_bytes_max` of the settings divide a batch. Then no message of anybody else comes
-    /// between them. The session is busy for so long.
+    /// Sends all messages of a batch in order, each as [`SessionHandle::send`] does. The calling
+    /// thread needs one commit of the store and one write. The settings `batch_messages_max` and
+    /// `batch_bytes_max` divide a large batch. No other message comes between the messages of one
+    /// part, and the session is busy until the part is written.
     pub fn send_batch(&self, batch: &Batch) -> BatchSent {
         let mut sent = Vec::with_capacity(batch.len());
         let Some(filter) = &self.shared.filter else {
@@ -376,51 +377,51 @@ impl SessionHandle {
         sent
     }
 
-    /// The counters of the session since the engine was started.
+    /// Returns the counts of the session since the start of the engine.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.shared.published.counters.now()
     }
 
-    /// How long messages have taken on their way through the session since the engine was started,
-    /// by the stages of [`LatencyStage`](crate::LatencyStage). Empty with `latency_points = false`.
+    /// Returns the times of messages in the session since the start of the engine, by
+    /// [`LatencyStage`](crate::LatencyStage). Empty with `latency_points = false`.
     #[must_use]
     pub fn latency(&self) -> Latency {
         self.shared.published.latency()
     }
 
-    /// The next numbers in and out, as of the last turn, or of the message that the application has
-    /// now.
+    /// Returns the next numbers, inbound and outbound, as of the last turn, or of the message that
+    /// the application handles.
     #[must_use]
     pub fn next_numbers(&self) -> (u64, u64) {
         self.shared.published.next_numbers()
     }
 
-    /// Where the session stands.
+    /// Returns the state of the session.
     #[must_use]
     pub fn state(&self) -> State {
         self.shared.published.state()
     }
 
-    /// Bytes of messages that were handed over and have no number yet.
+    /// Returns the bytes of accepted messages that have no number yet.
     #[must_use]
     pub fn queued_bytes(&self) -> usize {
         self.shared.queue.waiting()
     }
 
-    /// How many messages and frames wait for the application where it is called in threads of its
-    /// own (`application_threads`), and their bytes; `messages_max` and `bytes_max` of
-    /// `application` are their limits. The message that it is called for now does not count.
+    /// Returns the number and the bytes of messages and frames that wait for an application with
+    /// threads of its own (`application_threads`). The settings `messages_max` and `bytes_max` of
+    /// `application` limit them. The message that the application handles does not count.
     #[must_use]
     pub fn waiting_for_application(&self) -> (usize, usize) {
         self.shared.application.as_ref().map_or((0, 0), |application| application.waiting())
     }
 
-    /// A message that was sent under this MsgSeqNum(34), as the store has it. Waits for the end of
-    /// a turn, and for a store that has to fetch it.
+    /// Returns the message sent under this MsgSeqNum(34), as the store has it. Waits for the end of
+    /// a turn, and for a store that reads slowly.
     ///
     /// # Errors
-    /// If the store has failed.
+    /// The store has failed.
     pub fn sent_message(&self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
         loop {
             match self.with_link(|link| link.executor().journal.sent_message(seq)) {
@@ -430,22 +431,22 @@ impl SessionHandle {
         }
     }
 
-    /// Why the session's store takes nothing now: it has failed, or could not be opened at the
-    /// start. Meanwhile the session has no connection, and the store is tried again in growing
-    /// intervals of up to a minute. `None` if all is well.
+    /// Returns why the store of the session accepts nothing now: it has failed, or could not be
+    /// opened at the start. The session has no connection meanwhile, and the engine retries in
+    /// growing intervals of up to a minute. `None` if the store works.
     #[must_use]
     pub fn store_failure(&self) -> Option<String> {
         self.with_link(|link| link.journal().failure().map(str::to_owned))
     }
 
-    /// Where an initiator connects to, each as `host:port`: `address` first, then the backups
-    /// ([`FailoverSettings`](crate::FailoverSettings)). Empty for an acceptor.
+    /// Returns the addresses that an initiator connects to, as `host:port`: `address` first, then
+    /// the backups ([`FailoverSettings`](crate::FailoverSettings)). Empty for an acceptor.
     #[must_use]
     pub fn destinations(&self) -> &[String] {
         &self.shared.destinations
     }
 
-    /// Which of [`SessionHandle::destinations`] an initiator is connected to, or has tried last;
+    /// Returns the index in [`SessionHandle::destinations`] of the current or last tried address;
     /// `None` for an acceptor.
     #[must_use]
     pub fn destination(&self) -> Option<usize> {
@@ -453,8 +454,8 @@ impl SessionHandle {
         (current < self.shared.destinations.len()).then_some(current)
     }
 
-    /// The messages that wait in the queue, oldest first: MsgType(35), and the encoded fields
-    /// behind the header.
+    /// Returns the messages that wait in the queue, oldest first: MsgType(35), and the encoded
+    /// fields after the header.
     #[must_use]
     pub fn queued(&self) -> Vec<(String, Vec<u8>)> {
         self.with_link(|link| link.queued(&self.shared.queue))
