@@ -327,7 +327,7 @@ impl RejectReason {
     }
 }
 
-/// A message that the caller may not send. The buffer is restored after this error.
+/// A message that the caller may not send; the buffer is left as it was before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misuse {
