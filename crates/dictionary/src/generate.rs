@@ -9,6 +9,32 @@
 //!   groups;
 //! - `components`: the same for components, which messages share;
 //! - `Router` and `route`: one method for each message.
+//!
+//! In a build script:
+//! ```no_run
+//! use transfix_dictionary::generate::{Options, build_script};
+//!
+//! let options = Options::new("venue").messages(&["NewOrderSingle", "ExecutionReport"]);
+//! build_script("venue.xml", &options)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//! In the program:
+//! ```ignore
+//! include!(concat!(env!("OUT_DIR"), "/venue.rs"));
+//! use venue::NewOrderSingle;
+//! ```
+//!
+//! Invariants: equal dictionaries and options give equal text; the text compiles for any names in
+//! the dictionary; members keep the order of the dictionary.
+
+mod codes;
+mod names;
+mod parts;
+mod plan;
+mod router;
+mod text;
+mod types;
+mod views;
 mod writers;
 
 use core::fmt;
