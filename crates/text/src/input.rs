@@ -145,9 +145,9 @@ impl Found<'_> {
 /// A message of a stream, before its bytes are copied or changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Glance<'i> {
-    /// As it stands there; its BodyLength(9) is right.
+    /// The bytes as in the stream, with a correct BodyLength(9).
     pub bytes: &'i [u8],
-    /// The byte in place of SOH. Values may hold it too, unless it is SOH.
+    /// The byte in place of SOH. Unless it is SOH, values may contain this byte too.
     pub by: u8,
     /// The line before the message.
     pub head: &'i [u8],
