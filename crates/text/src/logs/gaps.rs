@@ -38,11 +38,11 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// When, as far as the log says.
+    /// The session, with our side first if known.
     pub time: Option<Timestamp>,
-    /// The session, our side first if it is known.
+    /// The direction, if known.
     pub session: String,
-    /// The direction, as far as it is known.
+    /// The text of the event, such as `gap 5..9 (5), came later`.
     pub way: Option<Way>,
     /// The finding, such as `gap 5..9 (5), came later`.
     pub what: String,
