@@ -7,8 +7,10 @@
 //!
 //! Invariants of changes through [`MessageDraft::edit`]: fields of entries change only through
 //! their group. NumInGroup fields are correct after each change of a group. A group without entries
-//! is absent. Invariants of all changes: a data field is inserted and removed together with its
-//! Length field; a Length field is correct if its data field follows.
+//! is absent.
+//!
+//! Invariants of all changes: a data field and its Length field are inserted and removed together.
+//! A Length field is correct if its data field follows.
 //!
 //! ```
 //! use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, MessageDraft};

@@ -138,7 +138,7 @@ impl core::error::Error for Reject {}
 pub struct GroupError {
     /// The NumInGroup field of the group.
     pub group: Tag,
-    /// The entry, counted from 1; one more than the entry count if the group ends too early.
+    /// The entry, counted from 1. If the group ends too early, this is the entry count plus 1.
     pub entry: usize,
     /// The fault of the entry.
     pub fault: GroupFault,
@@ -242,37 +242,37 @@ impl From<GroupError> for Reject {
 #[repr(u8)]
 #[non_exhaustive]
 pub enum RejectReason {
-    /// 0
+    /// 0: the tag number is invalid.
     InvalidTagNumber = 0,
-    /// 1
+    /// 1: a required tag is missing.
     RequiredTagMissing = 1,
-    /// 2
+    /// 2: the tag is not defined for this message type.
     TagNotDefinedForMessage = 2,
-    /// 3
+    /// 3: the tag is undefined.
     UndefinedTag = 3,
-    /// 4
+    /// 4: the tag has no value.
     TagWithoutValue = 4,
-    /// 5
+    /// 5: the value is incorrect (out of range) for this tag.
     ValueOutOfRange = 5,
-    /// 6
+    /// 6: the value has an incorrect data format.
     IncorrectDataFormat = 6,
-    /// 9
+    /// 9: a CompID is wrong.
     CompIdProblem = 9,
-    /// 10
+    /// 10: SendingTime(52) is inaccurate.
     SendingTimeAccuracy = 10,
-    /// 11
+    /// 11: MsgType(35) is invalid.
     InvalidMsgType = 11,
-    /// 13
+    /// 13: the tag appears more than once.
     TagAppearsMoreThanOnce = 13,
-    /// 14
+    /// 14: the tag is out of the required order.
     TagOutOfOrder = 14,
-    /// 15
+    /// 15: the fields of a repeating group are out of order.
     GroupFieldsOutOfOrder = 15,
-    /// 16
+    /// 16: NumInGroup is not the number of entries.
     IncorrectNumInGroup = 16,
-    /// 18
+    /// 18: the application version is invalid or unsupported.
     UnsupportedApplVersion = 18,
-    /// 99
+    /// 99: any other reason.
     Other = 99,
 }
 

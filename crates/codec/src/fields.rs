@@ -300,7 +300,7 @@ impl<'a> Fields<'a> {
     /// [`required`](Self::required) returns the bytes of a value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn text(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, scan::text)
@@ -309,7 +309,7 @@ impl<'a> Fields<'a> {
     /// Returns an int value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn int(&self, tag: Tag) -> Result<i64, Reject> {
         self.typed(tag, value::int)
@@ -318,7 +318,7 @@ impl<'a> Fields<'a> {
     /// Returns a SeqNum, Length or NumInGroup value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn uint(&self, tag: Tag) -> Result<u64, Reject> {
         self.typed(tag, value::uint)
@@ -327,7 +327,7 @@ impl<'a> Fields<'a> {
     /// Returns a char value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn char(&self, tag: Tag) -> Result<u8, Reject> {
         self.typed(tag, value::char)
@@ -336,7 +336,7 @@ impl<'a> Fields<'a> {
     /// Returns a Boolean value, `Y` or `N` on the wire.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn boolean(&self, tag: Tag) -> Result<bool, Reject> {
         self.typed(tag, value::boolean)
@@ -354,7 +354,7 @@ impl<'a> Fields<'a> {
     /// Returns a float, Qty, Price, Amt or Percentage value, exactly as encoded.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn decimal(&self, tag: Tag) -> Result<Decimal, Reject> {
         self.typed(tag, Decimal::parse)
@@ -363,7 +363,7 @@ impl<'a> Fields<'a> {
     /// Returns a DayOfMonth value: 1 to 31.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn day_of_month(&self, tag: Tag) -> Result<u8, Reject> {
         self.typed(tag, value::day_of_month)
@@ -372,7 +372,7 @@ impl<'a> Fields<'a> {
     /// Iterates over the characters of a MultipleCharValue.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn chars(
         &self,
@@ -384,7 +384,7 @@ impl<'a> Fields<'a> {
     /// Iterates over the strings of a MultipleStringValue.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn words(
         &self,
@@ -396,7 +396,7 @@ impl<'a> Fields<'a> {
     /// Returns a Country value: two letters.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn country(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, value::country)
@@ -405,7 +405,7 @@ impl<'a> Fields<'a> {
     /// Returns a Currency value: three letters.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn currency(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, value::currency)
@@ -414,7 +414,7 @@ impl<'a> Fields<'a> {
     /// Returns a Language value: two letters.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn language(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, value::language)
@@ -423,7 +423,7 @@ impl<'a> Fields<'a> {
     /// Returns an Exchange value: a market identifier code.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn exchange(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, value::exchange)
@@ -432,7 +432,7 @@ impl<'a> Fields<'a> {
     /// Returns a Tenor value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn tenor(&self, tag: Tag) -> Result<Tenor, Reject> {
         self.typed(tag, Tenor::parse)
@@ -441,7 +441,7 @@ impl<'a> Fields<'a> {
     /// Returns a MonthYear value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn month_year(&self, tag: Tag) -> Result<MonthYear, Reject> {
         self.typed(tag, MonthYear::parse)
@@ -450,7 +450,7 @@ impl<'a> Fields<'a> {
     /// Returns a UTCDateOnly or LocalMktDate value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn date(&self, tag: Tag) -> Result<Date, Reject> {
         self.typed(tag, Date::parse)
@@ -459,7 +459,7 @@ impl<'a> Fields<'a> {
     /// Returns a UTCTimeOnly or LocalMktTime value, with any number of fraction digits.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn time_of_day(&self, tag: Tag) -> Result<TimeOfDay, Reject> {
         self.typed(tag, TimeOfDay::parse)
@@ -468,7 +468,7 @@ impl<'a> Fields<'a> {
     /// Returns a TZTimeOnly value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn tz_time_only(&self, tag: Tag) -> Result<TzTimeOnly, Reject> {
         self.typed(tag, TzTimeOnly::parse)
@@ -477,7 +477,7 @@ impl<'a> Fields<'a> {
     /// Returns a TZTimestamp value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn tz_timestamp(&self, tag: Tag) -> Result<TzTimestamp, Reject> {
         self.typed(tag, TzTimestamp::parse)
@@ -488,7 +488,7 @@ impl<'a> Fields<'a> {
     /// Digits below one nanosecond are cut off.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn timestamp(&self, tag: Tag) -> Result<Timestamp, Reject> {
         self.typed(tag, Timestamp::parse)

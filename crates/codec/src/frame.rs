@@ -1,7 +1,7 @@
 //! Finds the next message in a stream of bytes by BodyLength(9), and recovers from garbage.
 //!
-//! Invariants: any split of the stream gives the same frames; a result never points beyond the
-//! input, except the declared length in [`Frame::TooLong`]; each call that does not return
+//! Invariants: any split of the stream gives the same frames. A result never points beyond the
+//! input, except the declared length in [`Frame::TooLong`]. Each call that does not return
 //! [`Frame::Partial`] makes progress.
 
 use alloc::vec::Vec;
@@ -23,7 +23,7 @@ impl Default for Limits {
     }
 }
 
-/// What the bytes at the start of a buffer are.
+/// The kind of the bytes at the start of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// One whole message of this length in bytes. Its CheckSum(10) is not yet verified.
@@ -58,8 +58,8 @@ const BODY_LENGTH_DIGITS_MAX: usize = 18;
 
 /// Classifies the start of `bytes`, which may be incomplete.
 ///
-/// If BodyLength(9) is wrong, the covered bytes are skipped too, up to the next plausible `8=FIX`
-/// (FIX Session: a message whose CheckSum(10) is not where BodyLength(9) says is garbled).
+/// If BodyLength(9) is wrong, the covered bytes are skipped too, up to the next plausible `8=FIX`.
+/// FIX Session: a message is garbled if CheckSum(10) is not where BodyLength(9) says.
 #[must_use]
 #[inline]
 pub fn split(bytes: &[u8], limits: Limits) -> Frame {
@@ -142,8 +142,8 @@ const LOOKS: usize = 4;
 
 /// Number of bytes that [`message_within`] may examine.
 ///
-/// A counterparty can send nested messages whose lengths are all wrong, and each search examines
-/// one of them to its end. A budget that grows with the received bytes keeps this work linear.
+/// A counterparty can send nested messages whose lengths are all wrong, and each search examines a
+/// message to its end. A budget that grows with the received bytes keeps this work linear.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchBudget {
     left: usize,
@@ -238,7 +238,7 @@ impl TooLong {
         taken
     }
 
-    /// Returns whether CheckSum(10) is at the declared offset and correct, or the fault.
+    /// Returns the final result: `Ok` if CheckSum(10) is at the declared offset and correct.
     ///
     /// Returns `None` until the message is complete.
     #[must_use]

@@ -173,7 +173,7 @@ pub fn generate(dictionary: &Dictionary, options: &Options) -> Result<String, Ge
 
 fn head(text: &mut Text, plan: &Plan<'_>, options: &Options) {
     let about = format!("The messages of {}, generated from its dictionary.", plan.version());
-    // Generated names may break naming rules, and nobody edits the generated code.
+    // Generated names may break naming rules, and generated code is never edited.
     let allowed = "allow(dead_code, unused_imports, unused_mut, unused_variables, unreachable_pub, \
                    unused_qualifications, clippy::all, clippy::pedantic, clippy::nursery, \
                    clippy::restriction, rustdoc::all)";

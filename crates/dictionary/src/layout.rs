@@ -18,7 +18,7 @@ pub struct Flat<'a> {
     open: Vec<(slice::Iter<'a, Member>, Need<'a>)>,
 }
 
-/// Whether a member is required when the message is present.
+/// The requirement of a member when the message is present.
 #[derive(Clone, Copy, Debug)]
 enum Need<'a> {
     Always,

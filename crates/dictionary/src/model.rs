@@ -1,6 +1,6 @@
 //! The resolved dictionary: constant and fast to search.
 //!
-//! Invariants: fields are sorted by tag; messages and codes are sorted by length, then value; each
+//! Invariants: fields are sorted by tag. Messages and codes are sorted by length, then value. Each
 //! tag and component of a member exists; components have no cycles. Tags are found by index or
 //! binary search, never by hashing a name.
 

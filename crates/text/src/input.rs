@@ -153,10 +153,10 @@ pub struct Glance<'i> {
     pub head: &'i [u8],
 }
 
-/// Whether a sink receives a message.
+/// The interest of a sink in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// The quick look shows that the message is irrelevant.
+    /// The quick check shows that the message is irrelevant.
     No,
     /// The sink must receive the message to decide.
     Perhaps,
@@ -164,8 +164,8 @@ pub enum Wanted {
 
 /// Receiver of the messages of an input.
 pub trait Sink {
-    /// Decides by a quick look whether the next message is wanted; called for frames of correct
-    /// length in streams.
+    /// Decides by a quick check whether this sink needs the next message. Called only for messages
+    /// of a stream with a correct BodyLength(9).
     fn glance(&mut self, _: &Glance<'_>) -> Wanted {
         Wanted::Perhaps
     }

@@ -61,8 +61,8 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
     /// regardless of the written length.
     ///
     /// # Errors
-    /// The errors of [`Body`]; or the field counts the entries of a group, belongs to the entries
-    /// of a group of the message, or is not a member of the entry. The draft is then unchanged.
+    /// Returns the errors of [`Body`]. Also fails if a field is a NumInGroup field, is a member of
+    /// a group of the message, or is not a member of the entry. The draft is then unchanged.
     pub fn put(&mut self, write: impl FnOnce(&mut Body<'_>)) -> Result<(), Misuse> {
         self.draft.encode(write)?;
         for &tag in &self.draft.spare.tags {
@@ -94,7 +94,7 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
     /// A Length field and its data field are both removed.
     ///
     /// # Errors
-    /// If the field is the delimiter of the entry; or if the field is absent but belongs to the
+    /// If the field is the delimiter of the entry. Also if the field is absent but belongs to the
     /// entries of a group of the message.
     pub fn remove(&mut self, tag: Tag) -> Result<bool, Misuse> {
         if self.part == Part::Entry && self.members.delimiter() == Some(tag) {

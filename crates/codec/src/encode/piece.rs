@@ -7,8 +7,8 @@ use crate::scan;
 
 /// Constant bytes whose beginning is stored in a block of `N` bytes.
 ///
-/// Copying a constant size takes a few stores, whereas a variable size takes a call. Most pieces
-/// fit into the block.
+/// A copy of constant size compiles to a few stores, whereas a copy of variable size is a call.
+/// Most pieces fit into the block.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece<const N: usize = 32> {
     block: [u8; N],

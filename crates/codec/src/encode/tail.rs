@@ -64,7 +64,7 @@ impl<'b> Tail<'b> {
     }
 
     /// Replaces written bytes by `bytes`, which may be longer by at most the margin.
-    // The function takes no address of the tail, so moving a tail copies no memory.
+    // No function takes the address of the tail, so moving a tail copies no memory.
     #[inline(always)]
     pub(crate) fn replace(&mut self, place: Range<usize>, bytes: &[u8]) {
         self.end = replace(self.buffer, self.end, (place, bytes));

@@ -2,7 +2,7 @@
 //!
 //! A message with a known layout needs no parsing of tags and no search for fields.
 //!
-//! Invariants: a layout gives the same result as parsing and searching, whatever came before. A
+//! Invariants: a layout gives the same result as parsing and searching, for any earlier messages. A
 //! layout has no data field, whose end depends on a value. If all messages differ, layouts cost a
 //! few percent of time. The memory is bounded.
 

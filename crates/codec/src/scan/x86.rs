@@ -292,8 +292,8 @@ unsafe fn has_layout(places: &mut Places, frame: &[u8]) -> Option<bool> {
     if frame.len() < starts[(count - 1) % ROOM] as usize + 4 {
         return Some(false);
     }
-    // SAFETY: AVX2 is available; loads and stores access 8 existing numbers of an array, because
-    // the number of fields equals the layout's number; the gather reads four bytes of each existing
+    // SAFETY: AVX2 is available. Loads and stores access 8 existing numbers of an array, because
+    // the number of fields equals the layout's number. The gather reads four bytes of each existing
     // field.
     unsafe {
         let zero = _mm256_setzero_si256();

@@ -6,7 +6,7 @@ use super::View;
 use crate::group::same_entry;
 use crate::{Fields, Tag, scan, value};
 
-/// A typed view over one entry of a group.
+/// A typed view over a group entry.
 pub trait Entry<'a>: View<'a> {
     /// The tags of all members in the dictionary's order, including members of nested groups.
     ///

@@ -28,8 +28,8 @@ impl Default for LastTime {
 }
 
 impl LastTime {
-    /// Returns true if a value is a UTCTimestamp. Day and second mostly equal those of the previous
-    /// time.
+    /// Returns true if a value is a UTCTimestamp. Day and second usually equal the values of the
+    /// previous time.
     #[inline]
     pub(super) fn is_timestamp(&mut self, value: &[u8]) -> bool {
         let Some((date, time)) = Timestamp::split(value) else { return false };

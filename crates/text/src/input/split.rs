@@ -92,7 +92,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Whether more bytes may follow.
+/// Tells the splitter if more bytes may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     Unknown,

@@ -14,7 +14,7 @@ use super::masking::covered;
 use super::split::{Delimiter, Rest, Splitter, Step};
 use super::{Failure, Found, Glance, Place, Sink, Wanted, read_some};
 
-/// Whether the input is complete when no more bytes can be read.
+/// The state of the input when no more bytes can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The input is complete: an incomplete message is damaged.

@@ -38,13 +38,13 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The session, with our side first if known.
+    /// The time according to the log, if known.
     pub time: Option<Timestamp>,
-    /// The direction, if known.
+    /// The session, with our side first if known.
     pub session: String,
-    /// The text of the event, such as `gap 5..9 (5), came later`.
+    /// The direction, if known.
     pub way: Option<Way>,
-    /// The finding, such as `gap 5..9 (5), came later`.
+    /// The text of the event, such as `gap 5..9 (5), came later`.
     pub what: String,
 }
 

@@ -1,6 +1,6 @@
 //! Selection of messages by their bytes.
 //!
-//! Invariant: the quick check may accept an unwanted message, but never rejects a wanted message.
+//! Invariant: the quick check may accept a message that does not match, but never rejects a match.
 
 use memchr::memmem::Finder;
 use transfix_codec::{Message, SOH, Timestamp, raw, tag};
