@@ -1,8 +1,8 @@
 //! Consecutive fields of one message: the whole message, or one entry of a repeating group.
 //!
 //! Values are parsed on demand and never copied. The typed getters read the first occurrence of a
-//! tag. Their errors are a [`Reject`] of the standard: a missing field (SessionRejectReason(373)
-//! 1), an empty field (4), or a value of the wrong format (6).
+//! tag. Errors are a [`Reject`] of the standard: a missing field (SessionRejectReason(373) 1), an
+//! empty field (4), or a value of the wrong format (6).
 
 use core::hint::cold_path;
 

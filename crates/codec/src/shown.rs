@@ -78,8 +78,8 @@ pub fn write_json(text: &str, out: &mut dyn Write) -> fmt::Result {
 
 /// Returns true if a terminal or an editor would interpret or hide this character.
 ///
-/// These are control characters, zero-width characters, bidirectional formatting characters and
-/// line separators.
+/// Hidden characters are control characters, zero-width characters, bidirectional formatting
+/// characters and line separators.
 #[must_use]
 pub const fn is_hidden(c: char) -> bool {
     matches!(

@@ -120,7 +120,7 @@ pub const fn is_session_owned(tag: Tag) -> bool {
 
 /// Returns true if the field belongs to one session and is dropped when its message is forwarded.
 ///
-/// These are the fields of [`is_session_owned`], SubID and LocationID fields of both sides,
+/// Dropped are the fields of [`is_session_owned`], SubID and LocationID fields of both sides,
 /// LastMsgSeqNumProcessed(369), and the signature and encryption fields of the message.
 #[must_use]
 pub const fn stays_with_session(tag: Tag) -> bool {

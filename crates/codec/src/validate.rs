@@ -195,7 +195,7 @@ impl Rules {
         self.walk(message, (body, switches), scratch)
     }
 
-    /// Returns the first error of a message without a known shape or with unusual values.
+    /// Returns the first error of a message that the check by shapes does not accept.
     fn walk(
         &self,
         message: &Message<'_>,

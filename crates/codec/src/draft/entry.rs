@@ -61,8 +61,8 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
     /// regardless of the written length.
     ///
     /// # Errors
-    /// Returns the errors of [`Body`]. Also fails if a field is a NumInGroup field, is a member of
-    /// a group of the message, or is not a member of the entry. The draft is then unchanged.
+    /// The errors of [`Body`]. Also an error for a NumInGroup field, for a member of a group of the
+    /// message, and for a field outside the entry's members. The draft is then unchanged.
     pub fn put(&mut self, write: impl FnOnce(&mut Body<'_>)) -> Result<(), Misuse> {
         self.draft.encode(write)?;
         for &tag in &self.draft.spare.tags {

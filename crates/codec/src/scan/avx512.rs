@@ -1,8 +1,8 @@
 //! Index and sum with AVX-512.
 //!
-//! A block is one register. The code compresses the positions of delimiters (VBMI2). It then picks
-//! the bytes after each delimiter out of two blocks, for up to sixteen fields at once (VBMI).
-//! Picking takes half the time of gathering from memory.
+//! A block is one register. The code compresses the positions of delimiters (VBMI2). A permutation
+//! of two blocks then selects the bytes after each delimiter, for up to sixteen fields at once
+//! (VBMI). Gathering the bytes from memory takes twice the time.
 
 use core::arch::x86_64::*;
 

@@ -221,9 +221,9 @@ fn tag_and_value(frame: &[u8], at: usize) -> Option<(Tag, usize)> {
 
 /// Reads tags as [`Block::read_tags`] does, `lanes` fields at once with `read`.
 ///
-/// `read` receives the index of the first field. It stores tags and value offsets, and returns a
-/// bit for each existing field that needs the scalar code. Such a field has a tag that is not a
-/// number of one to three digits, is too close to the end, or may be a data field.
+/// `read` receives the index of the first field, and stores tags and value offsets. `read` returns
+/// a bit for each existing field that needs the scalar code: the tag is not a number of one to
+/// three digits, the field is too close to the end, or the field may be a data field.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn read_tags_by(

@@ -71,8 +71,9 @@ impl<'d> Plan<'d> {
 
     /// Returns the fields that must be written.
     ///
-    /// These are required fields, required fields of required components, and the first field of an
-    /// entry, which may be a NumInGroup field. A Length field is written with its data field.
+    /// The result contains required fields, required fields of required components, and the first
+    /// field of an entry, which may be a NumInGroup field. A Length field is written with its data
+    /// field.
     pub(super) fn required(&self, members: &'d [Member], owner: Owner) -> Vec<Required<'_, 'd>> {
         let mut walk =
             Walk { plan: self, seen: HashSet::new(), required: Vec::new(), first: owner };

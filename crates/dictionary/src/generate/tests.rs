@@ -56,8 +56,8 @@ fn a_name_of_the_standard_is_named_with_its_number() {
         assert!(said.contains(expected), "{fields}{messages}: {said}");
     }
     for (fields, messages) in [
-        // A field may have the name of a message. Of two custom fields with one name, one gets a
-        // number.
+        // A field may have the name of a message. If two custom fields share a name, a number is
+        // added.
         (field(9001, "NewOrderSingle"), String::new()),
         (field(9001, "OwnID") + &field(9002, "OwnId"), String::new()),
         (field(9001, "VenueFlag"), message("U1", "VenueNotice")),

@@ -92,7 +92,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Tells the splitter if more bytes may follow.
+/// The knowledge about further bytes: unknown, or nothing follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     Unknown,
