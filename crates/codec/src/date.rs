@@ -158,11 +158,11 @@ pub struct MonthYear {
 /// The part of the month that a [`MonthYear`] denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PartOfMonth {
-    /// `YYYYMM`
+    /// The whole month: `YYYYMM`.
     Whole,
-    /// `YYYYMMDD`: day 1 to 31.
+    /// A day, 1 to 31: `YYYYMMDD`.
     Day(u8),
-    /// `YYYYMMwN`: week 1 to 5.
+    /// A week, 1 to 5: `YYYYMMwN`.
     Week(u8),
 }
 

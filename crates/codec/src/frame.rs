@@ -286,9 +286,10 @@ const TRAILER: u64 = u64::from_le_bytes(*b"\x0110=000\x01");
 const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
 const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
 
-/// Returns the length of the message at the start of `bytes`, if the message is common and whole.
+/// Returns the length of the message at the start of `bytes`, if it is whole and of a common form.
 ///
-/// [`look`] classifies all other bytes.
+/// The form is `8=FIX.4.x` or `8=FIXT.1.1` with a BodyLength(9) of 1 to 6 digits. [`look`]
+/// classifies all other bytes.
 #[inline]
 fn whole(bytes: &[u8]) -> Option<usize> {
     let begin = bytes.first_chunk()?;

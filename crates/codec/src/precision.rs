@@ -7,12 +7,12 @@ use crate::{digits, value};
 pub enum Precision {
     /// `HH:MM:SS`: the only format of FIX 4.0 and 4.1.
     Seconds,
-    /// 3 digits, FIX 4.2 and later.
+    /// 3 digits: milliseconds, FIX 4.2 and later.
     #[default]
     Millis,
-    /// 6 digits.
+    /// 6 digits: microseconds.
     Micros,
-    /// 9 digits.
+    /// 9 digits: nanoseconds.
     Nanos,
 }
 

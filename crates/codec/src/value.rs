@@ -165,13 +165,13 @@ pub struct Tenor {
 /// The unit of a [`Tenor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TenorUnit {
-    /// `D`
+    /// Days, written `D`.
     Days,
-    /// `W`
+    /// Weeks, written `W`.
     Weeks,
-    /// `M`
+    /// Months, written `M`.
     Months,
-    /// `Y`
+    /// Years, written `Y`.
     Years,
 }
 

@@ -3,13 +3,13 @@
 /// The escape sequences around each part of a message, for colour terminals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Palette {
-    /// Before the name of a message or section.
+    /// The sequence before the name of a message or section.
     pub heading: &'static str,
-    /// Before the name of a field or group.
+    /// The sequence before the name of a field or group.
     pub name: &'static str,
-    /// Before a value.
+    /// The sequence before a value.
     pub value: &'static str,
-    /// After each part.
+    /// The sequence after each part.
     pub end: &'static str,
 }
 
